@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Whether reading stays linear, whatever a reply holds: hostile text of 50, 100, 200 and 400 KB.
+
+Every function that reads what a model or a content wrote is timed on every kind of text; doubling the text must not
+do much more than double the time. The exponent is that of time over length, fitted from 100 KB on: a reply of more
+than 2,000 brackets has its depth checked before it is decoded, which is a step between 50 and 100 KB and no slope.
+Below half a millisecond the clock says more than the code, and such rows count as met. Target: exponent at most 1.4,
+and at most 250 ms for 100 KB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import common
+import suite
+
+sys.path.insert(0, str(suite.SOURCE))
+
+from adjudge import AdjudgeError
+from adjudge._display import clean
+from adjudge._reading import read_reply
+from adjudge.content import content_text, fence
+from adjudge.models import Reply, TokenLogprob
+from adjudge.models._complaint import read_complaint, refuse
+from adjudge.question import Part, Question, make_token
+from adjudge.reply import READERS, ReadOptions, read_object
+from adjudge.score import answer_yes_no
+
+SIZES = (50_000, 100_000, 200_000, 400_000)
+MOST_EXPONENT, MOST_SECONDS, NOISE_SECONDS = 1.4, 0.25, 0.0005
+TOKEN = "abcdefgh"
+OPTIONS = ReadOptions(scale=(1.0, 10.0), labels=("yes", "no"))
+
+# What is repeated to fill a text; what stands before and after it where that matters.
+PATTERNS: dict[str, str] = {
+    "brackets": "[",
+    "closing": "]}",
+    "objects": '{"a":',
+    "opening tokens": f'{{"token": "{TOKEN}", ',
+    "wrong tokens": '{"token": "zzzzzzzz", ',
+    "braces and spaces": "{ \t\n",
+    "quotes": '"',
+    "backslashes": "\\",
+    "escaped quotes": '\\"',
+    "escapes": "\\ud800",
+    "think": "<think>",
+    "thought": "<think></think>",
+    "fences": "```json\n",
+    "fences and braces": "```\n{",
+    "spaces": " ",
+    "lines": "\n",
+    "digits": "9",
+    "numbers": "1.",
+    "ratings": "Rating: [[7]] ",
+    "half ratings": "Rating: [[7",
+    "rate": "rate ",
+    "letters": "[[A]] ",
+    "stars": "***",
+    "labels": "yes no ",
+    "outputs": "Output (a) is better ",
+    "tags": "<answer>",
+    "boxes": "\\boxed{",
+    "words": "score ",
+    "colons": "a: ",
+    "direction marks": "\u202e\u200b",
+    "emoji": "\U0001f600",
+}
+
+
+def make_texts(size: int) -> Iterator[tuple[str, str]]:
+    """Every hostile text of about this size, with its name."""
+    for name, piece in PATTERNS.items():
+        yield name, piece * (size // len(piece))
+    half = size // 2
+    yield "string never closed", '{"token": "' + TOKEN + '", "reasoning": "' + "\\" * (size - 60)
+    yield "nested in the answer", '{"token": "' + TOKEN + '", "a": ' + "[" * half + "]" * half + "}"
+    yield "nested objects", '{"token": "' + TOKEN + '", "a": ' + '{"a":' * (size // 6) + "1" + "}" * (size // 6) + "}"
+    yield "duplicate keys", '{"token": "' + TOKEN + '"' + ', "a": 1' * (size // 8) + "}"
+    yield "many criteria", '{"token": "' + TOKEN + '", "criteria": [' + '{"name": "x", "score": 1},' * (size // 26)
+    yield "long integer", '{"token": "' + TOKEN + '", "a": ' + "9" * size + "}"
+    yield "valid, long", '{"token": "' + TOKEN + '", "safe": true, "reasoning": "' + "a:b,{}" * (size // 6) + '"}'
+    yield "prose, then a fence", "x" * size + '```json\n{"safe": true}\n```'
+
+
+def list_functions() -> dict[str, Callable[[str], Any]]:
+    """Everything that reads hostile text, by name."""
+    question = Question(wording=None, parts=(Part(label="prompt", text="x"),), answer=answer_yes_no, digest="")
+    functions: dict[str, Callable[[str], Any]] = {
+        "read_object, token": lambda text: read_object(text, TOKEN),
+        "read_object, none": lambda text: read_object(text, None),
+        "clean": clean,
+        "content_text": content_text,
+        "content as a list": lambda text: content_text([text, {"a": text}]),
+        "fencing": lambda text: "".join((*fence("content", make_token(text[:64])), text)),
+        "read_complaint": lambda text: refuse("host", 400, read_complaint(text.encode("utf-8", "replace")).message),
+        "logprobs": lambda text: read_probabilities(question, text),
+    }
+    for name, reader in READERS.items():
+        functions[f"reader {name}"] = lambda text, read=reader.read: read(text, OPTIONS)
+    return functions
+
+
+def read_probabilities(question: Question, text: str) -> Any:
+    """The confidence of a reply that holds this text beside its verdict, a token for every four characters."""
+    said = json.dumps({"reasoning": text, "safe": True}, ensure_ascii=False)
+    pieces = [said[at : at + 4] for at in range(0, len(said), 4)]
+    reply = Reply(text=said, logprobs=tuple(TokenLogprob(token=piece, logprob=-0.1) for piece in pieces))
+    return read_reply(reply, question, token=None, reader="adjudge", scoring="stated")
+
+
+def take_time(function: Callable[[str], Any], text: str) -> float:
+    """Seconds of CPU, the best of three; a refusal is an answer, any other exception ends the benchmark."""
+    best = math.inf
+    for _ in range(3):
+        started = time.process_time()
+        with contextlib.suppress(AdjudgeError):
+            function(text)
+        best = min(best, time.process_time() - started)
+        if best > 2:
+            break
+    return best
+
+
+def fit(times: list[float]) -> float:
+    """The exponent of time over length."""
+    if max(times) < NOISE_SECONDS:
+        return 0.0
+    lengths = [math.log(size) for size in SIZES[1:]]
+    return statistics.linear_regression(lengths, [math.log(max(value, 1e-7)) for value in times[1:]]).slope
+
+
+def is_linear(seconds: float, exponent: float) -> bool:
+    """Whether a function met the target on a text."""
+    return exponent <= MOST_EXPONENT and seconds <= MOST_SECONDS
+
+
+def main() -> None:
+    """Measure, print the slowest, and say whether everything is linear."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="functions whose name contains this")
+    options = parser.parse_args()
+    texts = {size: dict(make_texts(size)) for size in SIZES}
+    rows: list[tuple[float, float, str, str]] = []
+    for name, function in list_functions().items():
+        for kind in texts[SIZES[0]] if options.only in name else ():
+            times = [take_time(function, texts[size][kind]) for size in SIZES]
+            for _ in range(3):
+                if is_linear(times[1], fit(times)):
+                    break
+                # Something else ran beside it, or it is so: the quicker of two attempts is nearer to the truth.
+                again = [take_time(function, texts[size][kind]) for size in SIZES]
+                times = [min(pair) for pair in zip(times, again, strict=True)]
+            rows.append((times[1], fit(times), name, kind))
+    slowest = {name: max(row for row in rows if row[2] == name) for name in dict.fromkeys(row[2] for row in rows)}
+    shown = [[name, row[3], f"{1000 * row[0]:.2f}", f"{row[1]:.2f}"] for name, row in slowest.items()]
+    common.print_table(["function", "slowest on", "ms for 100 KB", "exponent"], shown)
+    bad = [row for row in rows if not is_linear(row[0], row[1])]
+    for seconds, exponent, name, kind in bad:
+        print(f"not linear: {name} on {kind}: {1000 * seconds:.2f} ms for 100 KB, exponent {exponent:.2f}")
+    figures = {"pairs": len(rows), "worst_ms_100_kb": round(1000 * max(rows)[0], 2), "not_linear": len(bad)}
+    common.print_verdict("reading", figures, met=not bad)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""A judge in a test suite: what it is asked about, and what the suite does when the judge breaks.
+
+Run it: python -m pytest examples/test_with_a_judge.py
+
+``greet`` is the code under test. The judge here is a double; in yours it may be ``Judge("replay:greetings.jsonl")``
+for replies recorded once, or a real model where the suite may ask one.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge import Judge
+from adjudge.models import Request
+from adjudge.testing import FAULTS, Fault, FaultyModel, ScriptedModel
+
+
+def greet(name: str) -> str:
+    """The code under test."""
+    return f"Good morning, {name}. How may I help?"
+
+
+def score_by_words(request: Request) -> dict[str, object]:
+    """A stand-in that looks at the content alone, as a model would."""
+    polite = "Good morning" in request.user
+    return {"criteria": [{"name": "criteria", "reasoning": "", "score": 0.9 if polite else 0.2}]}
+
+
+@pytest.fixture(name="judge")
+def provide_judge() -> Judge:
+    """The judge of this suite."""
+    return Judge(ScriptedModel(score_by_words))
+
+
+def test_a_greeting_is_polite(judge: Judge) -> None:
+    """What the code writes passes."""
+    result = judge.evaluate_sync(greet("Ada"), criteria="Greets by name, and is polite.")
+
+    assert result.passed, result.explain()
+
+
+def test_a_rude_text_fails(judge: Judge) -> None:
+    """The judge can say no: a test of the test."""
+    assert judge.evaluate_sync("What do you want?", criteria="Is polite.").outcome == "failed"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_judge_passes_nothing(fault: Fault) -> None:
+    """Whatever happens to the reply, it is not a pass."""
+    broken = Judge(FaultyModel(ScriptedModel(score_by_words), [fault]), reask=0, timeout=0.05)
+
+    assert not broken.evaluate_sync(greet("Ada"), criteria="Is polite.").passed

@@ -1,0 +1,109 @@
+"""adjudge: ask language models whether something is good enough, and act on the answer safely.
+
+This is the table of contents. A name is imported from its module when it is first used, because asyncio alone costs
+more than everything a program needs that imports adjudge and judges nothing in this run.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from adjudge._evaluate import JudgeLike
+    from adjudge._judge import Judge
+    from adjudge._short import judge
+    from adjudge.chain import JudgeChain
+    from adjudge.errors import AdjudgeError, JudgmentFailed, ModelError, ReplyError, UsageError
+    from adjudge.models import Form, Model, Reply, Request, open_model
+    from adjudge.question import Question
+    from adjudge.result import (
+        CriterionResult,
+        JudgeChainResult,
+        JudgeResult,
+        Outcome,
+        RuleResult,
+        Usage,
+        read_result,
+    )
+    from adjudge.rows import Row, read_rows
+    from adjudge.rubric import Criterion, Example, Rubric
+    from adjudge.rubric_file import load_rubric
+    from adjudge.rules import Rule
+
+__all__ = [
+    "AdjudgeError",
+    "Criterion",
+    "CriterionResult",
+    "Example",
+    "Form",
+    "Judge",
+    "JudgeChain",
+    "JudgeChainResult",
+    "JudgeLike",
+    "JudgeResult",
+    "JudgmentFailed",
+    "Model",
+    "ModelError",
+    "Outcome",
+    "Question",
+    "Reply",
+    "ReplyError",
+    "Request",
+    "Row",
+    "Rubric",
+    "Rule",
+    "RuleResult",
+    "Usage",
+    "UsageError",
+    "judge",
+    "load_rubric",
+    "open_model",
+    "read_result",
+    "read_rows",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AdjudgeError": "adjudge.errors",
+    "Criterion": "adjudge.rubric",
+    "CriterionResult": "adjudge.result",
+    "Example": "adjudge.rubric",
+    "Form": "adjudge.models",
+    "Judge": "adjudge._judge",
+    "JudgeChain": "adjudge.chain",
+    "JudgeChainResult": "adjudge.result",
+    "JudgeLike": "adjudge._evaluate",
+    "JudgeResult": "adjudge.result",
+    "JudgmentFailed": "adjudge.errors",
+    "Model": "adjudge.models",
+    "ModelError": "adjudge.errors",
+    "Outcome": "adjudge.result",
+    "Question": "adjudge.question",
+    "Reply": "adjudge.models",
+    "ReplyError": "adjudge.errors",
+    "Request": "adjudge.models",
+    "Row": "adjudge.rows",
+    "Rubric": "adjudge.rubric",
+    "Rule": "adjudge.rules",
+    "RuleResult": "adjudge.result",
+    "Usage": "adjudge.result",
+    "UsageError": "adjudge.errors",
+    "judge": "adjudge._short",
+    "load_rubric": "adjudge.rubric_file",
+    "open_model": "adjudge.models",
+    "read_result": "adjudge.result",
+    "read_rows": "adjudge.rows",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'adjudge' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,115 @@
+"""How a result looks: a panel in a terminal, a table in a notebook.
+
+Everything shown was written by a judge or by whoever wants to pass, so it is data here too: no markup is
+interpreted, no control character reaches a terminal, no character reaches HTML unescaped.
+"""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from adjudge.result import CriterionResult, JudgeResult
+
+COLOURS = {"passed": "green", "failed": "red", "undecided": "yellow"}
+SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
+
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def clean(text: str, *, keep_lines: bool = True) -> str:
+    """Text without control, format and invisible characters: escape sequences and direction marks become ``·``."""
+    kept = "\n\t" if keep_lines else ""
+    return "".join(
+        char if char in kept or unicodedata.category(char) not in _HIDDEN else " " if char in "\n\t" else "·"
+        for char in text
+    )
+
+
+def say_outcome(result: JudgeResult) -> str:
+    """The outcome with its sign, score, threshold and reason, in one line."""
+    text = f"{SIGNS[result.outcome]} {result.outcome}"
+    if result.undecided_because:
+        text += f" ({result.undecided_because})"
+    if result.score is not None:
+        text += f" {result.score:.2f}"
+        text += f" of {result.threshold:.2f} needed" if result.threshold is not None else ""
+    return text if result.decided_by == "judge" else f"{text}, decided by {result.decided_by}"
+
+
+def draw_result(result: JudgeResult) -> RenderableType:
+    """A result for a rich console."""
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.text import Text
+
+    parts: list[Any] = [_draw_criteria(result)] if result.criteria else []
+    for said in (result.reasoning, result.detail):
+        parts += [Text(clean(said))] if said else []
+    parts += [Text(f"→ {clean(item)}") for item in result.suggestions]
+    for item in result.rule_results:
+        if not item.passed:
+            parts.append(Text(f"{item.severity}: {clean(item.name)}: {clean(item.message)}", style="yellow"))
+    parts += [_draw_seats(result)] if getattr(result, "results", ()) else []
+    title = Text(say_outcome(result), style=COLOURS[result.outcome])
+    foot = Text(f"{clean(result.judge, keep_lines=False)} · {result.duration_ms:.0f} ms")
+    return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
+
+
+def _draw_criteria(result: JudgeResult) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for name, side in (("criterion", "left"), ("score", "right"), ("needs", "right"), ("reasoning", "left")):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for item in result.criteria:
+        colour = "green" if item.passed else "red"
+        score = "–" if item.score is None else f"{item.score:.2f}"
+        needs = "" if item.threshold is None else f"{item.threshold:.2f}"
+        said = Text(clean(item.reasoning))
+        table.add_row(Text(clean(item.name)), Text(score, style=colour), needs, said)
+    return table
+
+
+def _draw_seats(result: Any) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=f"{result.strategy}: {len(result.results)} asked", title_justify="left", box=None)
+    for name in ("judge", "outcome", "said"):
+        table.add_column(name)
+    for item in result.results:
+        colour = COLOURS[item.outcome]
+        said = item.detail or item.reasoning
+        table.add_row(Text(clean(item.judge)), Text(say_outcome(item), style=colour), Text(clean(said)[:200]))
+    return table
+
+
+def write_html(result: JudgeResult) -> str:
+    """A result as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
+    rows = "".join(_write_row(item) for item in result.criteria)
+    table = f"<table><tr><th>criterion<th>score<th>needs<th>reasoning</tr>{rows}</table>" if rows else ""
+    seats = "".join(
+        f"<li>{_escape(item.judge)}: {_escape(say_outcome(item))}" for item in getattr(result, "results", ())
+    )
+    said = "".join(f"<p>{_escape(text)}</p>" for text in (result.reasoning, result.detail) if text)
+    hints = "".join(f"<li>{_escape(item)}" for item in result.suggestions)
+    return (
+        f"<div><p><b>{_escape(say_outcome(result))}</b> · {_escape(result.judge)} · {result.duration_ms:.0f} ms</p>"
+        f"{table}{said}{f'<ul>{hints}</ul>' if hints else ''}{f'<ol>{seats}</ol>' if seats else ''}</div>"
+    )
+
+
+def _write_row(item: CriterionResult) -> str:
+    score = "–" if item.score is None else f"{item.score:.2f}"
+    needs = "" if item.threshold is None else f"{item.threshold:.2f}"
+    return f"<tr><td>{_escape(item.name)}<td>{score}<td>{needs}<td>{_escape(item.reasoning)}</tr>"
+
+
+def _escape(text: str) -> str:
+    return html.escape(clean(text), quote=True)

@@ -1,0 +1,174 @@
+"""What judges and chains share: building a question from a call, and asking it.
+
+``evaluate``, its sync door and ``evaluate_many`` are written once, over ``ask``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable
+from contextlib import aclosing
+from typing import Any, Generic, Protocol, TypeVar, Unpack, runtime_checkable
+
+from adjudge._asking import Asking, RubricSource, prepare
+from adjudge._sync import run_sync
+from adjudge.errors import UsageError
+from adjudge.question import Answer, Question
+from adjudge.result import JudgeResult, RuleResult
+from adjudge.rows import Row
+from adjudge.rubric import Rubric
+from adjudge.score import settle_rubric
+
+R = TypeVar("R", bound=JudgeResult)
+
+
+@runtime_checkable
+class JudgeLike(Protocol):
+    """Anything that answers questions: a judge, a chain, or an object of yours with these two members."""
+
+    @property
+    def name(self) -> str:
+        """How results call this judge."""
+        ...
+
+    def ask(self, question: Question | str, /) -> Coroutine[Any, Any, JudgeResult]:
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
+        ...
+
+
+class Evaluates(Generic[R]):
+    """``evaluate``, ``evaluate_sync`` and ``evaluate_many`` for whatever can ``ask``."""
+
+    __slots__ = ()
+
+    async def evaluate(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
+        """Judge some content by a rubric (or ``criteria=``, or ``result_format=``) and return the result.
+
+        ``rubric`` is a ``Rubric``, a path, or the name of a shipped one; without it, the judge's own. The keyword
+        arguments are those of ``Asking``. A judgement that failed or could not be made is a result; ``UsageError``
+        is raised for what was wrong before anything was asked, ``JudgmentFailed`` only with ``throw_on_fail=True``.
+        """
+        started = time.perf_counter()
+        question = await prepare(content, rubric, self._own_rubric(), how)
+        answer = decide_by_rules(question)
+        if answer is not None:
+            result = self._settle(question, answer, since(started))
+        else:
+            result = await self.ask(question)
+        return result.raise_if_failed() if how.get("throw_on_fail") else result
+
+    def evaluate_sync(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
+        """The same for callers without an event loop; works inside a running loop too, and blocks it."""
+        return run_sync(self.evaluate(content, rubric, **how))
+
+    async def evaluate_many(
+        self,
+        contents: Iterable[object] | AsyncIterable[object],
+        rubric: RubricSource | None = None,
+        *,
+        concurrency: int = 16,
+        **how: Unpack[Asking],
+    ) -> AsyncIterator[R]:
+        """Judge many contents, at most ``concurrency`` at once, and yield the results in the order of the contents.
+
+        A ``Row`` brings its own reference, task, context and metadata, and its id as ``metadata["case"]``. Contents
+        are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the iteration.
+        Leaving the loop early cancels what still runs.
+        """
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+        running: deque[asyncio.Task[R]] = deque()
+        try:
+            async with aclosing(_iterate(contents)) as source:
+                async for content in source:
+                    running.append(asyncio.ensure_future(self._evaluate_row(content, rubric, how)))
+                    if len(running) >= concurrency:
+                        yield await running.popleft()
+            while running:
+                yield await running.popleft()
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+            for task in running:
+                if task.done() and not task.cancelled():
+                    task.exception()  # seen, so that the loop does not report it as never retrieved
+
+    async def ask(self, question: Question | str, /) -> R:
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
+        raise NotImplementedError
+
+    def _own_rubric(self) -> Rubric | None:
+        return None
+
+    def _settle(self, question: Question, answer: Answer, duration_ms: float) -> R:
+        """The result when rules decided and nobody was asked."""
+        raise NotImplementedError
+
+    async def _evaluate_row(self, content: object, rubric: RubricSource | None, how: Asking) -> R:
+        if not isinstance(content, Row):
+            return await self.evaluate(content, rubric, **how)
+        own = {name: getattr(content, name) for name in ("reference", "task", "context")}
+        merged: Asking = {**how, **{name: value for name, value in own.items() if value is not None}}  # type: ignore[typeddict-item]
+        merged["metadata"] = {"case": content.id, **content.metadata, **(how.get("metadata") or {})}
+        return await self.evaluate(content.content, rubric, **merged)
+
+
+def decide_by_rules(question: Question) -> Answer | None:
+    """The answer when rules settle the matter before any model is asked, else ``None``."""
+    ran = question.rule_results[: len(question.rule_results) - len(question.settled)]
+    broken = [f"rule {item.name!r} failed: {item.message}" for item in ran if _decides(item)]
+    if broken:
+        return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, detail="; ".join(broken))
+    if question.rubric is None:
+        return None
+    if question.value_type is None and len(question.settled) == len(question.rubric.criteria):
+        return settle_rubric(question)
+    vetoes = [item.name for item in question.settled.values() if item.threshold is not None and not item.passed]
+    if not vetoes:
+        return None
+    named = f"below the threshold of {', '.join(vetoes)}, which a rule decided; no model was asked about the rest"
+    known = tuple(question.settled.values())
+    return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, criteria=known, detail=named)
+
+
+def _decides(item: RuleResult) -> bool:
+    return not item.passed and item.severity == "error"
+
+
+def make_result(question: Question, answer: Answer, **more: Any) -> JudgeResult:
+    """A result from an answer and what belongs to the question."""
+    return JudgeResult(
+        outcome=answer.outcome,
+        score=answer.score,
+        threshold=answer.threshold,
+        confidence=answer.confidence,
+        criteria=answer.criteria,
+        reasoning=answer.reasoning,
+        suggestions=answer.suggestions,
+        value=answer.value,
+        decided_by=answer.decided_by,
+        detail=answer.detail,
+        rule_results=question.rule_results,
+        question=question.digest,
+        subject=question.subject,
+        metadata=question.metadata,
+        **more,
+    )
+
+
+def since(started: float) -> float:
+    """Milliseconds since a ``time.perf_counter()`` reading."""
+    return (time.perf_counter() - started) * 1000.0
+
+
+async def _iterate(contents: Iterable[object] | AsyncIterable[object]) -> AsyncGenerator[object, None]:
+    if isinstance(contents, AsyncIterable):
+        async for content in contents:
+            yield content
+    else:
+        for content in contents:
+            yield content

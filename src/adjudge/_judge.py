@@ -1,0 +1,273 @@
+"""One model as a judge: question, request, reply, reading, result, in five visible steps.
+
+A ``Judge`` holds configuration only. Whatever is about one call is in the result, so one judge answers any number of
+questions at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, get_args
+
+from adjudge._evaluate import Evaluates, make_result, since
+from adjudge.content import check_size
+from adjudge.errors import ModelError, ReplyError, UsageError
+from adjudge.models import Model, Reply, Request, as_model, open_model, resolve_model
+from adjudge.question import Answer, Question, make_token
+from adjudge._reading import Reading, check_reader, read_reply, write_system
+from adjudge.result import JudgeResult, Reason, Usage
+from adjudge.rubric import Rubric
+from adjudge.rubric_file import load_rubric
+
+Structured = Literal["auto", "schema", "text"]
+Scoring = Literal["stated", "expected"]
+
+ModelSource = Model | str | Callable[..., Any] | tuple[str, Callable[..., Any]] | object
+
+_REASKED: tuple[Reason, ...] = ("unparseable", "missing_criterion", "off_scale")
+_REMINDER = (
+    "\n\nAn earlier reply to this could not be read. Reply with exactly one JSON object of the shape described, "
+    "complete, with every score on its scale, and write nothing after it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Judge(Evaluates[JudgeResult]):
+    """Ask one model, and compute the outcome from what it says.
+
+    ``model`` is a spec (``"openai:gpt-5-mini"``), a function, a ``(name, function)`` pair, an object with ``name``
+    and ``evaluate(prompt)``, or a ``Model``.
+    """
+
+    model: Any = field(kw_only=False)
+    rubric: Any = None
+    """The judge's own rubric (a ``Rubric``, a path or a shipped name); one given to a call replaces it."""
+    name: str = ""
+    """How results call this judge; the model's name by default."""
+    timeout: float | None = 60.0
+    """Seconds for one judgement, retries and the re-ask included; ``None`` means no limit."""
+    reask: int = 1
+    """How often to ask again, with a reminder of the form, after a reply that could not be read."""
+    structured: Structured = "auto"
+    """``auto`` uses the provider's structured output where it has it, ``schema`` insists, ``text`` never does."""
+    token: bool = True
+    """Ask for the eight characters that tell the reply's object from anything quoted. Turn off only for a model that
+    cannot copy them (``adjudge doctor`` finds out)."""
+    scoring: Scoring = "stated"
+    """``expected`` weighs the scores a model considered by their probability, where it offers log-probabilities."""
+    logprobs: bool = False
+    """Ask for token probabilities, for ``result.confidence``; replies are several times larger. Always on with
+    ``scoring="expected"`` and in a cascade, which need them."""
+    reader: str = "adjudge"
+    """The name of a reply form other than adjudge's own, such as ``"Rating: [[7]]"``."""
+    temperature: float | None = 0.0
+    seed: int | None = None
+    max_output_tokens: int | None = 2048
+    _others: dict[str, Model] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        own = open_model(self.model) if isinstance(self.model, str) else as_model(self.model, name=self.name or None)
+        set_field(self, "model", own)
+        set_field(self, "name", self.name or own.name)
+        if self.rubric is not None:
+            set_field(self, "rubric", load_rubric(self.rubric))
+        check_timeout("timeout", self.timeout)
+        check_flag("token", self.token)
+        _check_choice("structured", self.structured, get_args(Structured))
+        _check_choice("scoring", self.scoring, get_args(Scoring))
+        check_reader(self.reader)
+        if isinstance(self.reask, bool) or not isinstance(self.reask, int) or not 0 <= self.reask <= 5:
+            raise UsageError(f"reask must be a whole number from 0 to 5, got {self.reask!r}")
+
+    async def ask(self, question: Question | str, /) -> JudgeResult:
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
+
+        A model that fails, a reply that cannot be read and a timeout are undecided results, never exceptions.
+        ``UsageError`` is raised for what was wrong before anything was asked (content too long, no key).
+        """
+        posed = make_question(question)
+        model = self.check(posed)
+        started = time.perf_counter()
+        call = _Call(self, posed, model)
+        limit = asyncio.timeout(self.timeout)
+        try:
+            async with limit:
+                reading = await call.run()
+            if limit.expired():  # a model that swallows its cancellation and answers is late all the same
+                reading = call.give_up("timeout", f"no answer within {self.timeout:g} s")
+        except TimeoutError as error:
+            late = limit.expired()
+            reading = call.give_up("timeout", f"no answer within {self.timeout:g} s") if late else call.fail(error)
+        except Exception as error:  # noqa: BLE001 - whatever a model raises, the judgement is undecided and says so
+            reading = call.fail(error)
+        return call.conclude(reading, since(started))
+
+    def check(self, question: Question) -> Model:
+        """The model that will be asked; raises ``UsageError`` for what is wrong before anything is asked."""
+        check_reader(self.reader, question)
+        model = self.model if question.model is None else self._find_model(question.model)
+        ready = getattr(model, "check", None)
+        if ready is not None:
+            ready()
+        size = sum([len(part.text) for part in question.parts])
+        limit = getattr(model, "max_input_characters", 1_000_000)
+        if size > limit:  # asked here too, since a model may have to put its name together
+            check_size(size, limit, model=model.name)
+        return model
+
+    def preview(self, question: Question) -> Request:
+        """The request that would be sent for a question; nothing is asked."""
+        return _Call(self, question, self.model).make_request()
+
+    async def aclose(self) -> None:
+        """Close the connections of this judge's models."""
+        for model in [self.model, *self._others.values()]:
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"Judge({self.name!r})"
+
+    def _own_rubric(self) -> Rubric | None:
+        return self.rubric
+
+    def _find_model(self, name: str) -> Model:
+        if name not in self._others:
+            self._others[name] = resolve_model(name, self.model)
+        return self._others[name]
+
+    def _settle(self, question: Question, answer: Answer, duration_ms: float) -> JudgeResult:
+        return make_result(question, answer, judge="rules", attempts=0, duration_ms=duration_ms)
+
+
+class _Call:
+    """One judgement under way: what was asked, what came back, how often. It lives as long as the call."""
+
+    def __init__(self, judge: Judge, question: Question, model: Model) -> None:
+        self.judge, self.question, self.model = judge, question, model
+        self.token = make_token(question.digest)
+        self.replies: list[Reply] = []
+        self.asked = 0
+
+    async def run(self) -> Reading:
+        """Ask, read, and ask once more when the reply could not be read."""
+        if self.question.wording is not None and any(self.token in part.text for part in self.question.parts):
+            # It cannot be guessed: whoever wrote this has seen the secret, and could close any fence.
+            return self.give_up("tampering", "the token of this question already stands in its data")
+        reading = await self._ask_once()
+        while reading.because in _REASKED and self.asked <= self.judge.reask:
+            reading = await self._ask_once()
+        return reading
+
+    async def _ask_once(self) -> Reading:
+        request = self.make_request()
+        self.asked += 1
+        reply = await self.model.complete(request)
+        if not isinstance(reply, Reply):
+            raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
+        self.replies.append(reply)
+        token = self.token if self._asks_token else None
+        return read_reply(reply, self.question, token=token, reader=self.judge.reader, scoring=self.judge.scoring)
+
+    @property
+    def _asks_token(self) -> bool:
+        return self.judge.token and self.judge.reader == "adjudge" and self.question.wording is not None
+
+    def make_request(self) -> Request:
+        judge, question = self.judge, self.question
+        structured = judge.structured == "schema" or (
+            judge.structured == "auto" and bool(getattr(self.model, "structured", False))
+        )
+        system, form = write_system(question, structured=structured, token=self._asks_token, reader=judge.reader)
+        user = question.user(self.token, ask_token=self._asks_token)
+        return Request(
+            system=system,
+            user=user if self.asked == 0 else user + _REMINDER,
+            form=form,
+            temperature=judge.temperature,
+            seed=judge.seed,
+            max_output_tokens=judge.max_output_tokens,
+            logprobs=judge.logprobs or judge.scoring == "expected" or question.wants_confidence,
+            token=self.token if question.wording is not None else None,
+            case=question.case,
+            order=question.order,
+            attempt=self.asked + 1,
+        )
+
+    def fail(self, error: Exception) -> Reading:
+        """The reading when the model raised."""
+        if isinstance(error, ReplyError):
+            return self.give_up(error.because, error.detail)
+        said = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        return self.give_up("error", said)
+
+    def give_up(self, because: Reason, detail: str) -> Reading:
+        """A reading that says why there is no answer."""
+        return Reading(because=because, detail=" ".join(detail.split())[:500])
+
+    def conclude(self, reading: Reading, duration_ms: float) -> JudgeResult:
+        """The result: the reading, and everything about this one call."""
+        last = self.replies[-1] if self.replies else None
+        answer = reading.answer or Answer(outcome="undecided", threshold=self.question.threshold)
+        return make_result(
+            self.question,
+            replace(answer, detail=reading.detail) if reading.answer is None else answer,
+            judge=self.judge.name,
+            undecided_because=reading.because,
+            model=last.model if last else None,
+            raw_response=last.text if last else None,
+            earlier_responses=tuple([item.text or "" for item in self.replies[:-1]]),
+            finish_reason=last.finish_reason if last else None,
+            attempts=self.asked,
+            usage=_add_usage(self.replies),
+            duration_ms=duration_ms,
+        )
+
+
+def make_question(question: Question | str) -> Question:
+    """A question as it is, or a ready-made prompt as one."""
+    if isinstance(question, Question):
+        return question
+    from adjudge._asking import make_prompt
+
+    return make_prompt(question)
+
+
+def check_timeout(what: str, value: Any) -> None:
+    """Raise ``UsageError`` unless a limit in seconds is ``None`` or a finite number above 0."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise UsageError(f"{what} must be a finite number of seconds above 0, or None for no limit; got {value!r}")
+
+
+def check_flag(what: str, value: Any) -> None:
+    """Raise ``UsageError`` unless a switch is true or false: the text "false" from a file would switch it on."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{what} must be True or False, got {value!r}")
+
+
+def _check_choice(what: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{what} must be one of {', '.join(choices)}; got {value!r}")
+
+
+def _add_usage(replies: list[Reply]) -> Usage | None:
+    known = [reply.usage for reply in replies if reply.usage is not None]
+    total = known[0] if known else None
+    for item in known[1:]:
+        total = total + item if total else item
+    return total
+

@@ -1,0 +1,100 @@
+"""From a reply to an answer: the provider's own signals first, then the form, then the probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from adjudge._logprobs import add_confidence
+from adjudge.errors import ReplyError, UsageError
+from adjudge.models._types import Form, Reply
+from adjudge.question import Answer, Question
+from adjudge.reply import Reader, ReadOptions, find_object, find_reader, read_object
+from adjudge.result import Reason
+from adjudge.score import answer_score
+
+OWN = "adjudge"
+"""The name of adjudge's own reply form."""
+
+_ASKS = {
+    "preference": "Say which of the two is better, and end the reply in this style: {name}",
+    "score": "Give one score from {low:g} to {high:g}, and end the reply in this style: {name}",
+    "label": "End the reply in this style: {name}",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """An answer, or why there is none."""
+
+    answer: Answer | None = None
+    because: Reason | None = None
+    detail: str = ""
+
+
+def read_reply(
+    reply: Reply, question: Question, *, token: str | None, reader: str, scoring: Literal["stated", "expected"]
+) -> Reading:
+    """Read a reply; whatever cannot be read is a reason, and nothing is repaired."""
+    if reply.finish_reason == "refusal":
+        return Reading(because="refused", detail="the provider says the model refused to answer")
+    if reply.finish_reason == "length":
+        # Even if an object can be read: the judge may have been about to take it back.
+        return Reading(because="truncated", detail="the reply was cut off at the output limit; raise max_output_tokens")
+    try:
+        if reader != OWN:
+            return Reading(answer=_read_named(reply.text or "", question, find_reader(reader)))
+        found = read_object(reply.text, token)
+        answer = question.answer(found, question)
+        if reply.logprobs and reply.text:
+            expect = scoring == "expected"
+            start = find_object(reply.text, token)
+            answer = add_confidence(
+                answer, question, reply.text, reply.logprobs, found, start=start, expect=expect
+            )
+    except ReplyError as error:
+        return Reading(because=error.because, detail=error.detail)
+    return Reading(answer=answer)
+
+
+def write_system(question: Question, *, structured: bool, token: bool, reader: str) -> tuple[str, Form | None]:
+    """The system part and, for structured output, the form; a ready-made prompt has neither."""
+    wording = question.wording
+    if wording is None:
+        return "", None
+    if reader == OWN:
+        return wording.system(structured=structured, token=token), wording.form(token=token) if structured else None
+    form = find_reader(reader)
+    low, high = question.rubric.scale if question.rubric else (0.0, 1.0)
+    return f"{wording.frame()}\n\n{_ASKS[form.kind].format(name=form.name, low=low, high=high)}", None
+
+
+def check_reader(reader: str, question: Question | None = None) -> None:
+    """Raise ``UsageError`` for an unknown reader, or one that cannot answer the question."""
+    if reader == OWN:
+        if question is not None and question.passes is not None and question.value_type is None:
+            raise UsageError("passes= needs result_format=: give the type whose instances it looks at")
+        return
+    form = find_reader(reader)
+    if question is None:
+        return
+    if question.wording is None or question.value_type is not None:
+        raise UsageError(f"reader {reader!r} reads replies about a rubric, not ready-made prompts or a result_format")
+    rubric = question.rubric
+    asked = [item for item in rubric.criteria if item.name not in question.settled] if rubric else []
+    if form.kind == "score" and len(asked) != 1:
+        raise UsageError(f"reader {reader!r} reads one score, so it needs a rubric with one criterion for the model")
+    if form.kind == "preference":
+        raise UsageError(f"reader {reader!r} says which of two is better; it answers comparisons, not a rubric")
+    if form.kind == "label" and question.passes is None:
+        raise UsageError(f"reader {reader!r} reads a label; say which pass with passes=lambda label: ...")
+
+
+def _read_named(text: str, question: Question, form: Reader) -> Answer:
+    scale = question.rubric.scale if question.rubric else None
+    value = form.read(text, ReadOptions(scale=scale))
+    if isinstance(value, float):
+        return answer_score(value, question)
+    if question.passes is None:
+        raise ReplyError("error", f"nothing says which labels pass; the reply says {value!r}")
+    return Answer(outcome="passed" if question.passes(value) is True else "failed", value=value)

@@ -1,0 +1,45 @@
+"""The short form: judge some content by the configured default judge."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Unpack
+
+from adjudge._asking import Asking, RubricSource
+from adjudge._judge import Judge, ModelSource
+from adjudge.chain import JudgeChain
+from adjudge.errors import UsageError
+from adjudge.result import JudgeResult
+
+
+async def judge(
+    content: object,
+    *,
+    rubric: RubricSource | None = None,
+    judge: Judge | JudgeChain | ModelSource | None = None,
+    **how: Unpack[Asking],
+) -> JudgeResult:
+    """Judge some content and return the result.
+
+    ``judge`` is a judge, a chain, or whatever ``Judge`` takes as its model. Without it, the environment variable
+    ``ADJUDGE_JUDGE`` names a model, read at the call; ``UsageError`` when neither says who judges. The other
+    arguments are those of ``Judge.evaluate``.
+    """
+    asked = judge if isinstance(judge, Judge | JudgeChain) else _find_judge(judge)
+    return await asked.evaluate(content, rubric, **how)
+
+
+def _find_judge(source: ModelSource | None) -> Judge:
+    if source is not None and not isinstance(source, str):
+        return Judge(source)
+    spec = source or os.environ.get("ADJUDGE_JUDGE", "")
+    if not spec:
+        raise UsageError("no judge was given and ADJUDGE_JUDGE is not set; set it to a model like openai:gpt-5-mini")
+    return _open_judge(spec)
+
+
+@lru_cache(maxsize=64)
+def _open_judge(spec: str) -> Judge:
+    # One judge per spec, so that calls share its connections; a judge holds configuration only.
+    return Judge(spec)

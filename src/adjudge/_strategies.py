@@ -1,0 +1,152 @@
+"""What a chain's seats add up to: the outcome algebra, without a clock, a model or a loop.
+
+Every function here looks at the results that are known and says what they decide. A verdict of ``None`` means that
+more seats have to answer; an undecided one means that no answer still to come could decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from adjudge.result import JudgeChainResult, JudgeResult, Outcome, Reason, find_gravest
+
+Strategy = Literal["fallback", "consensus", "majority", "quorum", "hedged", "cascade"]
+COUNTING: tuple[Strategy, ...] = ("consensus", "majority", "quorum")
+
+ENDING: tuple[Reason, ...] = ("tampering", "contradiction")
+"""A seat that is undecided for these reasons ends a sequence: asking the next would let an attacker shop for a pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the seats decide together."""
+
+    outcome: Outcome
+    because: Reason | None = None
+    seat: JudgeResult | None = None
+    """The seat whose score, criteria and reasoning the chain shows."""
+
+
+def needed(strategy: Strategy, seats: int, quorum: int | None) -> tuple[int, int]:
+    """How many seats must pass for a pass, and fail for a failure; together always more than there are seats.
+
+    Because of that sum both numbers can never be reached at once, so no order of answers changes the outcome.
+    """
+    if strategy == "consensus":
+        return seats, 1
+    if strategy == "majority":
+        return seats // 2 + 1, seats // 2 + 1
+    to_pass = quorum if quorum is not None else seats
+    return to_pass, seats - to_pass + 1
+
+
+def count(known: Sequence[JudgeResult], seats: int, to_pass: int, to_fail: int, *, wait: bool) -> Verdict | None:
+    """What counted seats decide; ``known`` in the order they answered, ``wait`` keeps hopeless chains open.
+
+    A seat that could not answer stays in the denominator: nothing is ever divided by the seats that did.
+    """
+    passed = [item for item in known if item.outcome == "passed"]
+    failed = [item for item in known if item.outcome == "failed"]
+    if len(passed) >= to_pass:
+        shown = min(passed, key=_score_of) if to_pass == seats else passed[to_pass - 1]
+        return Verdict(outcome="passed", seat=shown)
+    if len(failed) >= to_fail:
+        return Verdict(outcome="failed", seat=failed[to_fail - 1])
+    open_seats = seats - len(known)
+    hopeless = len(passed) + open_seats < to_pass and len(failed) + open_seats < to_fail
+    if open_seats == 0 or (hopeless and not wait):
+        return Verdict(outcome="undecided", because=find_reason(known) or "split")
+    return None
+
+
+def follow(result: JudgeResult, earlier: Sequence[JudgeResult]) -> Verdict | None:
+    """What one answer in a fallback decides; ``None`` means: ask the next."""
+    if result.outcome != "undecided":
+        return Verdict(outcome=result.outcome, seat=result)
+    if result.undecided_because in ENDING:
+        return Verdict(outcome="undecided", because=find_reason([*earlier, result]))
+    return None
+
+
+def hedge(done: Sequence[JudgeResult]) -> Verdict | None:
+    """What the answers seen at one look decide: failed before tampering before passed, then seat order."""
+    for result in done:
+        if result.outcome == "failed":
+            return Verdict(outcome="failed", seat=result)
+    for result in done:
+        if result.undecided_because in ENDING:
+            return Verdict(outcome="undecided", because=find_reason(done))
+    for result in done:
+        if result.outcome == "passed":
+            return Verdict(outcome="passed", seat=result)
+    return None
+
+
+def descend(
+    result: JudgeResult, earlier: Sequence[JudgeResult], *, sure_at: float | None, abstain_below: float | None
+) -> Verdict | None:
+    """What one answer in a cascade decides; ``sure_at`` is ``None`` for the last seat."""
+    if result.undecided_because in ENDING or (result.outcome == "undecided" and sure_at is None):
+        return _after_silence([*earlier, result])
+    if result.outcome == "undecided":
+        return None
+    sureness = result.confidence
+    if sure_at is not None:
+        sure = sureness is not None and sureness >= sure_at
+        return Verdict(outcome=result.outcome, seat=result) if sure else None
+    if abstain_below is not None and (sureness is None or sureness < abstain_below):
+        return Verdict(outcome="undecided", because="unsure")
+    return Verdict(outcome=result.outcome, seat=result)
+
+
+def _after_silence(known: Sequence[JudgeResult]) -> Verdict:
+    """The end of a cascade without an answer: an earlier seat that failed, unsure as it was, still has failed."""
+    failed = [item for item in known if item.outcome == "failed"]
+    if failed:
+        return Verdict(outcome="failed", seat=failed[-1])
+    # Without any reason there were only unsure answers when the time was over.
+    return Verdict(outcome="undecided", because=find_reason(known) or "timeout")
+
+
+def exhaust(known: Sequence[JudgeResult], *, cascade: bool = False) -> Verdict:
+    """The verdict when nobody is left to ask, or no time."""
+    return _after_silence(known) if cascade else Verdict(outcome="undecided", because=find_reason(known) or "timeout")
+
+
+def find_reason(known: Sequence[JudgeResult]) -> Reason | None:
+    """The gravest reason among some results."""
+    return find_gravest([item.undecided_because for item in known if item.undecided_because is not None])
+
+
+def may_open(known: Sequence[JudgeResult]) -> bool:
+    """Whether ``fail_open`` may let an undecided chain pass: nobody failed or was tampered with, at any depth."""
+    return not any(
+        item.outcome == "failed" or item.undecided_because in ENDING or (item.decided_by == "rule" and not item.passed)
+        for item in _at_any_depth(known)
+    )
+
+
+def share_votes(known: Sequence[JudgeResult], outcome: Outcome) -> float | None:
+    """The share of equal votes among the seats that were not cut short; ``None`` when nothing was decided."""
+    asked = [item for item in known if item.undecided_because != "cancelled"]
+    if outcome == "undecided" or not asked:
+        return None
+    return sum(item.outcome == outcome for item in asked) / len(asked)
+
+
+def _at_any_depth(known: Sequence[JudgeResult]) -> Iterator[JudgeResult]:
+    for item in known:
+        yield item
+        if isinstance(item, JudgeChainResult):
+            yield from _at_any_depth(item.results)
+
+
+def _score_of(item: JudgeResult) -> float:
+    return item.score if item.score is not None else 1.0
+
+
+def in_seat_order(results: Mapping[int, JudgeResult]) -> tuple[JudgeResult, ...]:
+    """Results by seat, in the order of the seats."""
+    return tuple(results[seat] for seat in sorted(results))

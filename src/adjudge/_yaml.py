@@ -1,0 +1,101 @@
+"""YAML read as data, strictly, with the line of everything.
+
+PyYAML alone keeps the last of two equal keys, follows aliases that multiply, and its C composer overruns the stack
+on deep nesting, which ends the process. All three are found here before anything is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from adjudge.rules._words import flatten, quote
+
+MAX_DEPTH = 50
+MAX_VALUES = 50_000
+"""Values in one document, counted as often as aliases repeat them."""
+
+LineOf = Mapping[tuple[str | int, ...], int]
+"""Line numbers, from 1, by path; a path holds keys and list positions."""
+
+
+def read_yaml(text: str) -> tuple[Any, LineOf]:
+    """A document's data and where its parts stand; raises ``ValueError`` with one line for what cannot be read."""
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    reader = None
+    try:
+        _check_depth(yaml.parse(text, loader))
+        reader = loader(text)
+        node = reader.get_single_node()
+        if node is None:
+            raise ValueError("it is empty")
+        lines = _walk(reader, node)
+        return reader.construct_document(node), lines
+    except yaml.YAMLError as error:
+        raise ValueError(_explain(error)) from None
+    except (RecursionError, OverflowError):
+        raise ValueError("it holds a value that cannot be read") from None
+    finally:
+        if reader is not None:
+            reader.dispose()
+
+
+def _check_depth(events: Iterator[Any]) -> None:
+    # Events come from a flat loop; composing nodes recurses in C without a limit, so this must come first.
+    import yaml
+
+    depth = 0
+    for count, event in enumerate(events):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"line {event.start_mark.line + 1}: nested more than {MAX_DEPTH} levels deep")
+        if count > 2 * MAX_VALUES:
+            raise ValueError(f"it holds more than {MAX_VALUES:,} values")
+
+
+def _walk(reader: Any, root: Any) -> LineOf:
+    """The line of every value; raises for a key that stands twice and for aliases that multiply."""
+    import yaml
+
+    lines: dict[tuple[str | int, ...], int] = {}
+    left: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
+    count = 0
+    while left:
+        path, node = left.pop()
+        count += 1
+        if count > MAX_VALUES or len(path) > MAX_DEPTH:
+            raise ValueError(f"its aliases (*) multiply to more than {MAX_VALUES:,} values; write the values out")
+        lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, yaml.SequenceNode):
+            left.extend(((*path, index), item) for index, item in enumerate(node.value))
+        elif isinstance(node, yaml.MappingNode):
+            for key, line, value in _read_keys(reader, node):
+                lines[*path, key] = line
+                left.append(((*path, key), value))
+    return lines
+
+
+def _read_keys(reader: Any, node: Any) -> Iterator[tuple[Any, int, Any]]:
+    import yaml
+
+    seen: dict[Any, int] = {}
+    for key_node, value in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            # Not a TypeError: whatever a document holds, read_yaml raises one kind of error.
+            raise ValueError(f"line {line}: a key must be a word or a number, not a list or a mapping")  # noqa: TRY004
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            raise ValueError(f"line {line}: merge keys (<<) are not read here; write the keys out")
+        key = reader.construct_object(key_node)
+        if key in seen:
+            raise ValueError(f"line {line}: the key {quote(str(key))} already stands in line {seen[key]}; keep one")
+        seen[key] = line
+        yield key, line, value
+
+
+def _explain(error: Any) -> str:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    said = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    return (f"line {mark.line + 1}, column {mark.column + 1}: " if mark else "") + flatten(str(said), 200)

@@ -1,0 +1,447 @@
+"""Several judges as one: who is asked when, under which clock, and what happens to those who lose.
+
+The algebra of outcomes is in ``_strategies``; here is the concurrency around it. Losing and late calls are cancelled
+and awaited, never abandoned, and status travels beside the text: nothing a reply says can change who is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, get_args
+
+from adjudge._evaluate import Evaluates, JudgeLike, since
+from adjudge._judge import Judge, check_flag, check_timeout, make_question
+from adjudge._strategies import (
+    COUNTING,
+    ENDING,
+    Strategy,
+    Verdict,
+    count,
+    descend,
+    exhaust,
+    follow,
+    hedge,
+    in_seat_order,
+    may_open,
+    needed,
+    share_votes,
+)
+from adjudge.errors import UsageError
+from adjudge.question import Answer, Question
+from adjudge.result import JudgeChainResult, JudgeResult, Reason, Usage
+
+_OWN_PARAMETERS = {
+    "quorum": ("quorum",),
+    "hedge_after": ("hedged",),
+    "escalate_below": ("cascade",),
+    "abstain_below": ("cascade",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class JudgeChain(Evaluates[JudgeChainResult]):
+    """Several judges as one judge, under a strategy and a stated failure policy.
+
+    ``judges`` are model specs, functions, ``(name, function)`` pairs, judges and chains; a chain is one seat. Equal
+    names become ``a``, ``a#2``. Raises ``UsageError`` for an empty chain, an unknown strategy, a parameter that
+    belongs to another strategy, and limits that are not finite numbers above 0.
+    """
+
+    judges: Any = field(kw_only=False)
+    strategy: Strategy = "fallback"
+    name: str = ""
+    """How results call this chain; the strategy and the seats' names by default."""
+    timeout: float | None = 5.0
+    """Seconds for one seat, whatever it is, its retries included; ``None`` means no limit."""
+    deadline: float | None = None
+    """Seconds for the whole chain; what is not finished then is undecided: timeout."""
+    fail_open: bool = False
+    """Let an undecided chain pass, by policy, when no seat at any depth failed or was tampered with."""
+    quorum: int | None = None
+    """How many seats must pass under ``quorum``."""
+    hedge_after: float | None = None
+    """Seconds after which ``hedged`` starts the next seat."""
+    escalate_below: Any = None
+    """The confidence a seat of a ``cascade`` needs to be sure, in 0 to 1: a number, or one per seat but the last."""
+    abstain_below: float | None = None
+    """The confidence below which the last seat of a ``cascade`` is undecided: unsure."""
+    stop_early: bool = True
+    """Stop and cancel the rest when the outcome is settled; ``False`` asks everybody."""
+
+    def __post_init__(self) -> None:
+        seats = tuple(_name_apart([_make_seat(item) for item in _list_seats(self.judges)]))
+        object.__setattr__(self, "judges", seats)
+        _check_strategy(self, len(seats))
+        check_timeout("timeout", self.timeout)
+        check_timeout("deadline", self.deadline)
+        check_flag("fail_open", self.fail_open)
+        check_flag("stop_early", self.stop_early)
+        for _, seat in seats:
+            if isinstance(seat, JudgeChain) and seat.fail_open:
+                raise UsageError(f"fail_open belongs to the outermost chain; take it off the inner chain {seat.name!r}")
+        if not self.name:
+            object.__setattr__(self, "name", f"{self.strategy}({', '.join(name for name, _ in seats)})")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The seats' names, in order."""
+        return tuple(name for name, _ in self.judges)
+
+    async def ask(self, question: Question | str, /) -> JudgeChainResult:
+        """Ask the seats as the strategy says; what a seat raises is that seat's undecided result."""
+        posed = make_question(question)
+        self.check(posed)
+        return await self._begin(posed).finish()
+
+    def check(self, question: Question) -> None:
+        """Raise ``UsageError`` for what is wrong before anything is asked, at any seat."""
+        if question.model is not None:
+            raise UsageError(
+                f"model {question.model!r} was given to the chain {self.name!r}, whose seats have models of their own; "
+                "ask a single Judge, or leave the model out"
+            )
+        for _, seat in self.judges:
+            ready = getattr(seat, "check", None)
+            if ready is not None:
+                ready(question)
+
+    async def aclose(self) -> None:
+        """Close the connections of every seat."""
+        for _, seat in self.judges:
+            close = getattr(seat, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"JudgeChain({self.name!r}, strategy={self.strategy!r})"
+
+    def _begin(self, question: Question) -> _Run:
+        sure = self.strategy != "cascade" or question.wants_confidence
+        return _Run(self, question if sure else replace(question, wants_confidence=True))
+
+    def _settle(self, question: Question, answer: Answer, duration_ms: float) -> JudgeChainResult:
+        return _make_chain_result(self, question, answer, judge="rules", attempts=0, duration_ms=duration_ms)
+
+
+class _Run:
+    """One question put to a chain. It lives as long as the call, and leaves no task behind."""
+
+    def __init__(self, chain: JudgeChain, question: Question) -> None:
+        self.chain, self.question = chain, question
+        self.running: dict[asyncio.Task[JudgeResult], int] = {}
+        self.known: dict[int, JudgeResult] = {}
+        """Results by seat; insertion order is the order of the answers."""
+        self.started: dict[int, float] = {}
+        self.inner: dict[int, _Run] = {}
+        """The runs of seats that are chains themselves."""
+
+    async def finish(self) -> JudgeChainResult:
+        """The result, once the chain is settled."""
+        started = time.perf_counter()
+        verdict = await self.until_settled()
+        return self.conclude(verdict, since(started))
+
+    async def until_settled(self) -> Verdict:
+        """Ask until the outcome is settled or the deadline is over; whatever still runs is cancelled and awaited."""
+        limit = asyncio.timeout(self.chain.deadline)
+        try:
+            async with limit:
+                verdict = await self._pursue()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            await self._stop("timeout", f"not finished within the chain's {self.chain.deadline:g} s")
+            verdict = self._settle_late()
+        finally:
+            # Also on the way out of a cancellation: a caller that goes away leaves no call running and paid for.
+            await self._stop("cancelled", "the chain was settled without it")
+        return verdict
+
+    def _settle_late(self) -> Verdict:
+        known = list(self.known.values())
+        if self.chain.strategy in COUNTING:
+            seats = len(self.chain.judges)
+            verdict = count(known, seats, *needed(self.chain.strategy, seats, self.chain.quorum), wait=False)
+            return verdict or exhaust(known)
+        return exhaust(known, cascade=self.chain.strategy == "cascade")
+
+    async def _pursue(self) -> Verdict:
+        if self.chain.strategy in COUNTING:
+            return await self._count()
+        if self.chain.strategy == "hedged":
+            return await self._hedge()
+        return await self._walk()
+
+    async def _count(self) -> Verdict:
+        chain, seats = self.chain, len(self.chain.judges)
+        to_pass, to_fail = needed(chain.strategy, seats, chain.quorum)
+        for seat in range(seats):
+            self._start(seat)
+        verdict: Verdict | None = None
+        while self.running and (verdict is None or not chain.stop_early):
+            await self._next_answers(None)
+            known = list(self.known.values())
+            verdict = verdict or count(known, seats, to_pass, to_fail, wait=chain.fail_open or not chain.stop_early)
+        return verdict or exhaust(list(self.known.values()))
+
+    async def _walk(self) -> Verdict:
+        """One seat after the other: fallback and cascade."""
+        chain, verdict = self.chain, None
+        for seat in range(len(chain.judges)):
+            self._start(seat)
+            await self._next_answers(None)
+            result = self.known[seat]
+            if verdict is None:
+                verdict = self._weigh(seat, result)
+            # Tampering and contradiction end the sequence even where everybody is to be asked.
+            if verdict is not None and (chain.stop_early or result.undecided_because in ENDING):
+                return verdict
+        return verdict or exhaust(list(self.known.values()), cascade=chain.strategy == "cascade")
+
+    def _weigh(self, seat: int, result: JudgeResult) -> Verdict | None:
+        earlier = [self.known[before] for before in range(seat)]
+        if self.chain.strategy == "fallback":
+            return follow(result, earlier)
+        last = seat == len(self.chain.judges) - 1
+        sure_at = None if last else self.chain.escalate_below[seat]
+        return descend(result, earlier, sure_at=sure_at, abstain_below=self.chain.abstain_below)
+
+    async def _hedge(self) -> Verdict:
+        """The next seat starts when the last one is late or could not decide; the first to decide wins."""
+        chain, verdict, seats = self.chain, None, len(self.chain.judges)
+        clock, late_at = asyncio.get_running_loop().time, 0.0
+        ended = False
+        while verdict is None or not (chain.stop_early or ended):
+            following = len(self.started)
+            if following < seats and (following == 0 or following - 1 in self.known or clock() >= late_at):
+                self._start(following)
+                late_at = clock() + (chain.hedge_after or 0.0)
+            if not self.running:
+                break
+            wait = max(late_at - clock(), 0.0) if len(self.started) < seats else None
+            looked = await self._next_answers(wait)
+            verdict = verdict or hedge(looked)
+            ended = any(result.undecided_because in ENDING for result in looked)
+        return verdict or exhaust(list(self.known.values()))
+
+    async def _next_answers(self, wait: float | None) -> list[JudgeResult]:
+        """The answers of one look, in seat order; empty when ``wait`` seconds went by without any."""
+        done, _ = await asyncio.wait(self.running, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        # In seat order: a set has none, and which seat's score is shown must not depend on it.
+        seats = [self._keep(task) for task in sorted(done, key=self.running.__getitem__)]
+        return [self.known[seat] for seat in seats]
+
+    def _keep(self, task: asyncio.Task[JudgeResult]) -> int:
+        seat = self.running.pop(task)
+        # Nobody here cancels a task that is waited for, so a cancelled one cancelled itself: that is a failure.
+        ended = "the judge cancelled itself"
+        self.known[seat] = self._silent(seat, "error", ended) if task.cancelled() else task.result()
+        return seat
+
+    def _start(self, seat: int) -> None:
+        self.started[seat] = time.perf_counter()
+        self.running[asyncio.ensure_future(self._ask_seat(seat))] = seat
+
+    async def _ask_seat(self, seat: int) -> JudgeResult:
+        """One seat's result under its own limit; only a cancellation gets past this."""
+        name, judge = self.chain.judges[seat]
+        limit = asyncio.timeout(self.chain.timeout)
+        try:
+            async with limit:
+                result = await self._put_to(seat, judge)
+            if limit.expired():  # a judge that swallows its cancellation and answers is late all the same
+                return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
+            if not isinstance(result, JudgeResult):
+                return self._silent(seat, "error", f"the judge returned {type(result).__name__}, not a JudgeResult")
+            return result if result.judge == name else replace(result, judge=name)
+        except TimeoutError as error:
+            if limit.expired():
+                return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
+            return self._silent(seat, "error", f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever a seat raises, the seat is undecided and says so
+            return self._silent(seat, "error", f"{type(error).__name__}: {error}")
+
+    async def _put_to(self, seat: int, judge: JudgeLike) -> JudgeResult:
+        if type(judge) is not JudgeChain:
+            return await judge.ask(self.question)
+        # Kept, so that a chain cut short still shows which of its seats had failed: no policy may open over them.
+        inner = self.inner[seat] = judge._begin(self.question)  # noqa: SLF001 - of the same class as our own chain
+        return await inner.finish()
+
+    def _silent(self, seat: int, because: Reason, detail: str) -> JudgeResult:
+        name, inner = self.chain.names[seat], self.inner.get(seat)
+        known: dict[str, Any] = {
+            "outcome": "undecided",
+            "undecided_because": because,
+            "judge": name,
+            "detail": " ".join(detail.split())[:500],
+            "threshold": self.question.threshold,
+            "duration_ms": since(self.started[seat]),
+            "question": self.question.digest,
+            "subject": self.question.subject,
+        }
+        if inner is None:
+            return JudgeResult(**known)
+        seats = in_seat_order(inner.known)
+        asked = {"attempts": sum(item.attempts for item in seats), "usage": _add_usage(seats)}
+        return JudgeChainResult(strategy=inner.chain.strategy, decided_by="policy", results=seats, **known, **asked)
+
+    async def _stop(self, because: Reason, detail: str) -> None:
+        """Cancel what still runs and wait until it is gone: its connection closed, its thread let go."""
+        running, self.running = self.running, {}
+        # What had answered by now counts; what answers only because it was told to stop is late.
+        answered = {task for task in running if task.done() and not task.cancelled()}
+        try:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+        finally:
+            for task, seat in sorted(running.items(), key=lambda item: item[1]):
+                self.known[seat] = task.result() if task in answered else self._silent(seat, because, detail)
+                if task.done() and not task.cancelled():
+                    task.exception()  # seen, so that the loop does not report it as never retrieved
+
+    def conclude(self, verdict: Verdict, duration_ms: float) -> JudgeChainResult:
+        """The chain's result: the verdict, the policy when nobody decided, and every seat."""
+        chain, results = self.chain, in_seat_order(self.known)
+        shown = verdict.seat
+        opened = verdict.outcome == "undecided" and chain.fail_open and may_open(results)
+        by_policy = verdict.outcome == "undecided"
+        confidence = shown.confidence if shown else None
+        if chain.strategy in COUNTING:
+            confidence = share_votes(results, verdict.outcome)
+        answer = Answer(
+            outcome="passed" if opened else verdict.outcome,
+            decided_by="policy" if by_policy else (shown.decided_by if shown else "judge"),
+            score=shown.score if shown else None,
+            threshold=shown.threshold if shown else self.question.threshold,
+            confidence=confidence,
+            criteria=shown.criteria if shown else (),
+            reasoning=shown.reasoning if shown else "",
+            suggestions=shown.suggestions if shown else (),
+            value=shown.value if shown else None,
+            detail=_explain(verdict, results, opened=opened),
+        )
+        return _make_chain_result(
+            chain,
+            self.question,
+            answer,
+            judge=chain.name,
+            undecided_because=None if opened else verdict.because,
+            results=results,
+            model=shown.model if shown else None,
+            raw_response=shown.raw_response if shown else None,
+            finish_reason=shown.finish_reason if shown else None,
+            attempts=sum(item.attempts for item in results),
+            usage=_add_usage(results),
+            duration_ms=duration_ms,
+        )
+
+
+def _make_chain_result(chain: JudgeChain, question: Question, answer: Answer, **more: Any) -> JudgeChainResult:
+    return JudgeChainResult(
+        strategy=chain.strategy,
+        outcome=answer.outcome,
+        score=answer.score,
+        threshold=answer.threshold,
+        confidence=answer.confidence,
+        criteria=answer.criteria,
+        reasoning=answer.reasoning,
+        suggestions=answer.suggestions,
+        value=answer.value,
+        decided_by=answer.decided_by,
+        detail=answer.detail,
+        rule_results=question.rule_results,
+        question=question.digest,
+        subject=question.subject,
+        metadata=question.metadata,
+        **more,
+    )
+
+
+def _explain(verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> str:
+    if verdict.seat is not None:
+        return verdict.seat.detail
+    said = "; ".join(f"{item.judge}: {item.undecided_because or item.outcome}" for item in results)
+    return f"nobody decided and fail_open let it pass ({said})" if opened else said
+
+
+def _add_usage(results: Sequence[JudgeResult]) -> Usage | None:
+    total: Usage | None = None
+    for item in results:
+        if item.usage is not None:
+            total = total + item.usage if total else item.usage
+    return total
+
+
+def _list_seats(judges: Any) -> Sequence[Any]:
+    if isinstance(judges, str) or not isinstance(judges, Sequence):
+        raise UsageError(f"judges must be a list of judges, got {type(judges).__name__}")
+    if not judges:
+        raise UsageError("a chain needs at least one judge; the list is empty")
+    return judges
+
+
+def _make_seat(item: Any) -> JudgeLike:
+    if isinstance(item, Judge | JudgeChain) or (not isinstance(item, str | tuple) and hasattr(item, "ask")):
+        return item
+    # The seat's own limit is the chain's: a judge made here must not cut the chain's timeout short.
+    return Judge(item, timeout=None)
+
+
+def _name_apart(seats: list[JudgeLike]) -> list[tuple[str, JudgeLike]]:
+    taken: set[str] = set()
+    named = []
+    for seat in seats:
+        name, number = seat.name, 2
+        while name in taken:
+            name, number = f"{seat.name}#{number}", number + 1
+        taken.add(name)
+        named.append((name, seat))
+    return named
+
+
+def _check_strategy(chain: JudgeChain, seats: int) -> None:
+    if chain.strategy not in get_args(Strategy):
+        raise UsageError(f"unknown strategy {chain.strategy!r}; use one of {', '.join(get_args(Strategy))}")
+    for parameter, strategies in _OWN_PARAMETERS.items():
+        given = getattr(chain, parameter) is not None
+        if given and chain.strategy not in strategies:
+            raise UsageError(f"{parameter} belongs to the strategy {strategies[0]!r}, and this chain is {chain.strategy!r}")
+        if not given and chain.strategy in strategies and parameter != "abstain_below":
+            raise UsageError(f"the strategy {chain.strategy!r} needs {parameter}")
+    if chain.quorum is not None:
+        number = chain.quorum
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= seats:
+            raise UsageError(f"quorum must be a whole number from 1 to {seats}, the number of judges; got {number!r}")
+    check_timeout("hedge_after", chain.hedge_after)
+    if chain.escalate_below is not None:
+        object.__setattr__(chain, "escalate_below", _read_escalation(chain.escalate_below, seats))
+    if chain.abstain_below is not None:
+        _check_share("abstain_below", chain.abstain_below)
+
+
+def _read_escalation(value: Any, seats: int) -> tuple[float, ...]:
+    numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * (seats - 1)
+    if len(numbers) != seats - 1:
+        raise UsageError(f"escalate_below has {len(numbers)} numbers; give one, or one per judge but the last ({seats - 1})")
+    if not isinstance(value, Sequence):
+        _check_share("escalate_below", value)
+    return tuple(_check_share("escalate_below", item) for item in numbers)
+
+
+def _check_share(what: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise UsageError(f"{what} must be a number between 0 and 1, got {value!r}")
+    return float(value)
+

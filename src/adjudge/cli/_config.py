@@ -1,0 +1,161 @@
+"""``adjudge.toml``: the judges and rubrics of a project.
+
+It is read from ``--config`` or the working directory only, never from parent folders, and never by the library.
+Whoever can edit it can change what passes; in CI, take it from the trusted branch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from adjudge import Rubric, load_rubric
+from adjudge._judge import check_timeout
+from adjudge.errors import UsageError
+
+FILE = "adjudge.toml"
+LARGEST = 1_000_000
+"""The largest configuration that is read, in bytes."""
+
+CHAIN_KEYS = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below",
+              "abstain_below", "stop_early")  # fmt: skip
+JUDGE_KEYS = (
+    "reask",
+    "structured",
+    "token",
+    "scoring",
+    "logprobs",
+    "reader",
+    "temperature",
+    "seed",
+    "max_output_tokens",
+)
+MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_characters", "base_url", "free_text")
+
+_DEFAULTS = ("judge", "rubric", "timeout")
+# What [gates] and [ledger] hold is read by later versions; a file may already have them.
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What a configuration file says, checked for unknown keys; judges and rubrics are opened when they are named."""
+
+    path: Path | None = None
+    digest: str | None = None
+    """SHA-256 of the file."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rubrics: Mapping[str, str] = field(default_factory=dict)
+
+    def find_rubric(self, name: str) -> Rubric:
+        """The rubric of this name in the file, else a path from the working directory, or a shipped name."""
+        if name in self.rubrics:
+            return load_rubric(self._beside(self.rubrics[name]))
+        try:
+            return load_rubric(name)
+        except UsageError as error:
+            near = get_close_matches(name, self.rubrics, 1)
+            if not near:
+                raise
+            raise UsageError(f"{error}; did you mean {near[0]!r} of {self.path}?") from None
+
+    def find_default_rubric(self) -> Rubric | None:
+        """The rubric of ``[defaults]``: of this file by name, a shipped one, or a path from this file's folder."""
+        name = self.defaults.get("rubric")
+        if name is None or name in self.rubrics or not _looks_like_path(name):
+            return None if name is None else self.find_rubric(name)
+        return load_rubric(self._beside(name))
+
+    def _beside(self, path: str) -> Path:
+        return self.path.parent / path if self.path else Path(path)
+
+
+def read_config(path: Path | None) -> Config:
+    """The configuration of ``--config``, else of ``adjudge.toml`` in the working directory, else an empty one."""
+    file = path or Path(FILE)
+    raw = _read_bytes(file, wanted=path is not None)
+    if raw is None:
+        return Config()
+    try:
+        data = tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{file} is not valid TOML: {error}") from None
+    check_keys(data, _TABLES, f"{file}")
+    for name, table in data.items():
+        if not isinstance(table, dict):
+            raise UsageError(f"{file}: {name} must be a table, written [{name}], got {table!r}")
+    defaults, judges, rubrics = (data.get(name, {}) for name in _TABLES[:3])
+    for name, table in judges.items():
+        _check_judge(table, f"{file}: [judges.{name}]")
+    for name, where in rubrics.items():
+        if not isinstance(where, str) or not where.strip():
+            raise UsageError(f"{file}: [rubrics] {name} must be the path of a rubric file, got {where!r}")
+    _check_defaults(defaults, judges, file)
+    digest = hashlib.sha256(raw).hexdigest()
+    return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics)
+
+
+def check_keys(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Raise ``UsageError`` with the nearest known key for one that is not known."""
+    for key in data:
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(known)}"
+            raise UsageError(f"{where}: unknown key {key!r}; {hint}")
+
+
+def _read_bytes(file: Path, *, wanted: bool) -> bytes | None:
+    """The bytes of the file; ``None`` when it is not there and nobody named it."""
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(LARGEST + 1)
+    except FileNotFoundError:
+        if not wanted:
+            return None
+        raise UsageError(
+            f"the configuration {file} does not exist; name another with --config, or leave it out"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"cannot read the configuration {file}: {error.strerror}; name a file with --config") from None
+    if len(raw) > LARGEST:
+        raise UsageError(
+            f"the configuration {file} has more than {LARGEST:,} bytes; name an adjudge.toml with --config"
+        )
+    return raw
+
+
+def _check_judge(table: object, where: str) -> None:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} must be a table with seats, got {table!r}")
+    check_keys(table, ("seats", *CHAIN_KEYS, *JUDGE_KEYS, *MODEL_KEYS), where)
+    seats = table.get("seats")
+    if not isinstance(seats, list) or not seats or not all(isinstance(item, str) for item in seats):
+        raise UsageError(f'{where}: seats must be a list of models, like ["openai:gpt-5-mini"], got {seats!r}')
+
+
+def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file: Path) -> None:
+    where = f"{file}: [defaults]"
+    check_keys(defaults, _DEFAULTS, where)
+    for key in ("judge", "rubric"):
+        if not isinstance(defaults.get(key, ""), str):
+            raise UsageError(f"{where} {key} must be a name in quotes, got {defaults[key]!r}")
+    name = defaults.get("judge")
+    if name is not None and name not in judges and ":" not in name and name != "rules":
+        known = ", ".join(judges) or "none"
+        raise UsageError(f"{where} judge = {name!r} is neither a judge of this file ({known}) nor a model")
+    try:
+        check_timeout("timeout", defaults.get("timeout"))
+    except UsageError as error:
+        raise UsageError(f"{where} {error}") from None
+
+
+def _looks_like_path(name: str) -> bool:
+    return "/" in name or "\\" in name or bool(Path(name).suffix)

@@ -1,0 +1,236 @@
+"""``adjudge doctor``: is everything here that a judgement needs, and does nothing pass that must not?"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from adjudge import open_model
+from adjudge.cli import _options as option
+from adjudge.cli._choose import Panel, choose, refuse_code
+from adjudge.cli._config import Config, read_config
+from adjudge.cli._local import find_configured, find_keys, find_local
+from adjudge.cli._output import complain, say, show_progress, write_json
+from adjudge.cli._planted import Seat, ask_planted, count_bad_replies, plant_bad_replies
+from adjudge.cli._show import list_leaves
+from adjudge.errors import UsageError
+from adjudge.models import hosts_of
+
+_PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found out about one judge."""
+
+    judge: str
+    seats: tuple[Seat, ...] = ()
+    trouble: str = ""
+    """Why it could not be opened."""
+
+    @property
+    def complaints(self) -> Iterator[str]:
+        """A sentence for everything that is wrong with it."""
+        if self.trouble:
+            yield f"judge {self.judge}: {self.trouble}"
+        for seat in self.seats:
+            if seat.trouble:
+                name = self.judge if seat.name == self.judge else f"{self.judge}, {seat.name}"
+                yield f"judge {name}: {seat.trouble}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that was found out."""
+
+    config: Config
+    findings: tuple[Finding, ...]
+    rubric_hosts: tuple[str, ...]
+    """Hosts of models that rubrics of the configuration name."""
+    rubric_troubles: tuple[str, ...]
+    slipped: tuple[str, ...]
+    """Known-bad replies that passed."""
+    offline: bool
+
+    @property
+    def hosts(self) -> list[str]:
+        """Every host that this configuration can contact."""
+        seats = [host for item in self.findings for seat in item.seats for host in seat.hosts]
+        return sorted({*seats, *self.rubric_hosts})
+
+    @property
+    def complaints(self) -> list[str]:
+        """A sentence for everything that is wrong."""
+        said = [text for item in self.findings for text in item.complaints]
+        return [*said, *self.rubric_troubles, *(f"a known-bad reply passed: {text}" for text in self.slipped)]
+
+    @property
+    def status(self) -> int:
+        """2 for what is written wrong or has no key, 1 for replies, 3 for what cannot be reached, else 0."""
+        seats = [seat for item in self.findings for seat in item.seats]
+        if self.rubric_troubles or any(item.trouble for item in self.findings) or any(seat.misused for seat in seats):
+            return 2
+        if self.slipped or any(seat.failed for seat in seats):
+            return 1
+        return 3 if any(seat.answered < seat.asked for seat in seats) else 0
+
+
+def doctor(
+    judges: Annotated[list[str] | None, typer.Option("--judge", metavar="SPEC", help="Check this judge alone.")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask nobody; check what can be checked here.")] = False,
+    timeout: option.Timeout = None,
+    as_json: option.AsJson = False,
+    config: option.ConfigFile = None,
+) -> int:
+    """Check judges, keys, hosts and the reading of replies.
+
+    Every judge is asked four questions whose answers are known. Exit status: 0 all is well, 1 replies cannot be read,
+    2 a judge is written wrong or has no key, 3 a judge cannot be reached.
+    """
+    found = read_config(config)
+    Panel(timeout=timeout).check()
+    with show_progress("looking for judges"):
+        named = list(dict.fromkeys(judges or _list_configured(found, offline=offline)))
+    limit = _PATIENCE if timeout is None else timeout
+    hosts, troubles = _list_rubric_hosts(found)
+    findings, slipped = asyncio.run(_examine_all(named, found, limit, offline=offline))
+    report = Report(
+        config=found,
+        findings=tuple(findings),
+        rubric_hosts=tuple(hosts),
+        rubric_troubles=tuple(troubles),
+        slipped=tuple(slipped),
+        offline=offline,
+    )
+    if as_json:
+        write_json(_write(report))
+    else:
+        _print(report)
+    for text in report.complaints:
+        complain(text)
+    return report.status
+
+
+def _list_configured(config: Config, *, offline: bool) -> Iterator[str]:
+    yield from config.judges
+    for named in (
+        config.defaults.get("judge"),
+        refuse_code(os.environ.get("ADJUDGE_JUDGE", "").strip(), "ADJUDGE_JUDGE"),
+    ):
+        if named:
+            yield named
+    yield from (spec for spec, _ in find_configured())
+    if not offline:
+        yield from (spec for spec, _ in find_local())
+
+
+async def _examine_all(
+    names: list[str], config: Config, limit: float, *, offline: bool
+) -> tuple[list[Finding], list[str]]:
+    """What was found out about each judge, and the known-bad replies that passed."""
+    findings: list[Finding] = []
+    with show_progress("asked judges", len(names)) as progress:
+        for name in names:
+            findings.append(await _examine(name, config, limit, offline=offline))
+            progress.step()
+    return findings, await plant_bad_replies()
+
+
+async def _examine(name: str, config: Config, limit: float, *, offline: bool) -> Finding:
+    try:
+        judge = choose(Panel(judges=(name,)), config).judge
+    except UsageError as error:
+        return Finding(judge=name, trouble=str(error))
+    try:
+        seats = [await ask_planted(leaf, timeout=limit, offline=offline) for leaf in list_leaves(judge)]
+    finally:
+        await judge.aclose()
+    return Finding(judge=name, seats=tuple(seats))
+
+
+def _list_rubric_hosts(config: Config) -> tuple[list[str], list[str]]:
+    """The hosts of models that the configuration's rubrics name, and the rubrics that cannot be read."""
+    hosts: list[str] = []
+    troubles: list[str] = []
+    for name in config.rubrics:
+        try:
+            rubric = config.find_rubric(name)
+            if rubric.model is not None and ":" in rubric.model:
+                hosts += hosts_of(open_model(rubric.model))
+        except UsageError as error:
+            troubles.append(f"rubric {name}: {error}")
+    return hosts, troubles
+
+
+def _list_proxies() -> list[str]:
+    """The hosts of the proxies that requests go through; what else stands in their addresses may be a password."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies_environment
+
+    found = getproxies_environment()
+    named = [found[scheme] for scheme in ("http", "https") if found.get(scheme)]
+    places = [urlsplit(item if "://" in item else f"http://{item}").netloc.rpartition("@")[2] for item in named]
+    return sorted(set(places))
+
+
+def _write(report: Report) -> dict[str, Any]:
+    return {
+        "schema": "adjudge/doctor/1",
+        "config": str(report.config.path) if report.config.path else None,
+        "config_digest": report.config.digest,
+        "offline": report.offline,
+        "keys": find_keys(),
+        "hosts": report.hosts,
+        "proxies": _list_proxies(),
+        "judges": [
+            {
+                "judge": item.judge,
+                "trouble": item.trouble or None,
+                "seats": [_write_seat(seat) for seat in item.seats],
+            }
+            for item in report.findings
+        ],
+        "known_bad_replies": {"planted": count_bad_replies(), "passed": list(report.slipped)},
+        "troubles": report.complaints,
+    }
+
+
+def _write_seat(seat: Seat) -> dict[str, Any]:
+    return {
+        "name": seat.name,
+        "hosts": list(seat.hosts),
+        "asked": seat.asked,
+        "answered": seat.answered,
+        "readable": seat.readable,
+        "expected": seat.expected,
+        "trouble": seat.trouble or None,
+    }
+
+
+def _print(report: Report) -> None:
+    say(f"configuration: {report.config.path or 'none (no adjudge.toml here)'}")
+    say(f"keys set: {', '.join(find_keys()) or 'none'}")
+    say(f"hosts this can contact: {', '.join(report.hosts) or 'none'}")
+    proxies = _list_proxies()
+    if proxies:
+        say(f"through the proxies: {', '.join(proxies)}")
+    for item in report.findings:
+        say(f"judge {item.judge}:" + (" cannot be opened" if item.trouble else ""))
+        for seat in item.seats:
+            say(f"  {seat.name}: {_describe(seat)}")
+    if not report.findings:
+        say("judges: none; set a provider's key, start a local server, or write adjudge.toml")
+    say(f"known-bad replies: {count_bad_replies()} planted, {len(report.slipped)} passed")
+
+
+def _describe(seat: Seat) -> str:
+    if not seat.asked:
+        return "cannot be asked" if seat.misused else "not asked"
+    reached = "" if seat.answered == seat.asked else f"{seat.asked - seat.answered} of {seat.asked} not answered, "
+    share = f"{seat.readable} of {seat.answered} replies readable"
+    return f"{reached}{share}, {seat.expected} of {seat.asked} verdicts as expected"

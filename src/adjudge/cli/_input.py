@@ -1,0 +1,162 @@
+"""What is judged: files, standard input and the rows of data sets, read as they are needed.
+
+What cannot be read is an item that says so; it stops nothing else, and it is never judged as something empty.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adjudge import read_rows
+from adjudge.cli._output import is_terminal
+from adjudge.errors import UsageError
+from adjudge.rules import Rule
+
+LARGEST = 50_000_000
+"""Bytes of the largest file that is read at once; a data set of rows may be of any size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """Something to judge: where it came from, and what it is or why it could not be read."""
+
+    name: str
+    """The path as it was given; ``-`` is standard input."""
+    row: str | None = None
+    """The id of a row of a data set."""
+    content: Any = None
+    """A text, or a ``Row``."""
+    error: str | None = None
+    """One sentence, where it could not be read or judged."""
+
+    @property
+    def label(self) -> str:
+        """What a person is shown."""
+        return self.name if self.row is None else f"{self.name}: {self.row}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What the command line names, in its order."""
+
+    items: Iterable[Item]
+    """Read once, while it is judged."""
+    total: int | None
+    """How many there are; ``None`` while a data set is not read."""
+    single: bool
+    """Whether exactly one thing was named that is not a data set, so that there is one result."""
+
+
+def list_inputs(paths: Sequence[str] | None) -> Inputs:
+    """What to judge; raises ``UsageError`` when nothing is named and nobody writes to standard input."""
+    given = list(paths or ())
+    if not given:
+        if sys.stdin is None or is_terminal(sys.stdin):
+            raise UsageError("nothing to judge: name a file, or - and write to standard input")
+        given = ["-"]
+    if given.count("-") > 1:
+        raise UsageError("- stands for standard input, which can be read once; name it once")
+    sets = any(_holds_rows(path) for path in given)
+    # What is not a plain file may keep us waiting (a pipe); read now, before a judge's time begins to run.
+    parts = [_read_path(path) if _is_file(path) else list(_read_path(path)) for path in given]
+    return Inputs(
+        items=(item for part in parts for item in part),
+        total=None if sets else len(given),
+        single=len(given) == 1 and not sets,
+    )
+
+
+def read_text_file(path: Path, *, what: str) -> str:
+    """The text of a file; raises ``UsageError`` naming file, trouble and remedy."""
+    try:
+        if path.is_dir():
+            raise UsageError(f"{what}: {path} is a directory; name the files in it")
+        with path.open("rb") as file:
+            return _decode(file.read(LARGEST + 1), str(path))
+    except OSError as error:
+        raise UsageError(f"{what}: cannot read {path}: {error.strerror}; name a file that can be read") from None
+
+
+def read_rule(text: str) -> Rule:
+    """A rule as the command line writes it: its name, or a mapping in YAML."""
+    from adjudge._yaml import read_yaml
+    from adjudge.cli._seats import importing
+    from adjudge.rules import rule_from_spec
+
+    try:
+        spec: Any = read_yaml(text)[0]
+    except ValueError as error:
+        raise UsageError(f"--rule {text!r} is not YAML: {' '.join(str(error).split())}") from None
+    spec = {"name": spec} if isinstance(spec, str) else spec
+    if not isinstance(spec, dict):
+        raise UsageError(f"--rule {text!r} must be a mapping like '{{regex: ^Dear}}' or a rule's name")
+    try:
+        with importing(f"--rule {text!r}") if "python" in (*spec, spec.get("name")) else nullcontext():
+            return rule_from_spec(spec, allow_python=True)
+    except UsageError as error:
+        said = str(error)
+        raise UsageError(said if said.startswith("--rule") else f"--rule {text!r}: {said}") from None
+
+
+def _read_path(path: str) -> Iterator[Item]:
+    try:
+        if path == "-":
+            text = _decode(sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"", "standard input")
+            yield Item(name=path, content=_check_some(text, "standard input"))
+        elif _holds_rows(path):
+            yield from _read_set(path)
+        else:
+            yield Item(name=path, content=_check_some(read_text_file(Path(path), what="the content"), path))
+    except UsageError as error:
+        yield Item(name=path, error=str(error))
+
+
+def _read_set(path: str) -> Iterator[Item]:
+    found = False
+    try:
+        for row in read_rows(path):
+            found = True
+            yield Item(name=path, row=row.id, content=row)
+    except UsageError as error:
+        raise UsageError(
+            f"{error} (the rows before it were judged, those after it were not)" if found else str(error)
+        ) from None
+    if not found:
+        # Exit status 0 for nothing judged would look like a pass.
+        raise UsageError(f"{path} holds no row, so there is nothing to judge; write one JSON object per line")
+
+
+def _check_some(text: str, name: str) -> str:
+    """An empty file is a step before this one that went wrong, far more often than an answer that is empty."""
+    if text.strip():
+        return text
+    raise UsageError(
+        f"{name} is empty, so there is nothing to judge; an empty answer can be judged as a row of a .jsonl file"
+    )
+
+
+def _decode(raw: bytes, name: str) -> str:
+    if len(raw) > LARGEST:
+        raise UsageError(f"{name} is larger than {LARGEST // 1_000_000} MB; judge it in parts")
+    if b"\x00" in raw:
+        raise UsageError(f"{name} is binary (a NUL byte at {raw.index(0):,}); only text is judged, so convert it first")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8 text (byte {error.start:,}); convert it first") from None
+
+
+def _holds_rows(path: str) -> bool:
+    return path.lower().endswith(".jsonl")
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return path != "-" and Path(path).is_file()
+    except OSError:  # a name that is too long
+        return False

@@ -1,0 +1,51 @@
+"""Options that several commands share, and those of ``judge``: their names, and what ``--help`` says about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON document and nothing else.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Configuration; by default adjudge.toml, if it is here.")
+]
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SEC", help="Seconds for each judge.")]
+
+# Arguments are described by their command's text: typer's own list of them shows Python's types.
+Contents = Annotated[list[str] | None, typer.Argument(metavar="PATH|-", hidden=True)]
+Rubrics = Annotated[list[str], typer.Argument(metavar="R", hidden=True)]
+RubricName = Annotated[
+    str | None,
+    typer.Option("--rubric", metavar="R", help="What is good: a shipped rubric, one of adjudge.toml, a file."),
+]
+Criteria = Annotated[str | None, typer.Option("--criteria", metavar="TEXT", help="What is good, in a sentence.")]
+Threshold = Annotated[float | None, typer.Option("--threshold", metavar="T", help="The score to reach, from 0 to 1.")]
+Rules = Annotated[
+    list[str] | None, typer.Option("--rule", metavar="RULE", help="Check this first: a name, or '{regex: ^Dear}'.")
+]
+Reference = Annotated[Path | None, typer.Option("--reference", metavar="F", help="File with a known good answer.")]
+Task = Annotated[Path | None, typer.Option("--task", metavar="F", help="File with what was asked for.")]
+Context = Annotated[Path | None, typer.Option("--context", metavar="F", help="File with what may be relied on.")]
+Judges = Annotated[
+    list[str] | None, typer.Option("--judge", metavar="SPEC", help="Who judges: a model, or a judge of adjudge.toml.")
+]
+StrategyName = Annotated[
+    str | None, typer.Option("--strategy", metavar="S", help="How several judges decide: fallback, consensus, ...")
+]
+FailOpen = Annotated[bool, typer.Option("--fail-open", help="Let an undecided chain pass; the result says so.")]
+Quorum = Annotated[int | None, typer.Option("--quorum", metavar="N", help="How many must pass, for --strategy quorum.")]
+HedgeAfter = Annotated[
+    float | None, typer.Option("--hedge-after", metavar="SEC", help="When the next is asked, for hedged.")
+]
+EscalateBelow = Annotated[
+    float | None, typer.Option("--escalate-below", metavar="C", help="The confidence to be sure, for cascade.")
+]
+ReaderName = Annotated[
+    str | None, typer.Option("--reader", metavar="FORM", help="Another reply form, like 'Rating: [[7]]'.")
+]
+NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cannot copy eight characters.")]
+Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
+ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; nobody is asked.")]
+Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]

@@ -1,0 +1,128 @@
+"""One run of ``adjudge judge``: every input is asked about, and nothing that goes wrong with one stops another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adjudge.cli._choose import Choice
+from adjudge.cli._input import Inputs, Item
+from adjudge.cli._output import complain, say, show_progress, write_json
+from adjudge.cli._show import (
+    Done,
+    complain_about,
+    find_status,
+    get_row,
+    list_prompts,
+    print_prompt,
+    print_results,
+    write_results,
+)
+from adjudge.errors import UsageError
+from adjudge.question import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One run of the command: who is asked what about which contents."""
+
+    choice: Choice
+    how: dict[str, Any]
+    """The arguments of every ``evaluate``."""
+    inputs: Inputs
+    as_json: bool
+
+    async def judge(self, concurrency: int) -> int:
+        """Judge everything, write the results and return the exit status."""
+        try:
+            await self._check()
+            with show_progress("judged", self.inputs.total) as progress:
+                done = await self._judge_all(concurrency, progress.step)
+        finally:
+            await self.choice.judge.aclose()
+        (write_results if self.as_json else print_results)(done, single=self.inputs.single)
+        complain_about(done, single=self.inputs.single)
+        return find_status([result for _, result in done])
+
+    async def show_prompts(self) -> int:
+        """Write what would be sent to every judge; nobody is asked and no key is needed."""
+        prompts: list[dict[str, Any]] = []
+        status = 0
+        for item in self.inputs.items:
+            try:
+                found = await self._list_prompts(item)
+            except UsageError as error:
+                complain(str(error))
+                status = 2
+                continue
+            prompts += found
+            if not self.as_json:
+                _print_prompts(item, found)
+        if self.as_json and prompts:
+            write_json({"schema": "adjudge/prompts/1", "prompts": prompts})
+        return status
+
+    async def _list_prompts(self, item: Item) -> list[dict[str, Any]]:
+        from adjudge._evaluate import decide_by_rules
+
+        if item.error is not None:
+            raise UsageError(item.error)
+        row = get_row(item)
+        own = {
+            name: getattr(row, name)
+            for name in ("reference", "task", "context")
+            if getattr(row, name, None) is not None
+        }
+        question = await self._prepare(row.content if row else item.content, own)
+        return [] if decide_by_rules(question) is not None else list_prompts(item, question, self.choice.judge)
+
+    async def _prepare(self, content: object, more: dict[str, Any]) -> Question:
+        from adjudge._asking import prepare
+
+        return await prepare(content, self.choice.rubric, None, {**self.how, **more})  # type: ignore[typeddict-item]
+
+    async def _check(self) -> None:
+        """Raise ``UsageError`` for what is wrong with the judges (no key, no address) before a content is read.
+
+        It would be wrong for every content, and it is to be said once.
+        """
+        rubric = self.choice.rubric
+        if rubric is not None and all(item.rule for item in rubric.criteria):
+            return
+        question = await self._prepare("-", {"rules": ()})
+        self.choice.judge.check(question)
+
+    async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
+        """Every input with its result, in order; what goes wrong with one stops no other."""
+        numbered = enumerate(self.inputs.items)
+        done: dict[int, Done] = {}
+
+        async def work() -> None:
+            # One iterator for all workers: each takes the next input when it is free, so files are read when needed.
+            for number, item in numbered:
+                done[number] = await self._judge_one(item)
+                step()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+        return [done[number] for number in sorted(done)]
+
+    async def _judge_one(self, item: Item) -> Done:
+        if item.error is not None:
+            return item, None
+        judge, rubric = self.choice.judge, self.choice.rubric
+        try:
+            results = [result async for result in judge.evaluate_many([item.content], rubric, **self.how)]
+        except UsageError as error:
+            return replace(item, error=f"{item.label}: {error}"), None
+        return item, results[0]
+
+
+def _print_prompts(item: Item, prompts: Sequence[dict[str, Any]]) -> None:
+    for prompt in prompts:
+        print_prompt(prompt)
+    if not prompts:
+        say(f"=== {item.label}: rules decide, so nothing is sent")

@@ -1,0 +1,118 @@
+"""What is judged, as text, and the fences that keep it data.
+
+Content is written by someone who wants to pass. It reaches a judge between two lines that carry a token nobody can
+guess, so no text inside can close the fence, and nothing inside is ever read as an instruction, a rubric or a reply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.errors import UsageError
+
+_IMAGE_PARTS = {"image", "image_url", "input_image", "input_audio", "audio", "file", "input_file", "document", "video"}
+
+
+def content_text(content: Any, *, what: str = "content") -> str:
+    """The text a judge sees for some content.
+
+    Text stays as it is. An object with ``.output`` stands for that output. Any JSON value, dataclass, pydantic
+    model, msgspec Struct and list of chat messages becomes indented JSON. Raises ``UsageError`` for binary data,
+    images and text that is not valid Unicode.
+    """
+    if isinstance(content, str):
+        return _check_text(content, what)
+    if isinstance(content, bytes | bytearray | memoryview):
+        raise UsageError(f"the {what} is binary ({len(content)} bytes); decode it to text first")
+    try:
+        plain = _to_plain(content, what)
+    except RecursionError:
+        raise UsageError(f"the {what} holds itself, or nests too deeply to be shown; hand in text") from None
+    if isinstance(plain, str):
+        return _check_text(plain, what)
+    _refuse_images(plain, what)
+    try:
+        return _check_text(json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False), what)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UsageError(f"the {what} cannot be written as JSON ({error}); hand in text or plain JSON values") from None
+
+
+def digest_text(text: str) -> str:
+    """SHA-256 of a text's UTF-8 bytes, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fence(label: str, token: str) -> tuple[str, str]:
+    """The lines that stand before and after a piece of data."""
+    return f"<<{label} {token}>>\n", f"\n<<end {label} {token}>>\n"
+
+
+def check_size(size: int, limit: int, *, model: str) -> None:
+    """Raise ``UsageError`` when a question is longer than a model's limit; nothing is ever cut silently."""
+    if size > limit:
+        raise UsageError(
+            f"the question is {size:,} characters long and {model!r} takes {limit:,}; "
+            "shorten the content or judge it in parts"
+        )
+
+
+def _check_text(text: str, what: str) -> str:
+    if "\x00" in text:
+        raise UsageError(f"the {what} holds a NUL character at {text.index(chr(0))}, so it looks binary; hand in text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"the {what} is not valid Unicode: a lone surrogate at character {error.start}; "
+            "decode it with errors='replace' first"
+        ) from None
+    return text
+
+
+def _to_plain(content: Any, what: str) -> Any:
+    if content is None or isinstance(content, str | bool | int | float):
+        return content
+    if isinstance(content, bytes | bytearray | memoryview):
+        raise UsageError(f"the {what} holds binary data ({len(content)} bytes); decode it to text first")
+    if isinstance(content, Mapping):
+        found = {str(key): _to_plain(item, what) for key, item in content.items()}
+        if len(found) != len(content):
+            raise UsageError(f"the {what} has two keys that are written alike, like 1 and '1'; make all of them text")
+        return found
+    if isinstance(content, Sequence | set | frozenset):
+        return [_to_plain(item, what) for item in content]
+    if hasattr(content, "output"):
+        return _to_plain(content.output, what)
+    if hasattr(content, "model_dump"):
+        return _dump_model(content, what)
+    if hasattr(content, "getbands") or hasattr(content, "tobytes"):
+        raise UsageError(f"the {what} is an image or array ({type(content).__name__}); only text and JSON are judged")
+    import msgspec
+
+    try:
+        # Bytes are kept, for the next look to refuse: as base64 they would be judged as if they were text.
+        plain = msgspec.to_builtins(content, builtin_types=(bytes, bytearray, memoryview))
+    except (TypeError, ValueError):
+        name = type(content).__name__
+        raise UsageError(f"the {what} is a {name}, which is not text and not a JSON value; convert it first") from None
+    return _to_plain(plain, what)
+
+
+def _dump_model(content: Any, what: str) -> Any:
+    try:
+        return content.model_dump(mode="json")
+    except ValueError as error:  # bytes that are not UTF-8, for one
+        said = " ".join(str(error).split())[:200]
+        raise UsageError(f"the {what} is a {type(content).__name__} that cannot be written as JSON ({said})") from None
+
+
+def _refuse_images(plain: Any, what: str) -> None:
+    messages = plain if isinstance(plain, list) else [plain]
+    for message in messages:
+        parts = message.get("content") if isinstance(message, dict) and "role" in message else None
+        for part in parts if isinstance(parts, list) else []:
+            if isinstance(part, dict) and part.get("type") in _IMAGE_PARTS:
+                raise UsageError(f"the {what} holds a message part of type {part['type']!r}; only text is judged")

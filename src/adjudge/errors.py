@@ -1,0 +1,57 @@
+"""What can go wrong, and whose turn it is to act.
+
+    AdjudgeError
+    ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
+    ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
+    ├── ReplyError      a model answered and the answer cannot be read
+    └── JudgmentFailed  asked for with ``throw_on_fail`` or ``raise_if_failed``
+
+A failed judgement is a result and not an error; only ``JudgmentFailed``, which a caller asks for by name,
+turns one into an exception. Messages name the thing, the value and the remedy in one sentence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from adjudge.result import JudgeResult, Reason
+
+
+class AdjudgeError(Exception):
+    """The root of every error adjudge raises on purpose."""
+
+
+class UsageError(AdjudgeError, ValueError):
+    """What the caller handed in cannot be used; nothing was asked of any model."""
+
+
+class ModelError(AdjudgeError):
+    """A model could not be reached or would not serve the request.
+
+    ``status`` is the HTTP status when there was one, else ``None``.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ReplyError(AdjudgeError):
+    """A reply was received and cannot be read as the form that was asked for.
+
+    ``because`` is the reason an undecided result will carry, ``detail`` one sentence for a person.
+    """
+
+    def __init__(self, because: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.because: Reason = because
+        self.detail = detail
+
+
+class JudgmentFailed(AdjudgeError):
+    """The content did not pass; ``result`` says whether it failed or stayed undecided, and why."""
+
+    def __init__(self, result: JudgeResult) -> None:
+        super().__init__(result.explain())
+        self.result = result

@@ -1,0 +1,216 @@
+"""What the adapters of providers share: key and address, the cached frame of a body, and learning what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import msgspec
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.models._complaint import clean, find_refused, read_complaint, refuse
+from adjudge.models._http import Transport
+from adjudge.models._providers import Place, read_host
+from adjudge.models._types import Reply, Request
+
+MAX_INPUT_CHARACTERS = 1_000_000
+_ADAPTATIONS = 4
+_FRAMES = 64
+
+Sent = dict[str, tuple[str, ...]]
+"""The optional parameters of a request, each with the names a provider's complaint may call it by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    url: str
+    host: str
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+
+class HttpModel:
+    """A model behind HTTP. An adapter adds how its provider writes a request and a reply.
+
+    The body of a request is a frame, constant for a rubric and therefore cached, around the encoded user part.
+    """
+
+    structured = True
+    """``Request.form`` is honoured; the reply is checked in code all the same."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        place: Place,
+        max_concurrency: int | None = None,
+        requests_per_minute: float | None = None,
+        max_input_characters: int = MAX_INPUT_CHARACTERS,
+        transport: Transport | None = None,
+    ) -> None:
+        if not model.strip():
+            raise UsageError(f"{place.provider.prefix}: needs a model's name after it")
+        self.model = model
+        """The name the provider knows the model by."""
+        self.place = place
+        self.max_input_characters = check_count("max_input_characters", max_input_characters)
+        self.transport = transport or Transport(
+            max_concurrency=None if max_concurrency is None else check_count("max_concurrency", max_concurrency),
+            requests_per_minute=None if requests_per_minute is None else _check_rate(requests_per_minute),
+        )
+        self._ready: _Ready | None = None
+        self._refused: frozenset[str] = frozenset()
+        self._frames: dict[Any, tuple[bytes, bytes]] = {}
+
+    @property
+    def name(self) -> str:
+        """How results and recordings call this model: its spec, without options."""
+        place = self.place
+        if place.provider.prefix == "http":
+            return f"{place.find_base('')}#{self.model}"
+        return f"{place.provider.prefix}:{self.model}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts this model can contact; none while nothing says where it is."""
+        try:
+            return (read_host(self.place.find_base("")),)
+        except UsageError:
+            return ()
+
+    def named(self, name: str) -> Self:
+        """Another model of the same provider, over the same connections and under the same limits."""
+        return type(self)(name, **self._options())
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for what is wrong before anything is asked: no key, no address."""
+        self._prepare()
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Ask the provider; raises ``ModelError`` when it does not serve the request.
+
+        Where it names a parameter that it does not take, the request is sent again without it, and the model
+        remembers that once the provider has accepted the rest.
+        """
+        ready = self._ready or self._prepare()
+        refused = self._refused
+        user = _encode(request.user)
+        for _ in range(_ADAPTATIONS + 1):
+            head, tail = self._find_frame(request, refused)
+            status, headers, data = await self.transport.post(
+                ready.url, ready.headers, head + user + tail, secrets=ready.secrets
+            )
+            if 200 <= status < 300:
+                self._refused |= refused
+                return self._read_safely(data, headers, ready)
+            complaint = read_complaint(data)
+            more = find_refused(complaint, self._list_sent(request, refused)) if status in (400, 422) else frozenset()
+            if not more:
+                break
+            refused |= more
+        if status == 401:
+            # A key that was replaced in the environment is read again.
+            self._ready = None
+        raise refuse(ready.host, status, complaint.message, ready.secrets)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop; the next call opens new ones."""
+        await self.transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    # What an adapter adds.
+
+    def _options(self) -> dict[str, Any]:
+        return {"place": self.place, "max_input_characters": self.max_input_characters, "transport": self.transport}
+
+    def _find_path(self) -> str:
+        raise NotImplementedError
+
+    def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
+        raise NotImplementedError
+
+    def _write_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        raise NotImplementedError
+
+    def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
+        raise NotImplementedError
+
+    def _extra_headers(self) -> dict[str, str]:
+        return {}
+
+    def _prepare(self) -> _Ready:
+        if self._ready is None:
+            provider, spec = self.place.provider, self.name
+            key, base = self.place.find_key(spec), self.place.find_base(spec)
+            headers = self._extra_headers()
+            if key is not None:
+                headers[provider.key_header] = provider.key_scheme + key
+            self._ready = _Ready(
+                url=base + self._find_path(), host=read_host(base), headers=headers, secrets=(key,) if key else ()
+            )
+        return self._ready
+
+    def _find_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        form = request.form
+        key = (
+            request.system,
+            form and (form.name, form.digest),
+            request.temperature,
+            request.seed,
+            request.max_output_tokens,
+            request.logprobs,
+            refused,
+        )
+        frame = self._frames.get(key)
+        if frame is None:
+            if len(self._frames) >= _FRAMES:
+                self._frames.pop(next(iter(self._frames)), None)
+            try:
+                frame = self._frames[key] = self._write_frame(request, refused)
+            except UnicodeEncodeError:
+                raise _half_character() from None
+        return frame
+
+    def _read_safely(self, data: bytes, headers: Mapping[str, str], ready: _Ready) -> Reply:
+        try:
+            return self._read(data, headers)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            said = clean(str(error), ready.secrets)
+            raise ModelError(f"{ready.host} answered with something that is not its reply format: {said}") from None
+        except ModelError as error:
+            raise ModelError(f"{ready.host} {clean(str(error), ready.secrets)}", status=error.status) from None
+
+
+def check_count(what: str, value: Any) -> int:
+    """A whole number above 0, or a ``UsageError`` that names it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"{what} must be a whole number of at least 1, got {value!r}")
+    return value
+
+
+def _check_rate(value: Any) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    if not good:
+        raise UsageError(f"requests_per_minute must be a finite number above 0, got {value!r}")
+    return float(value)
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return msgspec.json.encode(text)
+    except UnicodeEncodeError:
+        raise _half_character() from None
+
+
+def _half_character() -> UsageError:
+    return UsageError("the prompt holds half of a surrogate pair, which is no character; decode the content properly")

@@ -1,0 +1,101 @@
+"""The token out of what is recorded, and back in: reversible, and not to be forged by content.
+
+The token becomes ``{{token}}``. A ``{{token}}`` that already stood in the text becomes ``{{=token}}``, that one
+``{{==token}}`` and so on, so whoever writes content cannot make a replay put the real token where he likes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from adjudge.models._types import TokenLogprob
+
+_MARK = re.compile(r"\{\{(=*)token(\[[0-9]{1,6}:[0-9]{1,6}\])?\}\}")
+
+
+def mask(text: str, token: str | None) -> str:
+    """``text`` as it is recorded."""
+    # One pass for both: escaping before or after masking would let one produce what the other then reads.
+    pattern = re.compile(f"{re.escape(token)}|{_MARK.pattern}") if token else _MARK
+    return pattern.sub(lambda found: "{{token}}" if found.group() == token else _escape(found), text)
+
+
+def unmask(text: str, token: str | None) -> str:
+    """The text that ``mask`` was given, with the present token in place of the recorded one."""
+
+    def restore(found: re.Match[str]) -> str:
+        level, part = found.group(1), found.group(2) or ""
+        if level:
+            return "{{" + level[1:] + "token" + part + "}}"
+        if not token:
+            return found.group()
+        start, end = (int(number) for number in part[1:-1].split(":")) if part else (0, len(token))
+        return token[start:end]
+
+    return _MARK.sub(restore, text)
+
+
+def mask_tokens(found: Sequence[TokenLogprob], token: str | None) -> tuple[TokenLogprob, ...]:
+    """The same for log-probabilities, where a model's tokens cut the token in pieces: ``{{token[0:3]}}``."""
+    pieces = [item.token for item in found]
+    written = ["".join(_mask_piece(piece, cuts)) for piece, cuts in zip(pieces, _find_cuts(pieces, token), strict=True)]
+    return tuple(
+        TokenLogprob(
+            token=new,
+            logprob=item.logprob,
+            top=tuple((new if text == item.token else mask(text, token), number) for text, number in item.top),
+        )
+        for item, new in zip(found, written, strict=True)
+    )
+
+
+def unmask_tokens(found: Sequence[TokenLogprob], token: str | None) -> tuple[TokenLogprob, ...]:
+    """The log-probabilities that ``mask_tokens`` was given, with the present token."""
+    return tuple(
+        TokenLogprob(
+            token=unmask(item.token, token),
+            logprob=item.logprob,
+            top=tuple((unmask(text, token), number) for text, number in item.top),
+        )
+        for item in found
+    )
+
+
+Cut = tuple[int, int, int]
+"""Start and end within a piece, and where in the token the start is."""
+
+
+def _find_cuts(pieces: Sequence[str], token: str | None) -> list[list[Cut]]:
+    cuts: list[list[Cut]] = [[] for _ in pieces]
+    if not token:
+        return cuts
+    whole, begins = "".join(pieces), _add_up(pieces)
+    places = [found.start() for found in re.finditer(re.escape(token), whole)]
+    for number, (piece, begin) in enumerate(zip(pieces, begins, strict=True)):
+        for place in places:
+            start, end = max(place, begin), min(place + len(token), begin + len(piece))
+            if start < end:
+                cuts[number].append((start - begin, end - begin, start - place))
+    return cuts
+
+
+def _mask_piece(piece: str, cuts: list[Cut]) -> Iterator[str]:
+    at = 0
+    for start, end, offset in cuts:
+        yield mask(piece[at:start], None)
+        yield f"{{{{token[{offset}:{offset + end - start}]}}}}"
+        at = end
+    yield mask(piece[at:], None)
+
+
+def _add_up(pieces: Sequence[str]) -> list[int]:
+    begins, total = [], 0
+    for piece in pieces:
+        begins.append(total)
+        total += len(piece)
+    return begins
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "{{=" + found.group()[2:]

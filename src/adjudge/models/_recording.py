@@ -1,0 +1,192 @@
+"""Recording what a model answered, and answering from the record.
+
+A file has one JSON object per line (``adjudge/recording/1``). It holds what was judged and what was replied, with the
+token masked, and never a key; it is created readable by its owner alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.models._mask import mask, mask_tokens
+from adjudge.models._types import Model, Reply, Request
+
+SCHEMA = "adjudge/recording/1"
+
+
+def describe_request(request: Request) -> dict[str, Any]:
+    """What a recording keeps of a request: with the model's name, exactly what its key is computed from."""
+    form = request.form
+    return {
+        "system": mask(request.system, request.token),
+        "user": mask(request.user, request.token),
+        "form": {"name": form.name, "digest": form.digest} if form else None,
+        "parameters": {
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "max_output_tokens": request.max_output_tokens,
+            "logprobs": request.logprobs,
+        },
+    }
+
+
+def make_key(model: str, described: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON (RFC 8785) of a model's name and a described request."""
+    import rfc8785
+
+    try:
+        return hashlib.sha256(rfc8785.dumps({"model": model, **described})).hexdigest()
+    except rfc8785.CanonicalizationError as error:
+        raise UsageError(f"a request to {model} cannot be recorded or looked up: {error}") from None
+
+
+class RecordingModel:
+    """A model whose replies are appended to a file; everything else is the model's own.
+
+    Raises ``UsageError`` when the file cannot be written, before the first request is made.
+    """
+
+    def __init__(self, model: Model, path: str | os.PathLike[str]) -> None:
+        self.model = model
+        """The model that is asked."""
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._is_ready = False
+
+    @property
+    def name(self) -> str:
+        """The model's own name: a replay is looked up under it."""
+        return self.model.name
+
+    @property
+    def structured(self) -> bool:
+        """As the model has it."""
+        return bool(getattr(self.model, "structured", False))
+
+    @property
+    def max_input_characters(self) -> int:
+        """As the model has it."""
+        return int(getattr(self.model, "max_input_characters", 1_000_000))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts the model can contact."""
+        return tuple(getattr(self.model, "hosts", ()))
+
+    def named(self, name: str) -> RecordingModel:
+        """Another model of the same provider, recorded to the same file."""
+        rename = getattr(self.model, "named", None)
+        if rename is None:
+            raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
+        return RecordingModel(rename(name), self.path)
+
+    def check(self) -> None:
+        """Raise ``UsageError`` when the file cannot be written, and for what the model's own ``check`` finds."""
+        self._prepare()
+        check = getattr(self.model, "check", None)
+        if check is not None:
+            check()
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Ask the model and record its reply; what it raises is not recorded."""
+        self._prepare()
+        described = describe_request(request)
+        key = make_key(self.name, described)
+        reply = await self.model.complete(request)
+        self._append(_write_row(self.name, key, described, request, reply))
+        return reply
+
+    async def aclose(self) -> None:
+        """Close the model's connections; the file is not kept open."""
+        close = getattr(self.model, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} to {str(self.path)!r}>"
+
+    def _prepare(self) -> None:
+        if self._is_ready:
+            return
+        try:
+            with self._lock:
+                descriptor = self._open()
+                try:
+                    # A run that was killed may have left half a line; a row glued to it would be lost with it.
+                    if not _ends_with_newline(self.path):
+                        os.write(descriptor, b"\n")
+                finally:
+                    os.close(descriptor)
+        except OSError as error:
+            raise UsageError(f"the recording {str(self.path)!r} cannot be written: {error.strerror}") from None
+        self._is_ready = True
+
+    def _append(self, row: bytes) -> None:
+        # One write to a file opened for appending: rows of other threads and processes do not mix with it.
+        try:
+            with self._lock:
+                descriptor = self._open()
+                try:
+                    written = os.write(descriptor, row)
+                    while written < len(row):
+                        written += os.write(descriptor, row[written:])
+                finally:
+                    os.close(descriptor)
+        except OSError as error:
+            raise ModelError(f"the reply could not be recorded in {str(self.path)!r}: {error.strerror}") from None
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size == 0:
+            return True
+        file.seek(size - 1)
+        return file.read(1) == b"\n"
+
+
+def _write_row(model: str, key: str, described: Mapping[str, Any], request: Request, reply: Reply) -> bytes:
+    import msgspec
+
+    row: dict[str, Any] = {"schema": SCHEMA, "key": key}
+    row |= {"case": request.case} if request.case is not None else {}
+    row |= {"order": request.order} if request.order is not None else {}
+    row |= {"attempt": request.attempt, "model": model, "request": described, "reply": _write_reply(request, reply)}
+    try:
+        return msgspec.json.encode(row) + b"\n"
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ModelError(f"the reply of {model} cannot be recorded: {error}") from None
+
+
+def _write_reply(request: Request, reply: Reply) -> dict[str, Any]:
+    token = request.token
+    written: dict[str, Any] = {
+        "text": None if reply.text is None else mask(reply.text, token),
+        "finish_reason": reply.finish_reason,
+        "usage": reply.usage.to_dict() if reply.usage else None,
+        "logprobs": None,
+    }
+    if reply.logprobs is not None:
+        written["logprobs"] = [
+            {"token": item.token, "logprob": item.logprob, "top": [list(pair) for pair in item.top]}
+            for item in mask_tokens(reply.logprobs, token)
+        ]
+    written |= {"answers": dict(reply.answers)} if reply.answers is not None else {}
+    written |= {"model": reply.model} if reply.model else {}
+    written |= {"request_id": reply.request_id} if reply.request_id else {}
+    return written

@@ -1,0 +1,107 @@
+"""The rows of a recording: read strictly, one JSON object per line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from adjudge.errors import UsageError
+from adjudge.models._mask import unmask, unmask_tokens
+from adjudge.models._recording import SCHEMA
+from adjudge.models._types import FinishReason, Reply, TokenLogprob
+from adjudge.result import Usage
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    calls: int = 1
+    cost_usd: float | None = None
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+    top: list[tuple[str, float]] = []
+
+
+class _Reply(msgspec.Struct):
+    text: str | None = None
+    answers: dict[str, Any] | None = None
+    finish_reason: FinishReason = "stop"
+    usage: _Usage | None = None
+    logprobs: list[_Token] | None = None
+    model: str | None = None
+    request_id: str | None = None
+
+
+class _Form(msgspec.Struct):
+    name: str = ""
+
+
+class _Request(msgspec.Struct):
+    form: _Form | None = None
+
+
+class Row(msgspec.Struct):
+    """One recorded reply, and what it is found by."""
+
+    reply: _Reply
+    schema: str = SCHEMA
+    key: str | None = None
+    case: str | None = None
+    order: Literal["ab", "ba"] | None = None
+    attempt: int | None = None
+    model: str | None = None
+    request: _Request | None = None
+    used: bool = False
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file; raises ``UsageError`` naming file, line and fault."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise UsageError(f"the recording {str(path)!r} cannot be read: {error.strerror}") from None
+    decoder = msgspec.json.Decoder(Row)
+    return [_read_row(decoder, path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _read_row(decoder: msgspec.json.Decoder[Row], path: Path, number: int, line: bytes) -> Row:
+    try:
+        row = decoder.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}, line {number}: not a row of a recording: {error}") from None
+    if row.schema != SCHEMA:
+        raise UsageError(f"{path}, line {number}: the schema is {row.schema!r}, and only {SCHEMA!r} can be read")
+    if row.key is None and row.case is None:
+        raise UsageError(f"{path}, line {number}: a row has a key or a case, and this one has neither")
+    if row.reply.text is None and row.reply.answers is None and row.reply.finish_reason == "stop":
+        raise UsageError(f"{path}, line {number}: the reply has no text")
+    row.used = False
+    return row
+
+
+def make_reply(row: Row, token: str | None) -> Reply:
+    """The reply of a row, with the present token."""
+    said = row.reply
+    found = said.logprobs
+    logprobs = (
+        None
+        if found is None
+        else unmask_tokens(
+            [TokenLogprob(token=item.token, logprob=item.logprob, top=tuple(item.top)) for item in found], token
+        )
+    )
+    return Reply(
+        text=None if said.text is None else unmask(said.text, token),
+        answers=said.answers,
+        finish_reason=said.finish_reason,
+        usage=Usage(**msgspec.structs.asdict(said.usage)) if said.usage else None,
+        logprobs=logprobs,
+        model=said.model or row.model,
+        request_id=said.request_id,
+    )

@@ -1,0 +1,100 @@
+"""The shape of a model: one request in, one reply out.
+
+``Model`` is a Protocol with a name and one coroutine method, so anything may stand behind it: a provider, a local
+server, a recording, a function. A model does not know what a rubric is, and a judge does not know what HTTP is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from adjudge.result import Usage
+
+FinishReason = Literal["stop", "length", "refusal", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """The JSON Schema a reply must fit, for providers that can hold a model to one.
+
+    It is constant for a rubric, so a provider compiles it once. What comes back is still read and checked in code.
+    """
+
+    name: str
+    """Letters, digits, ``_`` and ``-``, at most 64 characters, as providers ask."""
+    schema: Mapping[str, Any] = field(hash=False)
+    digest: str
+    """SHA-256 of the schema's canonical form; tells two forms apart in caches and recordings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a model is asked."""
+
+    system: str
+    """Instructions, the same bytes for every content judged by one rubric, so providers can cache them."""
+    user: str
+    """The content and what belongs to it, as fenced data."""
+    form: Form | None = None
+    """Ask for structured output of this form; ``None`` asks for text."""
+    temperature: float | None = 0.0
+    seed: int | None = None
+    max_output_tokens: int | None = 2048
+    logprobs: bool = False
+    """Ask for token log-probabilities where the provider offers them."""
+    token: str | None = None
+    """What to mask in digests and recordings; never sent on its own."""
+    case: str | None = None
+    """The data set's id of what is judged, for recordings; never sent."""
+    order: str | None = None
+    """``ab`` or ``ba`` when two are compared, for recordings; never sent."""
+    attempt: int = 1
+    """1, or 2 for a re-ask, for recordings; never sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogprob:
+    """One token of the reply with its log-probability and those of the alternatives the provider listed."""
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+    """(token, log-probability) pairs, the chosen token usually among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a model answered."""
+
+    text: str | None = None
+    """The answer's text; reasoning that a provider returns in a field of its own is never here."""
+    answers: Mapping[str, Any] | None = None
+    """Typed answers with probabilities, from decision endpoints; ``None`` for models that write text."""
+    finish_reason: FinishReason = "stop"
+    """``refusal`` comes from the provider's own signal, never from the words of the reply."""
+    usage: Usage | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    model: str | None = None
+    """The model as the provider reports it."""
+    request_id: str | None = None
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that turns a request into a reply.
+
+    A model may also have: ``named(name)`` returning the same connection with another model's name; ``check()``
+    raising ``UsageError`` for what is wrong before anything is asked (a missing key); ``aclose()``; ``structured``
+    (true where ``Request.form`` is honoured); ``max_input_characters``.
+    """
+
+    @property
+    def name(self) -> str:
+        """How results and recordings call this model."""
+        ...
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Answer, or raise ``ModelError``; must stop when cancelled."""
+        ...

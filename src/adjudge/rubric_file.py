@@ -1,0 +1,278 @@
+"""Rubrics from files: YAML, JSON and TOML, and the five rubrics that ship.
+
+A file is read strictly: an unknown key, a key that stands twice, a value of the wrong type is an error that says
+where it stands, and nothing is filled in by guessing. A file cannot run code and cannot make the reader slow: tags
+that build objects, references that multiply and nesting without end are refused, and a file has at most 1 MB.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from adjudge._yaml import LineOf, read_yaml
+from adjudge.errors import UsageError
+from adjudge.rubric import Criterion, Rubric
+from adjudge.rules._json import read_json
+from adjudge.rules._words import flatten, quote, show, suggest
+
+Format = Literal["yaml", "json", "toml"]
+
+SCHEMA = "adjudge/rubric/1"
+MAX_BYTES = 1_000_000
+"""The largest rubric file that is read, in bytes."""
+
+SHIPPED_RUBRICS = ("code-quality", "security", "test-coverage", "accessibility", "documentation")
+
+_FORMATS: Mapping[str, Format] = {"": "yaml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
+_THRESHOLDS = ("passing_threshold", "passingThreshold", "passThreshold", "passingScore", "threshold")
+# "$schema" is how editors bind a JSON file to a schema; it says nothing about the rubric.
+_RUBRIC_KEYS = ("schema", "$schema", "name", *_THRESHOLDS, "scale", "model", "criteria")
+_CRITERION_KEYS = tuple(item.name for item in fields(Criterion))
+# JSON and TOML have text as keys, so a level's score may be written as text there, as JSON writes numbers.
+_NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
+_DOTTED = r"""((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){50}"""
+
+
+def load_rubric(source: Rubric | str | os.PathLike[str]) -> Rubric:
+    """The rubric that ``source`` names.
+
+    ``source`` is a ``Rubric`` (returned as it is), a path (any ``os.PathLike``, or a text with a separator or a
+    suffix; ``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without a suffix), or the name of a shipped rubric.
+    Raises ``UsageError`` for a file that cannot be read and for everything that is wrong inside it.
+    """
+    if isinstance(source, Rubric):
+        return source
+    if isinstance(source, str) and not _looks_like_path(source):
+        return _load_shipped(source)
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(
+            f"a rubric must be a Rubric, a path or a shipped name, not {type(source).__name__}; "
+            "for a dictionary use rubric_from_dict"
+        )
+    if "\x00" in str(source):
+        raise UsageError("a path to a rubric has no NUL character in it")
+    path = Path(source)
+    return read_rubric(_read_file(path), format=_choose_format(path), where=str(path))
+
+
+def read_rubric(text: str, *, format: Format, where: str = "rubric") -> Rubric:  # noqa: A002 - the word for it
+    """The rubric that a text holds; ``where`` is what error messages call it. Raises ``UsageError``."""
+    if format not in get_args(Format):
+        raise UsageError(f"a rubric's format is one of {', '.join(get_args(Format))}; got {show(format)}")
+    try:
+        text = text.removeprefix("\ufeff")
+        data, lines = read_yaml(text) if format == "yaml" else (_read_other(text, format), {})
+    except ValueError as error:
+        raise UsageError(f"{where} is not a rubric in {format.upper()}: {error}") from None
+    return _read_rubric(data, _Place(where, lines))
+
+
+def rubric_from_dict(data: Mapping[str, Any], *, where: str = "rubric") -> Rubric:
+    """The rubric that plain data holds, as ``Rubric.to_dict`` and rubric files write it. Raises ``UsageError``."""
+    return _read_rubric(data, _Place(where))
+
+
+def list_shipped() -> tuple[Rubric, ...]:
+    """The shipped rubrics, in the order of ``SHIPPED_RUBRICS``."""
+    return tuple(_load_shipped(name) for name in SHIPPED_RUBRICS)
+
+
+def rubric_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of rubric files, for editors; ``load_rubric`` refuses whatever it refuses."""
+    text = (files("adjudge") / "rubrics" / "rubric.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = read_json(text)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in a file something stands, so that every error can say it."""
+
+    where: str
+    lines: LineOf = field(default_factory=dict)
+    path: tuple[str | int, ...] = ()
+
+    def at(self, *steps: str | int) -> _Place:
+        return replace(self, path=(*self.path, *steps))
+
+    def error(self, message: object) -> UsageError:
+        known = (self.path[:end] for end in range(len(self.path), -1, -1))
+        line = next((self.lines[path] for path in known if path in self.lines), None)
+        at = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).removeprefix(".")
+        start = self.where + (f", line {line}" if line is not None else "") + (f": {flatten(at, 120)}" if at else "")
+        return UsageError(f"{start}: {flatten(str(message), 800)}")
+
+
+def _read_rubric(data: Any, place: _Place) -> Rubric:
+    given = _check_keys(data, _RUBRIC_KEYS, ("name", "criteria"), "a rubric", place)
+    if given.pop("schema", SCHEMA) != SCHEMA:
+        raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(data['schema'])}")
+    given.pop("$schema", None)
+    used = [key for key in _THRESHOLDS if key in given]
+    if len(used) > 1:
+        raise place.at(used[1]).error(f"{used[0]} and {used[1]} both give the passing threshold; keep one")
+    key = used[0] if used else _THRESHOLDS[0]
+    if used:
+        given["passing_threshold"] = given.pop(key)
+    if not isinstance(given["criteria"], list | tuple):
+        raise place.at("criteria").error(f"must be a list of criteria, got {show(given['criteria'])}")
+    items = [_read_criterion(item, place.at("criteria", index)) for index, item in enumerate(given["criteria"])]
+    _check_unique(items, place)
+    complete: dict[str, Any] = {**given, "criteria": tuple(items)}
+    try:
+        return Rubric(**complete)
+    except UsageError as error:
+        path = _find_fault(given, items)
+        raise place.at(*[key if step == "passing_threshold" else step for step in path]).error(error) from None
+
+
+def _read_criterion(data: Any, place: _Place) -> Criterion:
+    given = _check_keys(data, _CRITERION_KEYS, ("name", "description"), "a criterion", place)
+    if not isinstance(given.get("rule", {}), str | Mapping):
+        said = f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(given['rule'])}"
+        raise place.at("rule").error(said)
+    _check_levels(given, place.at("levels"))
+    try:
+        return Criterion(**given)
+    except UsageError as error:
+        raise place.at(*_find_fault_in(given)).error(error) from None
+
+
+def _check_levels(given: Mapping[str, Any], place: _Place) -> None:
+    levels = given.get("levels", {0: "", 1: ""})
+    if not isinstance(levels, Mapping) or len(levels) < 2:
+        raise place.error(
+            f"levels map two or more scores to their meaning, like {{0: bad, 1: good}}; got {show(levels)}"
+        )
+    for key in levels:
+        if isinstance(key, str) and not _NUMBER.fullmatch(key):
+            raise place.at(key).error(f"a level is named by its score, a number; got {show(key)}")
+
+
+def _check_keys(data: Any, known: tuple[str, ...], needed: tuple[str, ...], what: str, place: _Place) -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise place.error(f"{what} must be a mapping with {' and '.join(needed)}, got {show(data)}")
+    for key, value in data.items():
+        if key not in known:
+            steps = (key,) if isinstance(key, str) else ()
+            raise place.at(*steps).error(f"{what} has no key {show(key)}{suggest(key, known)}")
+        if value is None:
+            raise place.at(key).error(f"{key} has no value; give it one or leave the key out")
+    for key in needed:
+        if key not in data:
+            raise place.error(f"{what} needs {key!r}, and there is none")
+    return dict(data)
+
+
+def _check_unique(items: list[Criterion], place: _Place) -> None:
+    first: dict[str, int] = {}
+    for index, item in enumerate(items):
+        if item.name in first:
+            said = f"{quote(item.name)} is already the name of criteria[{first[item.name]}]; give each its own"
+            raise place.at("criteria", index, "name").error(said)
+        first[item.name] = index
+
+
+def _find_fault(given: Mapping[str, Any], items: list[Criterion]) -> tuple[str | int, ...]:
+    """Which key of a refused rubric is at fault: the first that is refused on its own, in the order of checking."""
+    spare = (Criterion(name="x", description="x"),)
+    for key in ("name", "passing_threshold", "scale", "model"):
+        if key in given and _is_refused(Rubric, {"name": "x", "criteria": spare, key: given[key]}):
+            return (key,)
+    scale = {"scale": given["scale"]} if "scale" in given else {}
+    for index, item in enumerate(items):
+        if _is_refused(Rubric, {"name": "x", "criteria": (replace(item, weight=1.0),), **scale}):
+            return ("criteria", index)
+    return ("criteria",)
+
+
+def _find_fault_in(given: Mapping[str, Any]) -> tuple[str, ...]:
+    for key in _CRITERION_KEYS:
+        if key in given and _is_refused(Criterion, {"name": "x", "description": "x", key: given[key]}):
+            return (key,)
+    return ()
+
+
+def _is_refused(kind: type[Rubric | Criterion], arguments: dict[str, Any]) -> bool:
+    try:
+        kind(**arguments)
+    except UsageError:
+        return True
+    return False
+
+
+def _read_other(text: str, format: Format) -> Any:  # noqa: A002 - as read_rubric
+    if format == "json":
+        return read_json(text)
+    import tomllib
+
+    import re2
+
+    # The time tomllib takes grows with the square of a dotted key's parts; a rubric needs two.
+    if re2.search(_DOTTED, text):
+        raise ValueError("a dotted key has more than 50 parts")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply to read") from None
+
+
+def _looks_like_path(source: str) -> bool:
+    return "/" in source or os.sep in source or bool(Path(source).suffix)
+
+
+def _choose_format(path: Path) -> Format:
+    found = _FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise UsageError(f"{path} is not a rubric file by its suffix; use .yaml, .yml, .json or .toml")
+    return found
+
+
+def _read_file(path: Path) -> str:
+    try:
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise UsageError(f"{path} is a directory; name a rubric file in it")
+        if not stat.S_ISREG(kind):
+            raise UsageError(f"{path} is not a regular file; a rubric is read from one")
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        hint = f"; for the shipped rubric write {path.stem!r}" if path.stem in SHIPPED_RUBRICS else ""
+        raise UsageError(f"{path} does not exist, so no rubric can be read from it{hint}") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    return _decode(raw, path)
+
+
+def _decode(raw: bytes, path: Path) -> str:
+    if len(raw) > MAX_BYTES:
+        raise UsageError(f"{path} is too large; a rubric file has at most {MAX_BYTES:,} bytes")
+    if b"\x00" in raw:
+        raise UsageError(f"{path} is a binary file; a rubric is UTF-8 text")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text (byte {error.start:,}); save it as UTF-8") from None
+
+
+@lru_cache(maxsize=len(SHIPPED_RUBRICS))
+def _load_shipped(name: str) -> Rubric:
+    if name in SHIPPED_RUBRICS:
+        text = (files("adjudge") / "rubrics" / f"{name}.yaml").read_text(encoding="utf-8")
+        return read_rubric(text, format="yaml", where=f"shipped rubric {name!r}")
+    hint = suggest(name, SHIPPED_RUBRICS)
+    if name and Path(name).exists():
+        hint = f"; for the file of that name write ./{name}"
+    raise UsageError(
+        f"no shipped rubric is named {show(name)}{hint} (there are {', '.join(SHIPPED_RUBRICS)}; "
+        "a path has a separator or a suffix)"
+    )

@@ -1,0 +1,285 @@
+"""The checks that ship: each ``make_*`` takes a rule's parameters and returns the function that looks at content.
+
+Parameters are checked when a check is made and never when it runs. A check answers with a ``RuleResult`` whose
+message quotes at most 120 characters of the content; ``Rule.check`` puts the rule's name and severity on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.result import RuleResult
+from adjudge.rules._json import read_json, to_plain
+from adjudge.rules._words import QUOTED, flatten, quote, show, suggest
+
+Check = Callable[[Any], RuleResult]
+Comparison = Callable[[Any, Any], RuleResult]
+Fold = Callable[[str], str]
+
+SIMILARITY_LIMIT = 100_000
+"""Characters of content and of reference that ``similarity`` compares; two texts of this length take about 0.2 s."""
+
+_UNITS = ("characters", "words", "lines")
+
+
+def make_contains(*, text: str | list[str], any: bool = False, ignore_case: bool = False) -> Check:  # noqa: A002
+    """All of the texts stand in the content (with ``any`` one is enough)."""
+    wanted = _read_texts("contains", text)
+    one, fold = _check_flag("any", any), _choose_fold(ignore_case)
+
+    def check(content: Any) -> RuleResult:
+        missing = _find_missing(_text_of(content), wanted, fold)
+        passed = len(missing) < len(wanted) if one else not missing
+        found = [item for item in wanted if item not in missing]
+        return _pass(f"contains {_list(found)}") if passed else _fail(f"does not contain {_list(missing)}")
+
+    return check
+
+
+def make_not_contains(*, text: str | list[str], ignore_case: bool = False) -> Check:
+    """None of the texts stands in the content."""
+    refused, fold = _read_texts("not_contains", text), _choose_fold(ignore_case)
+
+    def check(content: Any) -> RuleResult:
+        missing = _find_missing(_text_of(content), refused, fold)
+        found = [item for item in refused if item not in missing]
+        return _fail(f"contains {_list(found)}") if found else _pass(f"does not contain {_list(refused)}")
+
+    return check
+
+
+def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False) -> Check:
+    """The pattern is found anywhere in the content (with ``absent``: nowhere), in time linear in its length."""
+    unwanted = _check_flag("absent", absent)
+    compiled = _compile(pattern, ignore_case=_check_flag("ignore_case", ignore_case))
+
+    def check(content: Any) -> RuleResult:
+        match = compiled.search(_text_of(content))
+        if match is None:
+            return _say(f"nothing matches {quote(pattern)}", passed=unwanted)
+        said = f"{quote(match.group())} at character {match.start()} matches {quote(pattern)}"
+        return _say(said, passed=not unwanted)
+
+    return check
+
+
+def make_length(*, max: int | None = None, min: int | None = None, unit: str = "characters") -> Check:  # noqa: A002
+    """The content is ``min`` to ``max`` characters (code points), words or lines long, both included."""
+    if unit not in _UNITS:
+        raise UsageError(
+            f"rule length: unit must be one of {', '.join(_UNITS)}, got {show(unit)}{suggest(unit, _UNITS)}"
+        )
+    if max is None and min is None:
+        raise UsageError("rule length needs max or min; write {length: 4000} or {name: length, min: 1, max: 4000}")
+    low, high = _check_count("min", min), _check_count("max", max)
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"rule length: min {low} is above max {high}, so nothing could pass; swap them")
+
+    def check(content: Any) -> RuleResult:
+        long = _measure(_text_of(content), unit)
+        said = f"is {long:,} {unit.removesuffix('s') if long == 1 else unit} long"
+        if low is not None and long < low:
+            return _fail(f"{said}, below the minimum of {low:,}")
+        if high is not None and long > high:
+            return _fail(f"{said}, above the maximum of {high:,}")
+        return _pass(said)
+
+    return check
+
+
+def make_json() -> Check:
+    """The content is one JSON value: no duplicate keys, no ``NaN``; what is a JSON value already passes."""
+
+    def check(content: Any) -> RuleResult:
+        try:
+            _json_of(content)
+        except ValueError as error:
+            return _fail(f"is not JSON: {flatten(str(error), QUOTED)}")
+        return _pass("is JSON")
+
+    return check
+
+
+def make_json_schema(*, schema: Mapping[str, Any] | bool) -> Check:
+    """The content is JSON that fits the schema (draft 2020-12, or what its ``$schema`` names)."""
+    from jsonschema_rs import ValidationError
+
+    validator = _compile_schema(schema)
+
+    def check(content: Any) -> RuleResult:
+        try:
+            value = _json_of(content)
+        except ValueError as error:
+            return _fail(f"is not JSON: {flatten(str(error), QUOTED)}")
+        try:
+            validator.validate(value)  # stops at the first error; all of them could be as many as the content is long
+        except ValidationError as error:
+            return _fail(f"{_path_of(error)}: {flatten(error.message, QUOTED)}")
+        return _pass("fits the schema")
+
+    return check
+
+
+def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
+    """The content is as similar to the reference as ``min`` asks, from 0 (nothing in common) to 1 (equal).
+
+    The measure is the normalised Indel similarity: twice the longest common subsequence over the summed lengths. It
+    is symmetric, sees order, and needs no tokens, so it works in every language. Its cost grows with the product of
+    the two lengths (64 characters a step), which is why both are capped.
+    """
+    needed = _check_share("min", min)
+
+    def check(content: Any, reference: Any) -> RuleResult:
+        from rapidfuzz.distance import Indel
+
+        ours, theirs = _text_of(content), _text_of(reference)
+        for what, text in (("content", ours), ("reference", theirs)):
+            if len(text) > SIMILARITY_LIMIT:
+                return _fail(f"the {what} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare")
+        score = float(Indel.normalized_similarity(ours, theirs))
+        # The tolerance is the package's own: a threshold of 0.8 must accept what rounds to 0.8.
+        passed = score >= needed - 1e-9
+        message = f"similarity to the reference is {score:.3f}, needed {needed:g}"
+        return RuleResult(name="", passed=passed, message=message, score=score, metadata={"similarity": score})
+
+    return check
+
+
+def make_python(*, function: str) -> Callable[..., Any]:
+    """The function that ``package.module:function`` names, imported now."""
+    from importlib import import_module
+
+    module, colon, path = function.partition(":") if isinstance(function, str) else ("", "", "")
+    if not (module and colon and path):
+        raise UsageError(f"rule python: write package.module:function, got {show(function)}")
+    try:
+        found: Any = import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"rule python: {function!r} cannot be imported ({error}); check the module and name") from None
+    if not callable(found):
+        raise UsageError(f"rule python: {function!r} is {type(found).__name__}, not a function")
+    return found
+
+
+def _say(message: str, *, passed: bool) -> RuleResult:
+    return RuleResult(name="", passed=passed, message=message)
+
+
+def _pass(message: str) -> RuleResult:
+    return _say(message, passed=True)
+
+
+def _fail(message: str) -> RuleResult:
+    return _say(message, passed=False)
+
+
+def _text_of(content: Any) -> str:
+    from adjudge.content import content_text
+
+    return content_text(content)
+
+
+def _json_of(content: Any) -> Any:
+    if isinstance(content, str):
+        return read_json(content)
+    if content is None or isinstance(content, bool | int | float | list | tuple | Mapping):
+        return to_plain(content)
+    if isinstance(content, bytes | bytearray | set | frozenset):
+        raise ValueError(f"{type(content).__name__} is not a JSON type")  # noqa: TRY004 - one error for all of JSON
+    return read_json(_text_of(content))
+
+
+def _read_texts(rule: str, value: Any) -> list[str]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(item, str) and item for item in texts):
+        raise UsageError(f"rule {rule}: text must be a text or a list of texts, none of them empty; got {show(value)}")
+    return list(texts)
+
+
+def _check_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be true or false, got {show(value)}")
+    return value
+
+
+def _check_count(name: str, value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise UsageError(f"rule length: {name} must be a whole number of at least 0, got {show(value)}")
+    return value
+
+
+def _check_share(name: str, value: Any) -> float:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not 0 <= number <= 1:
+        raise UsageError(f"rule similarity: {name} must be a number between 0 and 1, got {show(value)}")
+    return float(number)
+
+
+def _choose_fold(ignore_case: Any) -> Fold:
+    return str.casefold if _check_flag("ignore_case", ignore_case) else str
+
+
+def _find_missing(text: str, wanted: list[str], fold: Fold) -> list[str]:
+    folded = fold(text)
+    return [item for item in wanted if fold(item) not in folded]
+
+
+def _list(texts: list[str]) -> str:
+    shown = ", ".join(quote(item, QUOTED // 3) for item in texts[:3])
+    return f"{shown} and {len(texts) - 3} more" if len(texts) > 3 else shown
+
+
+def _measure(text: str, unit: str) -> int:
+    if unit == "words":
+        return len(text.split())
+    if unit == "lines":
+        return text.count("\n") + (not text.endswith("\n")) if text else 0
+    return len(text)
+
+
+def _compile(pattern: Any, *, ignore_case: bool) -> Any:
+    import re2
+
+    if not isinstance(pattern, str) or not pattern:
+        raise UsageError(f"rule regex: the pattern must be a text that is not empty, got {show(pattern)}")
+    options = re2.Options()
+    options.log_errors = False  # RE2 would write to standard error
+    options.case_sensitive = not ignore_case
+    try:
+        return re2.compile(pattern, options=options)
+    except (re2.error, UnicodeEncodeError) as error:
+        said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else str(error)
+        raise UsageError(
+            f"rule regex: the pattern {quote(pattern)} cannot be compiled ({flatten(said, QUOTED)}); it must be RE2 "
+            "syntax, which has no look-around and no back-references, so that no content can make it slow"
+        ) from None
+
+
+def _compile_schema(schema: Any) -> Any:
+    import jsonschema_rs
+
+    if not isinstance(schema, Mapping | bool):
+        raise UsageError(f"rule json_schema: the schema must be an object, true or false; got {show(schema)}")
+    try:
+        # Offline, because a remote $ref would let whoever writes a schema make this machine read a file or call a
+        # host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
+        return jsonschema_rs.validator_for(to_plain(schema), offline=True, pattern_options=jsonschema_rs.RegexOptions())
+    except ValueError as error:
+        said = flatten(str(getattr(error, "message", error)), 300)
+        raise UsageError(
+            f"rule json_schema: the schema cannot be used ({said}); references must stay inside the schema and "
+            "patterns have no look-around or back-references"
+        ) from None
+
+
+def _path_of(error: Any) -> str:
+    missing = [error.kind.property] if error.kind.name == "required" else []
+    path = ""
+    for part in [*error.instance_path, *missing]:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return flatten(path.removeprefix("."), QUOTED) or "the value"

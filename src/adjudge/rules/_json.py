@@ -1,0 +1,70 @@
+"""JSON read strictly: what two readers could understand differently is not JSON here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.rules._words import quote, show
+
+_MAX_DEPTH = 200
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises ``ValueError`` with one line for anything else: a syntax error (with line and column), a key that stands
+    twice in one object, ``NaN``, ``Infinity``, a number too large to hold, nesting too deep to read.
+    """
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_float=_read_float
+        )
+    except RecursionError:
+        raise ValueError("nested too deeply to read") from None
+    return to_plain(value)
+
+
+def to_plain(value: Any, depth: int = 0) -> Any:
+    """A fresh copy of a JSON value made of plain types; raises ``ValueError`` naming what is not JSON in it."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value!r} is not a JSON number")
+        return value
+    if isinstance(value, list | tuple):
+        return [to_plain(item, depth + 1) for item in value]
+    if isinstance(value, Mapping):
+        return {_check_key(key): to_plain(item, depth + 1) for key, item in value.items()}
+    raise ValueError(f"{type(value).__name__} is not a JSON type")
+
+
+def _check_key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ValueError(f"the key {show(key)} is {type(key).__name__}, not text")  # noqa: TRY004 - as read_json says
+    return key
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the key {quote(name)} stands twice in one object")
+        found[name] = value
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _read_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {quote(text, 40)} is too large")
+    return number

@@ -1,0 +1,54 @@
+"""How checks and readers speak of text they do not trust, and of names they do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+QUOTED = 120
+"""The most characters of content that one message quotes."""
+
+
+def quote(text: str, limit: int = QUOTED) -> str:
+    """A short quotation in double quotes, with control and other invisible characters escaped.
+
+    Messages reach terminals, logs and the judge; an escape sequence or a direction mark in hostile content must not.
+    """
+    shown, cut = _escape(text, limit)
+    return f'"{shown}"' + ("…" if cut else "")
+
+
+def flatten(text: str, limit: int = 400) -> str:
+    """Somebody else's message as one line of at most ``limit`` characters, for use inside one of ours."""
+    shown, cut = _escape(" ".join(text.split()), limit)
+    return shown + ("…" if cut else "")
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the nearest known name, or nothing when none is near."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    plain = {item.replace("_", "").replace("-", "").lower(): item for item in names}
+    wanted = str(name)[:100].replace("_", "").replace("-", "").lower()
+    near = get_close_matches(wanted, plain, 1)
+    return f"; did you mean {plain[near[0]]!r}?" if near else ""
+
+
+def show(value: Any) -> str:
+    """A value as an error message shows it: its repr, cut at the length of a quotation."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - an integer of 5,000 digits has no repr, and other people's types may raise
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+
+
+def _escape(text: str, limit: int) -> tuple[str, bool]:
+    shown = ""
+    for character in text[: limit + 1]:
+        piece = character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        if len(shown) + len(piece) > limit:
+            return shown, True
+        shown += piece
+    return shown, False

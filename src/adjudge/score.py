@@ -1,0 +1,164 @@
+"""From what a reply says to an outcome: all arithmetic lives here, none of it in a model.
+
+Code decides. Where scores were asked for, a flag in the reply that is more generous than the scores is ignored, and
+one that is stricter makes the result undecided: the judge contradicts itself, and neither half is to be trusted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.errors import ReplyError
+from adjudge.question import Answer, Question
+from adjudge.reply import FLAGS, check_finite, read_criteria, read_flag, read_number, read_text, read_texts
+from adjudge.result import CriterionResult, Outcome
+from adjudge.rubric import Criterion, Rubric
+
+TOLERANCE = 1e-9
+"""Scores are compared with this slack, so that seven tenths three times is seven tenths."""
+
+_FLAGS = frozenset(FLAGS)
+
+SHOWN_MARK = 0.5
+"""At this score a criterion without a threshold of its own is shown as passed; it does not gate."""
+
+
+def reaches(score: float, threshold: float) -> bool:
+    """Whether a score is at or above a threshold, within the tolerance."""
+    return score >= threshold - TOLERANCE
+
+
+def weigh(rubric: Rubric, scores: Mapping[str, float]) -> float:
+    """The weighted mean of criterion scores: sum of score times weight, over the sum of weights."""
+    total = math.fsum([item.weight for item in rubric.criteria])
+    return math.fsum([scores[item.name] * item.weight for item in rubric.criteria]) / total
+
+
+def grade_criterion(criterion: Criterion, score: float, **more: Any) -> CriterionResult:
+    """One criterion's result; below an explicit threshold, or below 0.5 without one, it is shown as not passed."""
+    mark = SHOWN_MARK if criterion.threshold is None else criterion.threshold
+    return CriterionResult(
+        name=criterion.name,
+        score=score,
+        passed=reaches(score, mark),
+        weight=criterion.weight,
+        threshold=criterion.threshold,
+        **more,
+    )
+
+
+def decide(rubric: Rubric, criteria: tuple[CriterionResult, ...]) -> tuple[Outcome, float]:
+    """The outcome and score of a rubric: the mean reaches its threshold and every explicit threshold is met."""
+    scores = {item.name: item.score for item in criteria if item.score is not None}
+    score = weigh(rubric, scores)
+    vetoed = any(item.threshold is not None and not item.passed for item in criteria)
+    return ("passed" if reaches(score, rubric.passing_threshold) and not vetoed else "failed"), score
+
+
+def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
+    """Read and score a rubric's reply: ``{"criteria": [{"name", "reasoning", "score"}], "reasoning", ...}``."""
+    rubric = _rubric_of(question)
+    asked = [item for item in rubric.criteria if item.name not in question.settled]
+    entries = read_criteria(found, [item.name for item in asked])
+    graded = dict(question.settled)
+    for item in asked:
+        graded[item.name] = _grade_entry(item, entries[item.name], rubric, question)
+    criteria = tuple([graded[item.name] for item in rubric.criteria])
+    outcome, score = decide(rubric, criteria)
+    _check_flags(found, outcome, score)
+    for item in asked:
+        _check_flags(entries[item.name], "passed" if graded[item.name].passed else "failed", graded[item.name].score)
+    check_finite(found)
+    return Answer(
+        outcome=outcome,
+        score=score,
+        threshold=rubric.passing_threshold,
+        criteria=criteria,
+        reasoning=read_text(found, "reasoning"),
+        suggestions=read_texts(found, "suggestions"),
+    )
+
+
+def answer_yes_no(found: Mapping[str, Any], question: Question) -> Answer:
+    """Read a yes/no reply: ``safe``, ``passed``, ``allowed``; each present is a boolean and they agree."""
+    del question
+    said = read_flag(found)
+    check_finite(found)
+    outcome: Outcome = "passed" if said else "failed"
+    return Answer(outcome=outcome, score=1.0 if said else 0.0, reasoning=read_text(found, "reasoning"))
+
+
+def answer_score(value: float, question: Question) -> Answer:
+    """The answer for a reply in a named form that is one score, for a rubric of one criterion."""
+    rubric = _rubric_of(question)
+    (criterion,) = (item for item in rubric.criteria if item.name not in question.settled)
+    _check_level(criterion, value)
+    entry = grade_criterion(criterion, to_unit(value, rubric))
+    graded = dict(question.settled) | {criterion.name: entry}
+    criteria = tuple(graded[item.name] for item in rubric.criteria)
+    outcome, score = decide(rubric, criteria)
+    return Answer(outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, value=value)
+
+
+def settle_rubric(question: Question) -> Answer:
+    """The answer for a rubric whose criteria rules have all decided; no model is needed."""
+    rubric = _rubric_of(question)
+    criteria = tuple(question.settled[item.name] for item in rubric.criteria)
+    outcome, score = decide(rubric, criteria)
+    return Answer(
+        outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, decided_by="rule"
+    )
+
+
+def to_unit(value: float, rubric: Rubric) -> float:
+    """A score on the rubric's scale as one in 0 to 1."""
+    low, high = rubric.scale
+    return (value - low) / (high - low)
+
+
+def _rubric_of(question: Question) -> Rubric:
+    if question.rubric is None:
+        raise ReplyError("error", "the question has no rubric to score by")
+    return question.rubric
+
+
+def _grade_entry(
+    criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric, question: Question
+) -> CriterionResult:
+    low, high = rubric.scale
+    where = f"the score of {criterion.name!r}"
+    if "score" not in entry:
+        raise ReplyError("missing_criterion", f"criterion {criterion.name!r} has no score in the reply")
+    value = read_number(entry["score"], where=where, low=low, high=high)
+    _check_level(criterion, value)
+    evidence = _check_quotes(entry, criterion, question) if criterion.quote else ()
+    reasoning = read_text(entry, "reasoning")
+    return grade_criterion(criterion, to_unit(value, rubric), reasoning=reasoning, evidence=evidence)
+
+
+def _check_level(criterion: Criterion, value: float) -> None:
+    if criterion.levels and all(abs(value - level) > TOLERANCE for level, _ in criterion.levels):
+        allowed = ", ".join(f"{level:g}" for level, _ in criterion.levels)
+        raise ReplyError("off_scale", f"the score of {criterion.name!r} must be one of {allowed}, got {value:g}")
+
+
+def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Question) -> tuple[str, ...]:
+    """The quotation a criterion asked for; one that does not stand in the content is a judge making things up."""
+    if "quote" not in entry:
+        raise ReplyError("unparseable", f"criterion {criterion.name!r} asks for a quote and the reply has none")
+    quote = read_text(entry, "quote")
+    if not quote.strip():
+        return ()
+    if " ".join(quote.split()) not in " ".join(question.content.split()):
+        raise ReplyError("contradiction", f"the quote given for {criterion.name!r} does not stand in the content")
+    return (quote,)
+
+
+def _check_flags(found: Mapping[str, Any], outcome: Outcome, score: float | None) -> None:
+    """A flag that is stricter than the scores beside it is a contradiction; a more generous one changes nothing."""
+    if _FLAGS.isdisjoint(found):
+        return
+    if read_flag(found, need=False) is False and outcome == "passed":
+        raise ReplyError("contradiction", f"the score {score:.2f} passes and a flag beside it says no")

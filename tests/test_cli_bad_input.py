@@ -1,0 +1,371 @@
+"""What a person gets wrong: one sentence naming what, the value and the remedy; a status; never a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import cli_support
+from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
+
+POLITE = ("--criteria", "Is polite.")
+ASK = (*POLITE, "--judge", WORDS)
+
+
+@pytest.fixture
+def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:
+    cli_support.isolate(monkeypatch, tmp_path)
+    cli_support.feed(monkeypatch, terminal=True)
+    Path("good.txt").write_text("good", encoding="utf-8")
+    Path("empty.txt").write_text(" \n", encoding="utf-8")
+    Path("binary.bin").write_bytes(b"abc\x00\x01")
+    Path("latin.txt").write_bytes("Grüße".encode("latin-1"))
+    Path("folder").mkdir()
+    return Line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "nothing to judge: name a file, or - and write to standard input"),
+        (["-", "-"], "- stands for standard input, which can be read once; name it once"),
+        (["gone.txt"], "the content: cannot read gone.txt: No such file or directory; name a file that can be read"),
+        (["folder"], "the content: folder is a directory; name the files in it"),
+        (["binary.bin"], "binary.bin is binary (a NUL byte at 3); only text is judged, so convert it first"),
+        (["latin.txt"], "latin.txt is not UTF-8 text (byte 2); convert it first"),
+        (
+            ["empty.txt"],
+            "empty.txt is empty, so there is nothing to judge; an empty answer can be judged as a row of a .jsonl file",
+        ),
+        (["gone.jsonl"], "cannot read gone.jsonl: No such file or directory; give a file of JSON lines"),
+        (["good.txt", "--reference", "gone.md"],
+         "--reference: cannot read gone.md: No such file or directory; name a file that can be read"),
+        (["good.txt", "--task", "folder"], "--task: folder is a directory; name the files in it"),
+        (["good.txt", "--context", "binary.bin"],
+         "binary.bin is binary (a NUL byte at 3); only text is judged, so convert it first"),
+        (["x" * 5000], f"the content: cannot read {'x' * 5000}: File name too long; name a file that can be read"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_judged(line: Line, arguments: list[str], sentence: str):
+    """Nothing to judge, twice standard input, a file that is missing, a folder, binary, not UTF-8, or empty."""
+    ran = line("judge", *arguments, *ASK)
+
+    assert (ran.status, ran.sentence) == (2, sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "nothing says what good means: give --rubric NAME or --criteria TEXT"),
+        (["--threshold", "0.5"], ("nothing says what good means: give --rubric NAME or --criteria TEXT; "
+         "--threshold alone says nothing about what is good")),
+        (["--rubric", "security", *POLITE], "give --rubric or --criteria, not both"),
+        ([*POLITE, "--threshold", "70"], "--threshold must be between 0 and 1, got 70; for 70 % write 0.7"),
+        ([*POLITE, "--threshold", "-1"], "--threshold must be between 0 and 1, got -1"),
+        ([*POLITE, "--threshold", "nan"], "--threshold must be between 0 and 1, got nan"),
+        ([*POLITE, "--threshold", "high"], "--threshold must be a number, got 'high'; see adjudge judge --help"),
+        ([*POLITE, "--timeout", "nan"], "--timeout must be a finite number of seconds above 0, got nan"),
+        ([*POLITE, "--timeout", "0"], "--timeout must be a finite number of seconds above 0, got 0"),
+        ([*POLITE, "--timeout", "-3"], "--timeout must be a finite number of seconds above 0, got -3"),
+        ([*POLITE, "--timeout", "inf"], "--timeout must be a finite number of seconds above 0, got inf"),
+        ([*POLITE, "--timeout", "5s"], "--timeout must be a number, got '5s'; see adjudge judge --help"),
+        ([*POLITE, "--quorum", "two"], "--quorum must be a whole number, got 'two'; see adjudge judge --help"),
+        ([*POLITE, "--concurrency", "0"], "--concurrency must be a whole number of at least 1, got 0"),
+        ([*POLITE, "--strategy", "best"], ("--strategy: unknown strategy 'best'; use one of fallback, consensus, "
+         "majority, quorum, hedged, cascade")),
+        ([*POLITE, "--strategy", "hedged", "--hedge-after", "nan"],
+         "--hedge-after must be a finite number of seconds above 0, got nan"),
+        ([*POLITE, "--strategy", "quorum"], "the strategy 'quorum' needs quorum"),
+        ([*POLITE, "--strategy", "quorum", "--quorum", "3"],
+         "quorum must be a whole number from 1 to 1, the number of judges; got 3"),
+        ([*POLITE, "--quorum", "1"], "quorum belongs to the strategy 'quorum', and this chain is 'fallback'"),
+        ([*POLITE, "--strateg", "best"],
+         "there is no option --strateg; did you mean --strategy; see adjudge judge --help"),
+        ([*POLITE, "--zzz"], "there is no option --zzz; see adjudge judge --help"),
+        ([*POLITE, "--rule", "{regx: a}"], "--rule '{regx: a}': …"),
+        ([*POLITE, "--rule", "{"], "--rule '{' is not YAML: …"),
+        ([*POLITE, "--rule", "3"], "--rule '3' must be a mapping like '{regex: ^Dear}' or a rule's name"),
+        ([*POLITE, "--rule", "{python: 'gone_module:f'}"], "--rule \"{python: 'gone_module:f'}\": …"),
+        (["--criteria", " "], "--criteria is empty; say in a sentence what is good"),
+    ],
+)  # fmt: skip
+def test_options_that_say_nothing_sensible(line: Line, arguments: list[str], sentence: str):
+    """The option, its value and what would do; found before anything is read or asked."""
+    ran = line("judge", "good.txt", *arguments, "--judge", "rules")
+
+    assert ran.status == 2
+    assert ran.sentence == sentence or (sentence.endswith("…") and ran.sentence.startswith(sentence[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("opnai:m", "'opnai:m' is not the name of a model; did you mean openai:?"),
+        ("gpt-5", "'gpt-5' is not the name of a model; known are openai:, "),
+        ("", "the name of a model must be a text like 'openai:gpt-5-mini', got ''"),
+        ("openai:", "'openai:' needs a name after the colon, like openai:NAME"),
+        ("openai:m?speed=9", "'openai:m' has no option 'speed'; it takes base_url, key_env, "),
+        ("http://127.0.0.1/v1", "http://127.0.0.1/v1 needs the model's name after '#', like http://127.0.0.1/v1#NAME"),
+        ("http://u:p@h/v1#m", "base_url holds a user name or password; "),
+        ("http://h:99999/v1#m", "base_url has a port that is not a number from 0 to 65535"),
+        ("openai:m", "openai:m needs a key: set OPENAI_API_KEY"),
+        ("gemini:m", "gemini:m needs a key: set GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("azure:m", "azure:m needs "),
+        ("openai:m?key_env=MINE", "openai:m needs a key: set MINE"),
+        ("llama:m.gguf", "'llama:m.gguf': llama: models arrive in a later version"),
+        ("replay:gone.jsonl", "the recording 'gone.jsonl' cannot be read: No such file or directory"),
+        ("python:gone_module:f", "python:gone_module:f cannot be found: No module named 'gone_module'"),
+        ("python:f", "python:f must be like python:package.module:function"),
+        (
+            "python:cli_support:gone",
+            "python:cli_support:gone cannot be found: module 'cli_support' has no attribute 'gone'",
+        ),
+        ("python:broken_module:f", "python:broken_module:f cannot be imported: SyntaxError: "),
+        ("python:ending_module:f", "python:ending_module:f cannot be imported: SystemExit: 0; mend the module"),
+    ],
+)
+def test_judges_that_cannot_be_asked(line: Line, spec: str, sentence: str):
+    """An unknown prefix, a missing key, a wrong address, a module that cannot be imported: nobody was asked, so 2."""
+    Path("broken_module.py").write_text("def f(:\n", encoding="utf-8")
+    Path("ending_module.py").write_text("import sys\nsys.exit(0)\n", encoding="utf-8")
+    ran = line("judge", "good.txt", *POLITE, "--judge", spec)
+
+    assert ran.status == 2
+    assert ran.sentence.startswith(sentence)
+
+
+def test_a_missing_key_is_said_once_and_first(line: Line):
+    """It would be wrong for every content, so it is one sentence, whatever number of contents there is."""
+    ran = line("judge", "good.txt", "good.txt", "gone.txt", *POLITE, "--judge", "openai:m")
+
+    assert (ran.status, ran.sentence) == (2, "openai:m needs a key: set OPENAI_API_KEY")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name: x\ncriteria:\n  - {name: a, description: b}\n  - {name: a, description: c}\n",
+         'r.yaml, line 4: criteria[1].name: "a" is already the name of criteria[0]; give each its own'),
+        ("name: x\ncriteria:\n  - {name: a, description: b, weight: 0}\n", "r.yaml, line 2: criteria: "),
+        ("name: x\npassing_threshold: 70\ncriteria:\n  - {name: a, description: b}\n",
+         ("r.yaml, line 2: passing_threshold: rubric 'x': passing_threshold must be between 0 and 1, got 70; "
+          "for 70 % write 0.7")),
+        ("name: x\ncriteria: []\n", "r.yaml, line 2: criteria: "),
+        ("name: x\ncritera: []\n", "r.yaml, line 2: critera: a rubric has no key 'critera'; did you mean 'criteria'?"),
+        ("{", "r.yaml is not a rubric in YAML: "),
+    ],
+)  # fmt: skip
+def test_rubrics_that_are_not_valid(line: Line, text: str, sentence: str):
+    """A name twice, weights that sum to nothing, a threshold of 70: file, line, place, value and remedy."""
+    Path("r.yaml").write_text(text, encoding="utf-8")
+    for ran in (line("judge", "good.txt", "--rubric", "r.yaml", "--judge", WORDS), line("rubric", "check", "r.yaml")):
+        assert ran.status == 2
+        assert ran.sentence.startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("securty", "no shipped rubric is named 'securty'; did you mean 'security'"),
+        ("gone.yaml", "gone.yaml does not exist, so no rubric can be read from it"),
+        ("folder/", "folder is a directory; name a rubric file in it"),
+        ("binary.bin", "binary.bin is "),
+        ("latin.yaml", "latin.yaml is not UTF-8 text (byte 2); save it as UTF-8"),
+    ],
+)
+def test_rubrics_that_cannot_be_read(line: Line, name: str, sentence: str):
+    """A name that nearly exists, a missing file, a folder, a file of another kind, another encoding."""
+    Path("latin.yaml").write_bytes("Grüße".encode("latin-1"))
+    ran = line("judge", "good.txt", "--rubric", name, "--judge", WORDS)
+
+    assert ran.status == 2
+    assert ran.sentence.startswith(sentence)
+
+
+def test_an_unreachable_host_is_the_world_s_fault(line: Line):
+    """3, and the sentence names the judge, the address, what happened and what to do."""
+    ran = line("judge", "good.txt", *POLITE, "--judge", "http://127.0.0.1:1/v1#m")
+
+    assert ran.status == 3
+    assert ran.out.startswith("? undecided (error)\n127.0.0.1:1 could not be reached")
+    assert ran.err == (
+        "adjudge: undecided (error): http://127.0.0.1:1/v1#m: 127.0.0.1:1 could not be reached (Connect call failed "
+        "('127.0.0.1', 1)); adjudge doctor says which judges can be reached\n"
+    )
+
+
+def test_a_server_that_asks_for_too_long_a_wait(line: Line):
+    """What a provider asks for beyond a minute is not waited for, and is passed on."""
+    with serve(mode="429", headers={"Retry-After": "3600"}) as provider:
+        ran = line("judge", "good.txt", *POLITE, "--judge", provider.spec)
+
+    assert ran.status == 3
+    assert "answered 429 and asks to wait 3600 seconds" in ran.err
+    assert len(provider.bodies) == 1
+
+
+def test_rows_that_cannot_be_read(line: Line):
+    """File and line, and what the row should be; a data set without any row is no pass."""
+    for text, sentence in {
+        "": "rows.jsonl holds no row, so there is nothing to judge; write one JSON object per line",
+        "\n\n": "rows.jsonl holds no row, so there is nothing to judge; write one JSON object per line",
+        "{\n": "rows.jsonl, line 1: not a line of JSON (",
+        '{"content": NaN}\n': "rows.jsonl, line 1: ",
+        '{"contents": "x"}\n': "rows.jsonl, line 1: the row has no 'content'; it has 'contents'",
+    }.items():
+        Path("rows.jsonl").write_text(text, encoding="utf-8")
+        ran = line("judge", "rows.jsonl", *ASK)
+        assert ran.status == 2
+        assert ran.sentence.startswith(sentence)
+
+
+def test_a_content_is_too_large(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """Nothing is cut in silence: what is too large for a file at once, or for the model, is refused."""
+    monkeypatch.setattr("adjudge.cli._input.LARGEST", 2_000_000)
+    Path("large.txt").write_text("x" * 2_000_001, encoding="utf-8")
+    Path("long.txt").write_text("x" * 1_000_001, encoding="utf-8")
+
+    assert line("judge", "large.txt", *ASK).sentence == "large.txt is larger than 2 MB; judge it in parts"
+    ran = line("judge", "long.txt", *ASK)
+    assert ran.status == 2
+    assert ran.sentence == (
+        f"long.txt: the question is 1,000,001 characters long and '{WORDS}' takes 1,000,000; "
+        "shorten the content or judge it in parts"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["juge"], "no such command 'juge'; did you mean 'judge'; see adjudge --help"),
+        (["rubric", "list", "extra"], "got unexpected extra argument(s) (extra); see adjudge rubric list --help"),
+        (["rubric", "show"], "missing argument 'R'; see adjudge rubric show --help"),
+        (["doctor", "--timeout", "nan"], "--timeout must be a finite number of seconds above 0, got nan"),
+        (["judge", "x", "--timeout"], "option '--timeout' requires an argument; see adjudge --help"),
+        (["demo", "--jsn"], "there is no option --jsn; did you mean --json; see adjudge demo --help"),
+    ],
+)
+def test_commands_that_do_not_exist(line: Line, arguments: list[str], sentence: str):
+    """The word, and where the right one stands."""
+    ran = line(*arguments)
+
+    assert (ran.status, ran.sentence) == (2, sentence)
+
+
+def test_nothing_at_all_is_answered_with_help(line: Line):
+    """``adjudge`` alone is wrong usage, and shows what there is."""
+    ran = line()
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: adjudge [OPTIONS] COMMAND")
+
+
+# Hostile content, names and judges.
+
+
+def test_nothing_that_was_judged_reaches_the_terminal_as_it_is(line: Line):
+    """Escape sequences, direction marks and NUL in content, ids, file names and replies are made visible."""
+    name = ESCAPES.replace("\x00", "").replace("/", "") + ".txt"
+    Path(name).write_text(f"good {ESCAPES}".replace("\x00", ""), encoding="utf-8")
+    Path("rows.jsonl").write_text(
+        json.dumps({"id": ESCAPES, "content": "bad " + ESCAPES.replace("\x00", "")}), encoding="utf-8"
+    )
+    with serve(score=0.4, reasoning=f"[bold red]{ESCAPES}\n\tforged\tline") as provider:
+        for arguments in (
+            [name, "--judge", provider.spec],
+            [name, "rows.jsonl", "--judge", provider.spec],
+            [name, "--judge", provider.spec, "--judge", WORDS, "--strategy", "consensus"],
+            [name, "--judge", provider.spec, "--json"],
+            [name, "--judge", provider.spec, "--show-prompt"],
+            [f"{ESCAPES}.gone".replace("\x00", ""), "--judge", provider.spec],
+            ["good.txt", "--judge", f"{ESCAPES}:m"],
+            ["good.txt", "--judge", WORDS, "--rule", ESCAPES],
+        ):
+            ran = line("judge", *arguments, *POLITE)
+            assert HIDDEN.search(ran.out + ran.err) is None, arguments
+            assert ran.status in (0, 1, 2, 3)
+
+
+def test_markup_is_text(line: Line):
+    """What looks like rich's markup or emoji is shown as it was written."""
+    with serve(reasoning="[bold]fine[/bold] [link=http://x]y[/link] :smile:") as provider:
+        one = line("judge", "good.txt", *POLITE, "--judge", provider.spec)
+        several = line("judge", "good.txt", "good.txt", *POLITE, "--judge", provider.spec)
+
+    for ran in (one, several):
+        assert "[bold]fine[/bold] [link=http://x]y[/link] :smile:" in ran.out
+
+
+def test_a_judge_cannot_forge_a_line(line: Line):
+    """Line breaks and tabs in a reply do not make lines and fields of the output."""
+    with serve(score=0.0, reasoning="so\n✓ passed 1.00 of 0.70 needed\npass\t1.00\tcriteria") as provider:
+        ran = line("judge", "good.txt", *POLITE, "--judge", provider.spec)
+
+    assert [text.split()[0] for text in ran.out.splitlines()] == ["✗", "fail", "so"]
+    assert ran.out.splitlines()[1].count("\t") == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes any bytes as a file's name")
+def test_a_file_s_name_need_not_be_unicode(line: Line):
+    """The file is judged, and its name is shown and written as well as it can be."""
+    name = b"g\xff\xfe.txt".decode("utf-8", "surrogateescape")
+    Path(name).write_text("good", encoding="utf-8")
+
+    assert line("judge", name, "good.txt", *ASK).out.splitlines()[0].endswith("g··.txt  it says good")
+    document = line("judge", name, *ASK, "--json")
+    assert document.document["input"] == "g??.txt"
+
+
+def test_an_output_that_cannot_hold_a_character(line: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """On a terminal or in a file of another encoding, signs become question marks and nothing breaks."""
+    Path("smile.txt").write_text("good ☺", encoding="utf-8")
+    with Path("out.txt").open("w", encoding="cp1252") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        ran = line("judge", "smile.txt", *ASK)
+
+    assert ran.status == 0
+    assert Path("out.txt").read_bytes().startswith(b"? passed 1.00 of 0.70 needed")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_cannot_be_written(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """A full disk is the world's fault: a sentence and a 3, since the result was seen by nobody."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        ran = line("judge", "good.txt", *ASK)
+
+    assert (ran.status, ran.err) == (
+        3,
+        "adjudge: standard output cannot be written: No space left on device; nothing more is shown\n",
+    )
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_a_function_that_ends_the_program_is_no_pass(line: Line, kind: str):
+    """``sys.exit(0)`` in somebody's judge must not become the status of a pass."""
+    name = f"leaver_{kind[:3]}"
+    Path(f"{name}.py").write_text(f"import sys\n\n{kind} judge(prompt):\n    sys.exit(0)\n", encoding="utf-8")
+    ran = line("judge", "good.txt", *POLITE, "--judge", f"python:{name}:judge")
+
+    assert ran.status in (3, 70)
+    assert "passed" not in ran.out
+    assert ran.err.startswith("adjudge: ")
+
+
+def test_what_breaks_in_adjudge_says_so(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """A fault of ours is the only thing that shows a traceback, and its status is 70, never a verdict."""
+
+    def break_it(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("adjudge.cli._judge.list_inputs", break_it)
+    ran = line("judge", "good.txt", *ASK)
+
+    assert ran.status == 70
+    assert "Traceback" in ran.err
+    assert ran.err.endswith(
+        "adjudge: adjudge crashed: ZeroDivisionError: oops; please report this with the lines above\n"
+    )

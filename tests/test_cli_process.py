@@ -1,0 +1,275 @@
+"""The command line as a process: exit status, pipes, terminals, interrupts, and how soon it answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+import cli_support
+from cli_support import HIDDEN, Line, serve
+
+POLITE = ("--criteria", "Is polite.")
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="pipes, terminals and signals are POSIX's here")
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    cli_support.isolate(monkeypatch, directory)
+    Path("good.txt").write_text("good", encoding="utf-8")
+    return tmp_path
+
+
+def run(place: Path, *arguments: str, data: bytes = b"", **options: object) -> cli_support.Ran:
+    return cli_support.finish(cli_support.start(place, *arguments, **options), data)
+
+
+@pytest.mark.parametrize(("score", "status"), [(0.9, 0), (0.1, 1)])
+def test_the_exit_status_is_that_of_the_process(place: Path, score: float, status: int):
+    """What a script sees: the status, the result on standard output, nothing else anywhere."""
+    with serve(score=score) as provider:
+        ran = run(place, "judge", *POLITE, "--judge", provider.spec, data=b"good")
+
+    assert (ran.status, ran.err) == (status, "")
+    assert ran.out.startswith("✓ passed 0.90" if status == 0 else "✗ failed 0.10")
+
+
+def test_a_data_set_in_a_pipe_and_json_out_of_it(place: Path):
+    """Standard input may be a pipe, and so may a file that is named."""
+    with serve() as provider:
+        ran = run(place, "judge", "-", "good.txt", *POLITE, "--judge", provider.spec, "--json", data=b"good")
+
+    assert [item["input"] for item in ran.document["results"]] == ["-", "good.txt"]
+
+
+def test_wrong_usage_and_a_world_that_failed(place: Path):
+    """2 and 3, one sentence each, no traceback."""
+    with serve(mode="401") as provider:
+        usage = run(place, "judge", "gone.txt", *POLITE, "--judge", provider.spec)
+        world = run(place, "judge", "good.txt", *POLITE, "--judge", provider.spec)
+
+    assert (usage.status, usage.sentence[:12]) == (2, "the content:")
+    assert (world.status, world.err.count("\n")) == (3, 1)
+
+
+def test_modules_of_the_working_directory_are_found_last(place: Path):
+    """``python:`` finds what lies here although the command lies elsewhere, and nothing here hides a library."""
+    Path("judges.py").write_text(
+        "import re\n\ndef judge(prompt):\n"
+        "    token = re.search(r'<<content (\\w{8})>>', prompt)[1]\n"
+        '    return \'{"token": "%s", "criteria": {"criteria": {"score": 1}}}\' % token\n',
+        encoding="utf-8",
+    )
+    for name in ("yaml", "rich", "aiohttp", "msgspec", "json"):
+        Path(f"{name}.py").write_text("raise SystemExit('a file beside the content was run')\n", encoding="utf-8")
+
+    assert run(place, "judge", "good.txt", *POLITE, "--judge", "python:judges:judge").status == 0
+    assert run(place, "rubric", "show", "security").status == 0
+    safe = run(place, "judge", "good.txt", *POLITE, "--judge", "python:judges:judge", env={"PYTHONSAFEPATH": "1"})
+    assert safe.status == 2
+    assert safe.sentence == "python:judges:judge cannot be found: No module named 'judges'"
+
+
+@posix
+def test_a_reader_that_goes_away_changes_nothing(place: Path):
+    """``adjudge ... | head -1``: no complaint, and the status is still the verdict's."""
+    with serve(score=0.1) as provider:
+        process = cli_support.start(place, "judge", "good.txt", *POLITE, "--judge", provider.spec)
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        ran = cli_support.finish(process)
+
+    assert (ran.status, ran.err) == (1, "")
+
+
+@posix
+@pytest.mark.parametrize("arguments", [["--help"], ["demo"], ["rubric", "schema"], ["--version"]])
+def test_help_and_tables_may_be_cut_off(place: Path, arguments: list[str]):
+    """A closed pipe is not an error of what only shows something."""
+    process = cli_support.start(place, *arguments)
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    ran = cli_support.finish(process)
+
+    assert (ran.status, ran.err) == (0, "")
+
+
+@posix
+def test_an_interrupt_ends_it_at_once(place: Path):
+    """Ctrl-C while a judge is asked: 130, one word, no traceback and nothing left behind."""
+    with serve(mode="hang") as provider:
+        process = cli_support.start(place, "judge", "good.txt", *POLITE, "--judge", provider.spec)
+        assert provider.asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        ran = cli_support.finish(process)
+
+    assert (ran.status, ran.out, ran.err) == (130, "", "adjudge: interrupted\n")
+
+
+@posix
+def test_an_interrupt_while_input_is_awaited(place: Path):
+    """Ctrl-C while something slow is read: the same."""
+    os.mkfifo("slow.txt")
+    # The interrupt may fall between opening the file and owning it, for which Python has a warning and we no remedy.
+    env = {"PYTHONWARNINGS": "ignore::ResourceWarning"}
+    process = cli_support.start(place, "judge", "slow.txt", *POLITE, "--judge", "rules", env=env)
+    with Path("slow.txt").open("wb"):  # opens only once the other side reads
+        process.send_signal(signal.SIGINT)
+        ran = cli_support.finish(process)
+
+    assert (ran.status, ran.out, ran.err) == (130, "", "adjudge: interrupted\n")
+
+
+@contextmanager
+def terminal(place: Path, *arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The command on a terminal of 100 columns: its process, and what reads the screen."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    screen, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    env = {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"} | environment
+    process = cli_support.start(place, *arguments, stdin=end, stdout=end, stderr=end, env=env)
+    os.close(end)
+    try:
+        yield process, screen
+    finally:
+        process.wait(30)
+        os.close(screen)
+
+
+def read_screen(screen: int, until: str | None = None) -> str:
+    """What was written to a terminal, to its end or until something stands there."""
+    seen = b""
+    while until is None or until not in seen.decode(errors="replace"):
+        try:
+            piece = os.read(screen, 65536)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not piece:
+            break
+        seen += piece
+    return seen.decode(errors="replace")
+
+
+@posix
+def test_a_terminal_sees_colours_and_boxes(place: Path):
+    """The panel of the result, within the width of the terminal, and no control character but rich's own."""
+    with (
+        serve(reasoning="\x1b]0;title\x07 [bold]said[/bold]") as provider,
+        terminal(place, "judge", "good.txt", *POLITE, "--judge", provider.spec) as (process, screen),
+    ):
+        seen = read_screen(screen)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", seen)
+
+    assert process.returncode == 0
+    assert "\x1b[32m" in seen
+    assert "╭" in plain
+    assert "·]0;title· [bold]said[/bold]" in plain
+    assert HIDDEN.search(plain.replace("\r", "")) is None
+    assert max(len(text) for text in plain.splitlines()) <= 100
+
+
+@posix
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_may_ask_for_less(place: Path, environment: dict[str, str]):
+    """``NO_COLOR`` takes the colours away; a dumb terminal gets what a pipe gets."""
+    with (
+        serve() as provider,
+        terminal(place, "judge", "good.txt", *POLITE, "--judge", provider.spec, **environment) as (_, screen),
+    ):
+        seen = read_screen(screen)
+
+    assert re.search(r"\x1b\[[0-9;]*3[0-9]", seen) is None
+    assert "passed 1.00 of 0.70 needed" in seen
+    assert ("╭" in seen) == ("NO_COLOR" in environment)
+
+
+def test_a_pipe_is_plain_whatever_the_environment_says(place: Path):
+    """What another program reads has no colours, not even where they are asked for."""
+    with serve() as provider:
+        ran = run(
+            place,
+            "judge",
+            "good.txt",
+            *POLITE,
+            "--judge",
+            provider.spec,
+            env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1"},
+        )
+
+    assert "\x1b" not in ran.out + ran.err
+
+
+@posix
+def test_what_takes_long_shows_that_it_goes_on(place: Path):
+    """After a second a line on the terminal counts what is done; it is wiped away before the result is shown."""
+    with (
+        serve(mode="wait") as provider,
+        terminal(place, "judge", "good.txt", *POLITE, "--judge", provider.spec) as (process, screen),
+    ):
+        before = read_screen(screen, until="judged: 0 of 1 (1 s)")
+        provider.release.set()
+        after = read_screen(screen)
+
+    assert "judged: 0 of 1 (1 s)" in before
+    assert "passed" not in before
+    assert after.index("\r\x1b[K") < after.index("passed")
+    assert process.returncode == 0
+
+
+def test_no_progress_in_a_pipe(place: Path):
+    """Standard error that nobody watches stays empty, however long it takes."""
+    with serve(mode="wait") as provider:
+        process = cli_support.start(place, "judge", "good.txt", *POLITE, "--judge", provider.spec)
+        assert provider.asked.wait(30)
+        with suppress(subprocess.TimeoutExpired):  # longer than anybody is left without a sign on a terminal
+            process.wait(1.3)
+        provider.release.set()
+        ran = cli_support.finish(process)
+
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_help_comes_at_once(place: Path):
+    """``adjudge --help`` loads nothing that judging needs."""
+    words, environment = cli_support.command(place)
+    code = (
+        "import sys, adjudge.cli._app as app\nstatus = app.run(['--help'])\n"
+        "print(sorted({'aiohttp', 'yaml', 'jsonschema_rs', 're2', 'rapidfuzz'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([words[0], "-c", code], env=environment, capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["", "judge", "doctor", "demo", "rubric", "rubric list", "rubric show", "rubric check", "rubric schema"],
+)
+def test_help_is_readable_in_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+):
+    """Nothing is wider, no option needs more than two lines, and Python's types are not on show."""
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = Line(capsys)(*command.split(), "--help")
+    options = re.split(r"\n  (?=-)", ran.out.partition("Options:\n")[2].partition("\n\n")[0])
+
+    assert ran.status == 0
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert [entry for entry in options if entry.strip().count("\n") > 1] == []
+    assert "list[" not in ran.out

@@ -1,0 +1,148 @@
+"""How results look: hostile text stays text, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import html.parser
+import io
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from adjudge import CriterionResult, JudgeChainResult, JudgeResult, RuleResult
+from adjudge._display import clean, say_outcome
+
+HOSTILE = "\x1b[31mred\x1b[0m [bold]markup[/bold] <script>alert(1)</script> \u202ereversed \u200b\x07 &amp; \"'"
+
+
+def show(result: JudgeResult, width: int = 200) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=False, color_system=None).print(result)
+    return out.getvalue()
+
+
+def result(text: str = "fine", **more) -> JudgeResult:
+    return JudgeResult(**{
+        "outcome": "failed",
+        "judge": text,
+        "score": 0.4,
+        "threshold": 0.7,
+        "reasoning": text,
+        "detail": text,
+        "suggestions": (text,),
+        "criteria": (CriterionResult(name=text, score=0.4, passed=False, reasoning=text, threshold=0.5),),
+        "rule_results": (RuleResult(name=text, passed=False, message=text),),
+        **more,
+    })  # fmt: skip
+
+
+def chain(*seats: JudgeResult) -> JudgeChainResult:
+    return JudgeChainResult(
+        outcome="undecided",
+        undecided_because="split",
+        decided_by="policy",
+        judge="c",
+        strategy="majority",
+        results=seats,
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (JudgeResult(outcome="passed", judge="j", score=0.9, threshold=0.7), "✓ passed 0.90 of 0.70 needed"),
+        (JudgeResult(outcome="passed", judge="j"), "✓ passed"),
+        (JudgeResult(outcome="failed", judge="j", decided_by="rule"), "✗ failed, decided by rule"),
+        (chain(), "? undecided (split), decided by policy"),
+    ],
+)
+def test_an_outcome_is_one_line(made, line):
+    """Sign, word, reason, numbers, and who decided where it was no judge."""
+    assert say_outcome(made) == line
+
+
+def test_a_terminal_shows_everything_a_person_needs():
+    """Outcome, criteria with their thresholds, reasoning, suggestions, rules that failed, who and how long."""
+    text = show(result("words", judge="careful", duration_ms=1234.4))
+
+    for part in (
+        "✗ failed 0.40 of 0.70 needed",
+        "words",
+        "0.40",
+        "0.50",
+        "→ words",
+        "error: words: words",
+        "careful · 1234 ms",
+    ):
+        assert part in text
+
+
+def test_a_terminal_shows_a_seat_per_line():
+    """With its outcome."""
+    text = show(
+        chain(JudgeResult(outcome="passed", judge="a"), JudgeResult(outcome="failed", judge="b", detail="because"))
+    )
+
+    assert "majority: 2 asked" in text
+    assert "because" in text
+
+
+@pytest.mark.parametrize("made", [result(HOSTILE), chain(result(HOSTILE))], ids=["result", "seat"])
+def test_nothing_a_judge_wrote_reaches_a_terminal_as_a_command(made):
+    """No escape sequence, direction mark or invisible character; markup is shown and not interpreted."""
+    text = show(made, width=2000)
+
+    assert {unicodedata.category(char) for char in text if char != "\n"} & {"Cc", "Cf", "Co", "Cs", "Cn"} == set()
+    assert "[bold]markup[/bold]" in text
+
+
+class Tags(html.parser.HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[object] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+
+
+OURS = {"div", "p", "b", "table", "tr", "th", "td", "ul", "ol", "li"}
+
+
+@given(
+    text=st.text() | st.just(HOSTILE) | st.sampled_from(["<img src=x onerror=1>", "</td><script>", "&lt;script&gt;"])
+)
+def test_a_notebook_gets_no_markup_but_ours(text):
+    """Whatever the judge, its names and its reasons are called."""
+    for made in (result(text), chain(result(text))):
+        found = Tags(made._repr_html_())
+        assert found.tags <= OURS
+        assert found.attributes == []
+
+
+def test_a_notebook_shows_what_the_terminal_shows():
+    """The same words, escaped."""
+    text = result("a < b")._repr_html_()
+
+    assert text.count("a &lt; b") >= 4
+    assert "✗ failed 0.40 of 0.70 needed" in text
+
+
+@given(text=st.text())
+def test_cleaning_hides_nothing_and_keeps_length(text):
+    """One character becomes one character, so nothing is removed without a trace."""
+    cleaned = clean(text)
+
+    assert len(cleaned) == len(text)
+    assert all(one == other or other in "· " for one, other in zip(text, cleaned, strict=True))
+    assert clean(cleaned) == cleaned
+
+
+def test_lines_are_kept_only_where_there_is_room_for_them():
+    """A judge's name with a line break must not forge a second line."""
+    assert clean("a\nb\tc") == "a\nb\tc"
+    assert clean("a\nb\tc", keep_lines=False) == "a b c"

@@ -1,0 +1,82 @@
+"""Importing adjudge is silent and cheap: nothing is read, opened, printed or started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import house
+
+PROBE = Path(__file__).with_name("import_probe.py")
+HEAVY = {"aiohttp", "jsonschema_rs", "openai", "pydantic", "rapidfuzz", "re2", "rich", "typer", "yaml"}
+
+SPEC = find_spec("adjudge")
+INSTALLED = Path(next(iter(SPEC.submodule_search_locations or ()))) if SPEC else house.PACKAGE
+
+
+def probe(directory: Path, module: str, package: Path) -> tuple[dict[str, list[str]], str]:
+    """What importing a module did, and what it printed, in an interpreter that has imported nothing yet."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "ADJUDGE"))}
+    environment = kept | {"PYTHONPATH": str(package.parent), "PYTHONWARNINGS": "error"}
+    command = [sys.executable, str(PROBE), module, str(package), str(directory / "report.json")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=directory, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads((directory / "report.json").read_text("utf-8")), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("module", sorted(house.modules()))
+def test_importing_a_module_does_nothing_else(module: str, tmp_path: Path):
+    """No file, no environment variable, no socket, process or thread, no output, and nothing heavy brought along."""
+    report, printed = probe(tmp_path, module, INSTALLED)
+    heavy = HEAVY - ({"rich", "typer"} if module.startswith("adjudge.cli") else set())
+
+    assert printed == ""
+    assert {name: report[name] for name in ("environment", "files", "written", "traces", "threads")} == {
+        "environment": [],
+        "files": [],
+        "written": [],
+        "traces": [],
+        "threads": [],
+    }
+    assert heavy.intersection(report["modules"]) == set()
+
+
+NOISY = """
+import os, socket, threading
+from pathlib import Path
+os.environ.get("HOME")
+Path(__file__).with_name("data.txt").read_text()
+socket.socket().close()
+threading.Thread(target=print, args=("started",)).start()
+"""
+
+
+def test_the_probe_sees_what_it_looks_for(tmp_path: Path):
+    """A module that reads, connects, starts and prints is found out; so the test above can fail."""
+    package = tmp_path / "noisy"
+    package.mkdir()
+    (package / "__init__.py").write_text(NOISY, encoding="utf-8")
+    (package / "data.txt").write_text("read at import", encoding="utf-8")
+    report, printed = probe(tmp_path, "noisy", package)
+
+    assert printed == "started\n"
+    assert "HOME" in report["environment"]
+    assert report["files"] == [str(package / "data.txt")]
+    assert {"socket.__new__", "threading.Thread.start"} <= set(report["traces"])
+
+
+def test_the_package_under_test_is_the_installed_one(require):
+    """What is tested is what users install: the wheel, not the source tree."""
+    how = "run ./scripts/test, which builds and installs it"
+    require("an installed adjudge", not INSTALLED.is_relative_to(house.ROOT / "src"), how)
+
+    assert (INSTALLED / "py.typed").is_file()
+    data = {path.relative_to(house.PACKAGE) for path in house.PACKAGE.rglob("*") if path.is_file()}
+    wanted = {path for path in data if "__pycache__" not in path.parts}
+    assert {str(path) for path in wanted if not (INSTALLED / path).is_file()} == set()

@@ -1,0 +1,201 @@
+"""The public API as a type checker sees it. Checked by ./scripts/lint, never run.
+
+Calls that must be accepted stand plainly. Calls that must be rejected carry an ignore comment, and an ignore that is
+not needed is an error, so both directions are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, assert_type
+
+from adjudge import (
+    AdjudgeError,
+    Criterion,
+    CriterionResult,
+    Judge,
+    JudgeChain,
+    JudgeChainResult,
+    JudgeLike,
+    JudgeResult,
+    JudgmentFailed,
+    Model,
+    ModelError,
+    Outcome,
+    Question,
+    Reply,
+    ReplyError,
+    Request,
+    Rubric,
+    Rule,
+    RuleResult,
+    Usage,
+    UsageError,
+    judge,
+    read_result,
+)
+
+
+def answer(prompt: str) -> str:
+    """A function from string to string is a model."""
+    return prompt
+
+
+async def answer_parts(system: str, user: str) -> str:
+    """So is a coroutine function of system and user part."""
+    return system + user
+
+
+class Adapter:
+    """The seeds' adapter: a name, and text to text."""
+
+    name = "adapter"
+
+    async def evaluate(self, prompt: str) -> str:
+        """Answer."""
+        return prompt
+
+
+class OwnModel:
+    """A model of somebody else's needs no base class."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return "own"
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Answer."""
+        return Reply(text=request.user, usage=Usage(input_tokens=1))
+
+
+class OwnJudge:
+    """A judge of somebody else's needs no base class."""
+
+    name = "own"
+
+    async def ask(self, question: Question | str, /) -> JudgeResult:
+        """Answer."""
+        return JudgeResult(outcome="passed", judge=self.name, detail=str(question))
+
+
+@dataclass(frozen=True)
+class Review:
+    """A reply form of the caller's."""
+
+    passed: bool
+    remarks: list[str]
+
+
+def check_length(content: str) -> RuleResult:
+    """A rule is any function of the content."""
+    return RuleResult(name="length", passed=len(content) < 400, severity="warning")
+
+
+RULE = Rule(name="length", evaluate=check_length, severity="info")
+
+
+RUBRIC = Rubric(
+    name="Login",
+    passing_threshold=0.8,
+    criteria=[
+        Criterion(name="security", description="Hashes passwords with bcrypt or argon2", weight=3, threshold=0.9),
+        Criterion(name="errors", description="Tells the user what went wrong", levels={0: "never", 1: "always"}),
+        Criterion(name="length", description="Is short", rule={"length": 400}),
+    ],
+)
+
+
+def make_judges(model: Model, own: JudgeLike) -> list[JudgeLike]:
+    """Everything that is accepted as a judge's model or a chain's seat; chains are judges."""
+    single = Judge("openai:gpt-5-mini", rubric=RUBRIC, timeout=None, reask=0, structured="text", scoring="expected")
+    chain = JudgeChain(
+        ["openai:gpt-5-mini", answer, ("named", answer_parts), Adapter(), single, own], strategy="quorum", quorum=2
+    )
+    outer = JudgeChain([chain, Judge(model), Judge(OwnModel()), OwnJudge()], strategy="cascade", escalate_below=0.8)
+    return [single, chain, outer, own, Judge(answer, name="claude-haiku"), JudgeChain([single], fail_open=True)]
+
+
+def wrong_judges() -> None:
+    """What must be rejected before it is run."""
+    Judge()  # pyrefly: ignore[missing-argument]
+    Judge("openai:gpt-5-mini", "login")  # pyrefly: ignore[bad-argument-count]
+    Judge("openai:gpt-5-mini", structured="always")  # pyrefly: ignore[bad-argument-type]
+    JudgeChain([answer], strategy="best")  # pyrefly: ignore[bad-argument-type]
+    JudgeChain([answer], time_out=3)  # pyrefly: ignore[unexpected-keyword]
+
+
+async def evaluate(single: Judge, chain: JudgeChain) -> None:
+    """Content and what to judge it by, in every form; a chain's result says it is one."""
+    assert_type(await single.evaluate("content", RUBRIC), JudgeResult)
+    assert_type(await chain.evaluate({"any": ["JSON", 1]}, "security"), JudgeChainResult)
+    assert_type(await chain.evaluate("content", Path("rubrics/login.yaml")), JudgeChainResult)
+    assert_type(await chain.evaluate("content", criteria="Accurate and concise.", threshold=0.8), JudgeChainResult)
+    assert_type(await chain.ask("Is this safe?"), JudgeChainResult)
+    assert_type(single.evaluate_sync("content", criteria={"tone": "Friendly."}), JudgeResult)
+    assert_type(chain.evaluate_sync("content", criteria=["Friendly.", "Short."]), JudgeChainResult)
+    await single.evaluate(
+        Review(passed=True, remarks=[]),
+        RUBRIC,
+        reference="gold",
+        task="the task",
+        context=["passage"],
+        model="openai:gpt-5",
+        rules=["secrets", {"regex": "x"}, check_length, RULE],
+        instructions="Be strict.",
+        throw_on_fail=True,
+        metadata={"case": "1"},
+    )
+    await single.evaluate("content", result_format=Review, passes=lambda review: not review.remarks)
+    await single.evaluate("content", RUBRIC, treshold=0.8)  # pyrefly: ignore[unexpected-keyword]
+    assert_type(await judge("content", rubric=RUBRIC, throw_on_fail=True), JudgeResult)
+    assert_type(await judge("content", criteria="Friendly.", judge=chain), JudgeResult)
+    assert_type(await judge("content", rubric="security", judge="openai:gpt-5-mini"), JudgeResult)
+
+
+async def evaluate_many(single: Judge) -> AsyncIterator[float | None]:
+    """Many contents, in order."""
+    async for result in single.evaluate_many(["one", "two"], RUBRIC, concurrency=4):
+        assert_type(result, JudgeResult)
+        yield result.score
+
+
+def read(result: JudgeResult, chained: JudgeChainResult) -> None:
+    """Every field that a program branches on has a closed type."""
+    assert_type(result.passed, bool)
+    assert_type(result.outcome, Outcome)
+    assert_type(result.decided_by, Literal["judge", "rule", "policy", "human"])
+    assert_type(result.score, float | None)
+    assert_type(result.criteria, tuple[CriterionResult, ...])
+    assert_type(result.rule_results, tuple[RuleResult, ...])
+    assert_type(result.criterion("security"), CriterionResult)
+    assert_type(result.usage, Usage | None)
+    assert_type(result.created_at, datetime)
+    assert_type(result.raise_if_failed(), JudgeResult)
+    assert_type(result.to_dict(), dict[str, Any])
+    assert_type(JudgeResult.from_dict(result.to_dict()), JudgeResult)
+    assert_type(read_result({}), JudgeResult)
+    assert_type(chained.results, tuple[JudgeResult, ...])
+    assert_type(chained.fallback_triggered, bool)
+    assert_type(chained.total_duration_ms, float)
+    assert_type(RUBRIC.shares, dict[str, float])
+    replace(result, metadata={"case": "2"})
+    JudgeResult(outcome="perhaps", judge="x")  # pyrefly: ignore[bad-argument-type]
+    result.passed = True  # pyrefly: ignore[read-only]
+    result.score = 1.0  # pyrefly: ignore[read-only]
+
+
+def describe(error: AdjudgeError) -> str | Mapping[str, Any]:
+    """The error tree, as a caller takes it apart."""
+    if isinstance(error, JudgmentFailed):
+        assert_type(error.result, JudgeResult)
+        return error.result.to_dict()
+    if isinstance(error, ModelError):
+        assert_type(error.status, int | None)
+    if isinstance(error, UsageError):
+        value_error: ValueError = error
+        return str(value_error)
+    return error.detail if isinstance(error, ReplyError) else str(error)
