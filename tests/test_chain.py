@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from adjudge import Judge, JudgeChain, JudgeResult, Reply, Usage
+from adjudge import Judge, JudgeChain, JudgeResult, Rubric, Usage, UsageError
 from adjudge.testing import ScriptedModel
 from judge_support import YES, Seat, failed, passed, said, silent
 from virtual_clock import VirtualLoop, run_virtual
@@ -253,6 +253,14 @@ def test_a_cascade_asks_until_a_seat_is_sure():
     assert (result.outcome, result.confidence) == ("failed", 0.9)
 
 
+@pytest.mark.parametrize(("number", "asked"), [(0.0, 1), (1, 2)])
+def test_the_ends_of_the_scale_are_numbers_too(number, asked):
+    """At 0 every known confidence is sure; at 1 only certainty."""
+    chain = JudgeChain([passed(confidence=0.5), passed()], strategy="cascade", escalate_below=number)
+
+    assert len(ask(chain).results) == asked
+
+
 def test_a_cascade_may_have_a_number_per_seat():
     """One per seat but the last."""
     seats = [passed(confidence=0.7), failed(confidence=0.9), passed()]
@@ -269,6 +277,8 @@ def test_a_cascade_asks_for_probabilities():
     asyncio.run(chain.ask("Is it good?"))
 
     assert [request.logprobs for request in model.requests] == [True, True]
+    asyncio.run(JudgeChain([Judge(model)]).ask("Is it good?"))
+    assert model.requests[-1].logprobs is False
 
 
 def test_an_unsure_failure_before_silence_has_failed():
@@ -300,65 +310,6 @@ def test_a_cascade_whose_last_answer_comes_with_its_deadline_has_a_reason():
     for more in ({"strategy": "cascade", "escalate_below": 0.8}, {}, {"strategy": "hedged", "hedge_after": 9.0}):
         result = ask(JudgeChain([Blocking(), passed()], **more, **late))
         assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
-
-
-# ---------------------------------------------------------------- limits
-
-
-def test_a_seat_has_its_own_limit():
-    """Late is undecided: timeout, and the next is asked."""
-    result = ask(JudgeChain([passed(name="a", delay=9.0), passed(name="b", delay=2.9)], timeout=3.0))
-
-    assert names(result) == [("a", "timeout"), ("b", "passed")]
-    assert result.results[0].detail == "no answer within 3 s"
-
-
-def test_a_seat_without_a_limit_is_waited_for():
-    """``None`` means none."""
-    assert ask(JudgeChain([passed(delay=1e6)], timeout=None)).passed
-
-
-def test_a_deadline_cuts_what_is_not_finished():
-    """Finished answers count; the rest is undecided: timeout."""
-    seats = [passed(name="a", delay=1.0), passed(name="b", delay=2.0), passed(name="c", delay=4.0)]
-
-    assert ask(JudgeChain(seats, strategy="majority", deadline=3.0)).passed
-    result = ask(JudgeChain(seats, strategy="consensus", deadline=3.0))
-    assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
-    assert names(result)[2] == ("c", "timeout")
-
-
-def test_a_seat_that_answers_when_it_is_stopped_is_late():
-    """Swallowing the cancellation and answering all the same makes no pass, neither of a seat nor of a judge."""
-
-    class Stubborn:
-        name = "stubborn"
-
-        async def ask(self, question, /):
-            try:
-                await asyncio.sleep(100)
-            except asyncio.CancelledError:
-                return JudgeResult(outcome="passed", judge=self.name)
-
-        async def complete(self, request, /):
-            try:
-                await asyncio.sleep(100)
-            except asyncio.CancelledError:
-                return Reply(text=YES)
-
-    assert ask(JudgeChain([Stubborn()], timeout=1.0)).undecided_because == "timeout"
-    assert ask(JudgeChain([Stubborn()], timeout=None, deadline=1.0)).undecided_because == "timeout"
-    assert run_virtual(Judge(Stubborn(), timeout=1.0).ask("Is it good?")).undecided_because == "timeout"
-
-
-def test_a_chain_cut_short_still_shows_its_seats():
-    """So that ``fail_open`` cannot open over the failure of a judge inside it, and the record is complete."""
-    inner = JudgeChain([failed(name="a"), passed(name="b", delay=50)], strategy="majority", timeout=None, name="inner")
-    for limit in ({"timeout": 2.0}, {"timeout": None, "deadline": 2.0}):
-        result = ask(JudgeChain([inner], fail_open=True, **limit))
-        assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
-        assert names(result) == [("inner", "timeout")]
-        assert names(result.results[0]) == [("a", "failed"), ("b", "cancelled")]
 
 
 # ---------------------------------------------------------------- failures of seats
@@ -462,3 +413,16 @@ def test_the_outer_limit_holds_for_a_whole_inner_chain():
 
     assert ask(JudgeChain([inner], timeout=3.0)).undecided_because == "timeout"
     assert ask(JudgeChain([inner], timeout=5.0)).passed
+
+
+def test_a_chain_uses_the_rubric_that_all_its_seats_own():
+    """Seats with one rubric need none in the call; seats with different ones do."""
+    scored = {"criteria": [{"name": "kind", "score": 1.0}]}
+    kind = Rubric(name="Kind", criteria=[{"name": "kind", "description": "Is kind."}])
+    other = Rubric(name="Other", criteria=[{"name": "kind", "description": "Is brief."}])
+    same = JudgeChain([Judge(ScriptedModel(scored), rubric=kind), Judge(ScriptedModel(scored), rubric=kind)])
+    mixed = JudgeChain([Judge(ScriptedModel(scored), rubric=kind), Judge(ScriptedModel(scored), rubric=other)])
+
+    assert asyncio.run(same.evaluate("Hello.")).passed
+    with pytest.raises(UsageError, match="nothing says what good means"):
+        asyncio.run(mixed.evaluate("Hello."))

@@ -103,8 +103,8 @@ def test_options_that_say_nothing_sensible(line: Line, arguments: list[str], sen
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("opnai:m", "'opnai:m' is not the name of a model; did you mean openai:?"),
-        ("gpt-5", "'gpt-5' is not the name of a model; known are openai:, "),
+        ("opnai:m", "'opnai:m' is not the name of a model (did you mean openai:?)"),
+        ("gpt-5", "'gpt-5' is not the name of a model; names begin with openai:, "),
         ("", "the name of a model must be a text like 'openai:gpt-5-mini', got ''"),
         ("openai:", "'openai:' needs a name after the colon, like openai:NAME"),
         ("openai:m?speed=9", "'openai:m' has no option 'speed'; it takes base_url, key_env, "),

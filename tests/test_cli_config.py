@@ -156,13 +156,16 @@ def test_judges_of_the_file_are_recorded_too(line: Line):
 
 
 def test_tables_of_later_versions_are_left_alone(line: Line):
-    """``[gates]`` and ``[ledger]`` may already be there; nothing in them is read."""
+    """``[gates]`` and ``[ledger]`` may already be there; nothing in them is read, and that is said."""
     configure(
         f'[judges.words]\nseats = ["{WORDS}"]\n[gates.publish]\nrubric = "login"\nmode = "enforce"\n'
         '[ledger]\nurl = "sqlite:///adjudge.db"\n'
     )
 
-    assert line("judge", "good.txt", *POLITE, "--judge", "words").status == 0
+    done = line("judge", "good.txt", *POLITE, "--judge", "words")
+
+    assert done.status == 0
+    assert "adjudge.toml: [gates] is for a later version and does nothing yet" in done.err
     assert not Path("adjudge.db").exists()
 
 
@@ -317,7 +320,7 @@ def test_what_is_written_wrong_is_said_with_its_place(line: Line, text: str, sen
         ),
         (
             "[judges.x]\nseats = ['openia:m']\n",
-            "adjudge.toml: [judges.x]: 'openia:m' is not the name of a model; did you mean openai:?",
+            "adjudge.toml: [judges.x]: 'openia:m' is not the name of a model (did you mean openai:?)",
         ),
         (
             "[judges.x]\nseats = ['yy']\n[judges.yyy]\nseats = ['rules']\n",

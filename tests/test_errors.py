@@ -95,8 +95,8 @@ def test_errors_carry_what_a_program_needs():
             "criterion 'criteria': the description must be a text that is not empty, got '  '",
         ),
         (
-            {"rubric": {"name": "r"}},
-            "a rubric must be a Rubric, a path or a shipped name, not dict; for a dictionary use rubric_from_dict",
+            {"rubric": 3},
+            "a rubric must be a Rubric, a mapping, a path or a shipped name, not int",
         ),
         (
             {"criteria": "Good.", "passes": lambda value: True},

@@ -300,6 +300,10 @@ def test_a_reply_that_was_cut_off_is_not_read():
 # ---------------------------------------------------------------- links
 
 
+# Written by the benchmarks from what they measured: the one page that may be linked before it is there.
+MEASURED = {"benchmarks.md", "docs/benchmarks.md"}
+
+
 def name_anchor(heading: str) -> str:
     """The anchor of a heading, as Markdown renderers make it."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
@@ -315,7 +319,7 @@ def test_links_lead_somewhere(page: Path):
     """Every relative link of a page names a file that is there, and a heading that it has."""
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", read_prose(page)):
-        if "://" in target:
+        if "://" in target or target in MEASURED:
             continue
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page

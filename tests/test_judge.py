@@ -179,7 +179,7 @@ def test_a_rule_criterion_is_scored_without_the_model():
     result, model = evaluate(scores(1.0, names=["good"]), "far too long", rubric)
 
     assert [(item.name, item.score, item.rule) for item in result.criteria] == [
-        ("short", 0.0, "short"),
+        ("short", 0.0, "length"),
         ("good", 1.0, None),
     ]
     assert (result.score, result.outcome) == (0.5, "failed")

@@ -39,6 +39,7 @@ LAYERS = (
     "testing",
     "demo",
     "cli",
+    "__main__",
 )
 """Lowest first. A module imports from lower layers and from its own package; a new module is added here to be seen."""
 

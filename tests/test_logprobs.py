@@ -115,6 +115,7 @@ def test_criteria_whose_names_are_numbers_are_not_mixed_up():
         ("true", {"true": 0.9, "false": 0.1}, 0.9),
         ("false", {"true": 0.3, "false": 0.6, "maybe": 0.1}, 2 / 3),
         ("true", {"true": 0.5}, 0.5),
+        ("true", {"true": 0.6, "false": 0.2}, 0.75),
         ("true", {"false": 0.6, "tr": 0.1, "true": 0.3}, 0.4),
     ],
 )

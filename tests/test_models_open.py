@@ -57,7 +57,7 @@ def test_options_stand_in_the_name_or_beside_it():
     ("spec", "says"),
     [
         ("", "must be a text like"),
-        ("gpt-5-mini", "known are openai:"),
+        ("gpt-5-mini", "names begin with openai:"),
         ("opnai:gpt-5-mini", "did you mean openai:"),
         ("antropic:x", "did you mean anthropic:"),
         ("rules:x", "not the name of a model"),

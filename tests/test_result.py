@@ -269,3 +269,11 @@ def test_an_unknown_cost_stays_unknown(one, two, sum_):
 
     assert total == Usage(input_tokens=4, output_tokens=2, cached_tokens=1, calls=2, cost_usd=sum_)
     assert Usage.from_dict(total.to_dict()) == total
+
+
+def test_a_result_is_true_only_when_it_passed():
+    """``if judge.evaluate_sync(...)`` lets nothing through that did not pass."""
+    outcomes = [("passed", None), ("failed", None), ("undecided", "timeout")]
+    results = [JudgeResult(outcome=said, undecided_because=why, judge="j") for said, why in outcomes]  # type: ignore[arg-type]
+
+    assert [bool(item) for item in results] == [True, False, False]

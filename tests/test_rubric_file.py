@@ -431,11 +431,16 @@ def test_an_unknown_name_lists_the_shipped_and_the_nearest(tmp_path, monkeypatch
     assert load_rubric("./login").name == "Login"
 
 
-@pytest.mark.parametrize("source", [None, 3, SMALL, ["security"], b"security"])
+@pytest.mark.parametrize("source", [None, 3, ["security"], b"security"])
 def test_a_source_of_another_kind_is_refused(source):
-    """Only a rubric, a path or a name is a source."""
-    with pytest.raises(UsageError, match="a Rubric, a path or a shipped name"):
+    """Only a rubric, its data, a path or a name is a source."""
+    with pytest.raises(UsageError, match="a Rubric, a mapping, a path or a shipped name"):
         load_rubric(source)
+
+
+def test_a_mapping_is_read_like_a_file():
+    """The keys of a rubric file, checked the same way."""
+    assert load_rubric(SMALL) == rubric_from_dict(SMALL)
 
 
 def test_an_unknown_format_is_refused():

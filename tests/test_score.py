@@ -200,6 +200,15 @@ def test_a_flag_more_generous_than_the_scores_is_ignored(flag):
     assert evaluate(reply, rubric({})).outcome == "failed"
 
 
+@pytest.mark.parametrize(("score", "flag", "outcome"), [(0.9, True, "passed"), (0.1, False, "failed")])
+def test_a_flag_that_agrees_with_the_scores_changes_nothing(score, flag, outcome):
+    """Beside the whole and beside each criterion."""
+    reply = listed(score, passed=flag)
+    reply["criteria"][0]["passed"] = flag
+
+    assert evaluate(reply, rubric({})).outcome == outcome
+
+
 @pytest.mark.parametrize("flag", ["safe", "passed", "allowed", "approved"])
 def test_a_flag_stricter_than_the_scores_is_a_contradiction(flag):
     """Beside the whole, or beside one criterion."""

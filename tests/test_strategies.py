@@ -111,6 +111,13 @@ def test_counting_stops_when_nothing_can_be_reached_any_more():
     assert count(votes("EE"), 3, 2, 2, wait=True) is None
 
 
+def test_counting_goes_on_while_one_of_the_numbers_can_just_be_reached():
+    """Two of four must pass, two are silent and two are still to come."""
+    assert count(votes("EE"), 4, 2, 3, wait=False) is None
+    assert count(votes("EEE"), 4, 2, 3, wait=False).outcome == "undecided"
+    assert count(votes("EE"), 4, 3, 2, wait=False) is None
+
+
 def test_the_seat_shown_is_the_one_that_reached_the_number():
     """Its score, criteria and reasoning are the chain's; when all must pass, it is the lowest score."""
     answered = [vote("passed", score=score) for score in (0.9, 0.7, 0.8)]
@@ -228,6 +235,12 @@ def test_a_chain_whose_time_is_over_always_has_a_reason(cascade):
     assert (verdict.outcome, verdict.because) == ("undecided", "timeout")
 
 
+def test_only_a_cascade_that_runs_out_remembers_a_failure():
+    """In a fallback a seat that failed would have decided long before."""
+    assert exhaust(votes("EF"), cascade=True).outcome == "failed"
+    assert exhaust(votes("EF")).outcome == "undecided"
+
+
 # ---------------------------------------------------------------- the policy
 
 
@@ -235,6 +248,12 @@ def test_a_chain_whose_time_is_over_always_has_a_reason(cascade):
 def test_only_silence_may_be_opened(answers, may):
     """A failure or tampering anywhere keeps the chain closed."""
     assert may_open(votes(answers)) is may
+
+
+def test_a_rule_that_passed_keeps_nothing_closed():
+    """One that failed has failed the content."""
+    assert may_open([vote("error"), vote("passed", decided_by="rule")])
+    assert not may_open([vote("error"), vote("failed", decided_by="rule")])
 
 
 def test_a_failure_deep_inside_keeps_the_chain_closed():

@@ -146,3 +146,8 @@ def test_a_program_ends_quietly(program, lines):
         [sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=50, check=False
     )
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["passed"] * lines, "")
+
+
+def test_a_ready_made_prompt_has_a_sync_door():
+    """``ask_sync`` is ``ask`` for callers without a loop."""
+    assert JudgeChain([ScriptedModel('{"safe": true}')]).ask_sync("Is it safe?").passed

@@ -22,7 +22,7 @@ from adjudge.rubric_file import load_rubric
 from adjudge.rules import Rule, as_rule
 from adjudge.score import answer_rubric, answer_yes_no, grade_criterion
 
-RubricSource = Rubric | str | os.PathLike[str]
+RubricSource = Rubric | Mapping[str, Any] | str | os.PathLike[str]
 
 
 class Asking(TypedDict, total=False):
@@ -158,8 +158,13 @@ async def _settle(rubric: Rubric, content: object, reference: object) -> dict[st
         if item.rule is not None:
             said = await item.rule.check(content, reference)
             score = 1.0 if said.passed else 0.0
-            settled[item.name] = grade_criterion(item, score, reasoning=said.message, rule=item.rule.name)
+            settled[item.name] = grade_criterion(item, score, reasoning=said.message, rule=_name_kind(item.rule))
     return settled
+
+
+def _name_kind(rule: Rule) -> str:
+    """``regex`` for ``{"regex": ...}`` and for ``{"name": "regex", ...}``; a rule without data has only its name."""
+    return str(rule.spec.get("name") or next(iter(rule.spec), rule.name))
 
 
 def _as_rule_result(item: CriterionResult, rubric: Rubric | None) -> RuleResult:

@@ -63,6 +63,10 @@ class Evaluates(Generic[R]):
         """The same for callers without an event loop; works inside a running loop too, and blocks it."""
         return run_sync(self.evaluate(content, rubric, **how))
 
+    def ask_sync(self, question: Question | str, /) -> R:
+        """``ask`` for callers without an event loop."""
+        return run_sync(self.ask(question))
+
     async def evaluate_many(
         self,
         contents: Iterable[object] | AsyncIterable[object],

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
 from adjudge._evaluate import Evaluates, make_result, since
+from adjudge._reading import Reading, check_reader, read_reply, write_system
 from adjudge.content import check_size
 from adjudge.errors import ModelError, ReplyError, UsageError
 from adjudge.models import Model, Reply, Request, as_model, open_model, resolve_model
 from adjudge.question import Answer, Question, make_token
-from adjudge._reading import Reading, check_reader, read_reply, write_system
 from adjudge.result import JudgeResult, Reason, Usage
 from adjudge.rubric import Rubric
 from adjudge.rubric_file import load_rubric
@@ -53,7 +53,7 @@ class Judge(Evaluates[JudgeResult]):
     reask: int = 1
     """How often to ask again, with a reminder of the form, after a reply that could not be read."""
     structured: Structured = "auto"
-    """``auto`` uses the provider's structured output where it has it, ``schema`` insists, ``text`` never does."""
+    """``auto`` uses the provider's structured output where it has it, ``schema`` sends the form to any model, ``text`` to none."""
     token: bool = True
     """Ask for the eight characters that tell the reply's object from anything quoted. Turn off only for a model that
     cannot copy them (``adjudge doctor`` finds out)."""
@@ -103,14 +103,14 @@ class Judge(Evaluates[JudgeResult]):
         except TimeoutError as error:
             late = limit.expired()
             reading = call.give_up("timeout", f"no answer within {self.timeout:g} s") if late else call.fail(error)
-        except Exception as error:  # noqa: BLE001 - whatever a model raises, the judgement is undecided and says so
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a model raises, the judgement is undecided
             reading = call.fail(error)
         return call.conclude(reading, since(started))
 
     def check(self, question: Question) -> Model:
         """The model that will be asked; raises ``UsageError`` for what is wrong before anything is asked."""
         check_reader(self.reader, question)
-        model = self.model if question.model is None else self._find_model(question.model)
+        model = self._choose_model(question)
         ready = getattr(model, "check", None)
         if ready is not None:
             ready()
@@ -122,7 +122,7 @@ class Judge(Evaluates[JudgeResult]):
 
     def preview(self, question: Question) -> Request:
         """The request that would be sent for a question; nothing is asked."""
-        return _Call(self, question, self.model).make_request()
+        return _Call(self, question, self._choose_model(question)).make_request()
 
     async def aclose(self) -> None:
         """Close the connections of this judge's models."""
@@ -143,7 +143,10 @@ class Judge(Evaluates[JudgeResult]):
     def _own_rubric(self) -> Rubric | None:
         return self.rubric
 
-    def _find_model(self, name: str) -> Model:
+    def _choose_model(self, question: Question) -> Model:
+        name = question.model
+        if name is None:
+            return self.model
         if name not in self._others:
             self._others[name] = resolve_model(name, self.model)
         return self._others[name]
@@ -206,7 +209,7 @@ class _Call:
             attempt=self.asked + 1,
         )
 
-    def fail(self, error: Exception) -> Reading:
+    def fail(self, error: Exception | SystemExit) -> Reading:
         """The reading when the model raised."""
         if isinstance(error, ReplyError):
             return self.give_up(error.because, error.detail)
@@ -270,4 +273,3 @@ def _add_usage(replies: list[Reply]) -> Usage | None:
     for item in known[1:]:
         total = total + item if total else item
     return total
-

@@ -49,9 +49,7 @@ def read_reply(
         if reply.logprobs and reply.text:
             expect = scoring == "expected"
             start = find_object(reply.text, token)
-            answer = add_confidence(
-                answer, question, reply.text, reply.logprobs, found, start=start, expect=expect
-            )
+            answer = add_confidence(answer, question, reply.text, reply.logprobs, found, start=start, expect=expect)
     except ReplyError as error:
         return Reading(because=error.because, detail=error.detail)
     return Reading(answer=answer)
@@ -86,6 +84,11 @@ def check_reader(reader: str, question: Question | None = None) -> None:
         raise UsageError(f"reader {reader!r} reads one score, so it needs a rubric with one criterion for the model")
     if form.kind == "preference":
         raise UsageError(f"reader {reader!r} says which of two is better; it answers comparisons, not a rubric")
+    if form.name == "label":
+        raise UsageError(
+            "reader 'label' needs the labels that were offered, which only a comparison knows; "
+            "read such replies with adjudge.reply.find_reader('label')"
+        )
     if form.kind == "label" and question.passes is None:
         raise UsageError(f"reader {reader!r} reads a label; say which pass with passes=lambda label: ...")
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from adjudge.errors import UsageError
@@ -32,6 +33,13 @@ class _Door:
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
+    def let_go(self) -> None:
+        """Give what was cancelled a moment to close its connections before the caller's interrupt goes on."""
+        gone = threading.Event()
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.loop.call_later, 0.01, gone.set)
+            gone.wait(timeout=1.0)
+
     def close(self) -> None:
         """Stop the loop and close what lives on it (connections)."""
         if self.pid == os.getpid() and self.thread.is_alive():
@@ -53,7 +61,8 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     try:
         return future.result()
     except BaseException:
-        future.cancel()
+        if future.cancel():
+            door.let_go()
         raise
 
 

@@ -110,7 +110,9 @@ def _write_schema(kind: type[Any]) -> dict[str, Any]:
     try:
         schemas, defined = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     except (TypeError, NameError) as error:
-        raise UsageError(f"result_format {kind.__name__} has a member no reply can hold: {_first_line(error)}") from None
+        raise UsageError(
+            f"result_format {kind.__name__} has a member no reply can hold: {_first_line(error)}"
+        ) from None
     own = defined.get(str(schemas[0]["$ref"]).rpartition("/")[2], {})
     return {**own, "$defs": defined}
 

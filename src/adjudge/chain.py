@@ -32,6 +32,7 @@ from adjudge._strategies import (
 from adjudge.errors import UsageError
 from adjudge.question import Answer, Question
 from adjudge.result import JudgeChainResult, JudgeResult, Reason, Usage
+from adjudge.rubric import Rubric
 
 _OWN_PARAMETERS = {
     "quorum": ("quorum",),
@@ -128,6 +129,14 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         sure = self.strategy != "cascade" or question.wants_confidence
         return _Run(self, question if sure else replace(question, wants_confidence=True))
 
+    def _own_rubric(self) -> Rubric | None:
+        """The rubric all seats have as their own; where they differ, a call has to say which it means."""
+        owned = [seat._own_rubric() if isinstance(seat, Evaluates) else None for _, seat in self.judges]  # noqa: SLF001
+        first = owned[0]
+        if first is not None and all(item == first for item in owned):
+            return first
+        return None
+
     def _settle(self, question: Question, answer: Answer, duration_ms: float) -> JudgeChainResult:
         return _make_chain_result(self, question, answer, judge="rules", attempts=0, duration_ms=duration_ms)
 
@@ -143,6 +152,8 @@ class _Run:
         self.started: dict[int, float] = {}
         self.inner: dict[int, _Run] = {}
         """The runs of seats that are chains themselves."""
+        self.settled: Verdict | None = None
+        """What was decided while others are still waited for; no deadline takes it back."""
 
     async def finish(self) -> JudgeChainResult:
         """The result, once the chain is settled."""
@@ -167,6 +178,8 @@ class _Run:
         return verdict
 
     def _settle_late(self) -> Verdict:
+        if self.settled is not None:
+            return self.settled
         known = list(self.known.values())
         if self.chain.strategy in COUNTING:
             seats = len(self.chain.judges)
@@ -186,26 +199,24 @@ class _Run:
         to_pass, to_fail = needed(chain.strategy, seats, chain.quorum)
         for seat in range(seats):
             self._start(seat)
-        verdict: Verdict | None = None
-        while self.running and (verdict is None or not chain.stop_early):
+        while self.running and (self.settled is None or not chain.stop_early):
             await self._next_answers(None)
-            known = list(self.known.values())
-            verdict = verdict or count(known, seats, to_pass, to_fail, wait=chain.fail_open or not chain.stop_early)
-        return verdict or exhaust(list(self.known.values()))
+            known, wait = list(self.known.values()), chain.fail_open or not chain.stop_early
+            self.settled = self.settled or count(known, seats, to_pass, to_fail, wait=wait)
+        return self.settled or exhaust(list(self.known.values()))
 
     async def _walk(self) -> Verdict:
         """One seat after the other: fallback and cascade."""
-        chain, verdict = self.chain, None
+        chain = self.chain
         for seat in range(len(chain.judges)):
             self._start(seat)
             await self._next_answers(None)
             result = self.known[seat]
-            if verdict is None:
-                verdict = self._weigh(seat, result)
+            self.settled = self.settled or self._weigh(seat, result)
             # Tampering and contradiction end the sequence even where everybody is to be asked.
-            if verdict is not None and (chain.stop_early or result.undecided_because in ENDING):
-                return verdict
-        return verdict or exhaust(list(self.known.values()), cascade=chain.strategy == "cascade")
+            if self.settled is not None and (chain.stop_early or result.undecided_because in ENDING):
+                return self.settled
+        return self.settled or exhaust(list(self.known.values()), cascade=chain.strategy == "cascade")
 
     def _weigh(self, seat: int, result: JudgeResult) -> Verdict | None:
         earlier = [self.known[before] for before in range(seat)]
@@ -217,10 +228,10 @@ class _Run:
 
     async def _hedge(self) -> Verdict:
         """The next seat starts when the last one is late or could not decide; the first to decide wins."""
-        chain, verdict, seats = self.chain, None, len(self.chain.judges)
+        chain, seats = self.chain, len(self.chain.judges)
         clock, late_at = asyncio.get_running_loop().time, 0.0
         ended = False
-        while verdict is None or not (chain.stop_early or ended):
+        while self.settled is None or not (chain.stop_early or ended):
             following = len(self.started)
             if following < seats and (following == 0 or following - 1 in self.known or clock() >= late_at):
                 self._start(following)
@@ -229,9 +240,9 @@ class _Run:
                 break
             wait = max(late_at - clock(), 0.0) if len(self.started) < seats else None
             looked = await self._next_answers(wait)
-            verdict = verdict or hedge(looked)
+            self.settled = self.settled or hedge(looked)
             ended = any(result.undecided_because in ENDING for result in looked)
-        return verdict or exhaust(list(self.known.values()))
+        return self.settled or exhaust(list(self.known.values()))
 
     async def _next_answers(self, wait: float | None) -> list[JudgeResult]:
         """The answers of one look, in seat order; empty when ``wait`` seconds went by without any."""
@@ -267,7 +278,7 @@ class _Run:
             if limit.expired():
                 return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
             return self._silent(seat, "error", f"{type(error).__name__}: {error}")
-        except Exception as error:  # noqa: BLE001 - whatever a seat raises, the seat is undecided and says so
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a seat raises, the seat is undecided
             return self._silent(seat, "error", f"{type(error).__name__}: {error}")
 
     async def _put_to(self, seat: int, judge: JudgeLike) -> JudgeResult:
@@ -317,19 +328,19 @@ class _Run:
         shown = verdict.seat
         opened = verdict.outcome == "undecided" and chain.fail_open and may_open(results)
         by_policy = verdict.outcome == "undecided"
-        confidence = shown.confidence if shown else None
+        confidence = shown.confidence if shown is not None else None
         if chain.strategy in COUNTING:
             confidence = share_votes(results, verdict.outcome)
         answer = Answer(
             outcome="passed" if opened else verdict.outcome,
-            decided_by="policy" if by_policy else (shown.decided_by if shown else "judge"),
-            score=shown.score if shown else None,
-            threshold=shown.threshold if shown else self.question.threshold,
+            decided_by="policy" if by_policy else (shown.decided_by if shown is not None else "judge"),
+            score=shown.score if shown is not None else None,
+            threshold=shown.threshold if shown is not None else self.question.threshold,
             confidence=confidence,
-            criteria=shown.criteria if shown else (),
-            reasoning=shown.reasoning if shown else "",
-            suggestions=shown.suggestions if shown else (),
-            value=shown.value if shown else None,
+            criteria=shown.criteria if shown is not None else (),
+            reasoning=shown.reasoning if shown is not None else "",
+            suggestions=shown.suggestions if shown is not None else (),
+            value=shown.value if shown is not None else None,
             detail=_explain(verdict, results, opened=opened),
         )
         return _make_chain_result(
@@ -339,9 +350,9 @@ class _Run:
             judge=chain.name,
             undecided_because=None if opened else verdict.because,
             results=results,
-            model=shown.model if shown else None,
-            raw_response=shown.raw_response if shown else None,
-            finish_reason=shown.finish_reason if shown else None,
+            model=shown.model if shown is not None else None,
+            raw_response=shown.raw_response if shown is not None else None,
+            finish_reason=shown.finish_reason if shown is not None else None,
             attempts=sum(item.attempts for item in results),
             usage=_add_usage(results),
             duration_ms=duration_ms,
@@ -417,7 +428,9 @@ def _check_strategy(chain: JudgeChain, seats: int) -> None:
     for parameter, strategies in _OWN_PARAMETERS.items():
         given = getattr(chain, parameter) is not None
         if given and chain.strategy not in strategies:
-            raise UsageError(f"{parameter} belongs to the strategy {strategies[0]!r}, and this chain is {chain.strategy!r}")
+            raise UsageError(
+                f"{parameter} belongs to the strategy {strategies[0]!r}, and this chain is {chain.strategy!r}"
+            )
         if not given and chain.strategy in strategies and parameter != "abstain_below":
             raise UsageError(f"the strategy {chain.strategy!r} needs {parameter}")
     if chain.quorum is not None:
@@ -434,7 +447,9 @@ def _check_strategy(chain: JudgeChain, seats: int) -> None:
 def _read_escalation(value: Any, seats: int) -> tuple[float, ...]:
     numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * (seats - 1)
     if len(numbers) != seats - 1:
-        raise UsageError(f"escalate_below has {len(numbers)} numbers; give one, or one per judge but the last ({seats - 1})")
+        raise UsageError(
+            f"escalate_below has {len(numbers)} numbers; give one, or one per judge but the last ({seats - 1})"
+        )
     if not isinstance(value, Sequence):
         _check_share("escalate_below", value)
     return tuple(_check_share("escalate_below", item) for item in numbers)
@@ -444,4 +459,3 @@ def _check_share(what: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise UsageError(f"{what} must be a number between 0 and 1, got {value!r}")
     return float(value)
-

@@ -2,7 +2,8 @@
 
 A result's outcome is ``passed``, ``failed`` or ``undecided``, and ``passed`` is true for the first alone, so code
 that only asks ``if result.passed`` fails closed by the shape of the type. Results are data: they hold no model, no
-connection and no clock, and go to and from plain dictionaries without loss.
+connection and no clock, and go to and from plain dictionaries; only the Python types of ``value`` and ``metadata``
+are lost on the way.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ class CriterionResult:
     threshold: float | None = None
     """The explicit threshold, in 0 to 1; ``None`` when the criterion does not gate."""
     rule: str | None = None
-    """The name of the rule that decided, for a criterion no model was asked about."""
+    """The kind of rule that decided (``regex``), for a criterion no model was asked about."""
     evidence: tuple[str, ...] = ()
     """Quotations from the content, checked to stand in it."""
 
@@ -219,6 +220,10 @@ class JudgeResult:
     def passed(self) -> bool:
         """True only when the outcome is ``passed``; failed and undecided are both false."""
         return self.outcome == "passed"
+
+    def __bool__(self) -> bool:
+        # Without this every result is true, and `if judge.evaluate_sync(...)` lets everything through.
+        return self.passed
 
     def criterion(self, name: str) -> CriterionResult:
         """The result for the criterion of this name; raises ``KeyError`` naming those there are."""
@@ -317,7 +322,7 @@ def read_result(data: Mapping[str, Any]) -> JudgeResult:
 
 def _build(cls: type[R], data: Mapping[str, Any], more: Mapping[str, Any]) -> R:
     try:
-        return cls(**_fields_of(cls, data) | more)
+        return cls(**{**_fields_of(cls, data), **more})
     except UsageError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:

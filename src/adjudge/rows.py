@@ -57,7 +57,7 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
 def _read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """The lines that hold something, numbered from 1."""
     try:
-        with Path(path).open(encoding="utf-8") as lines:
+        with Path(path).open(encoding="utf-8-sig") as lines:
             yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     except OSError as error:
         raise UsageError(f"cannot read {os.fspath(path)}: {error.strerror}; give a file of JSON lines") from None

@@ -41,22 +41,21 @@ _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 _DOTTED = r"""((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){50}"""
 
 
-def load_rubric(source: Rubric | str | os.PathLike[str]) -> Rubric:
+def load_rubric(source: Rubric | Mapping[str, Any] | str | os.PathLike[str]) -> Rubric:
     """The rubric that ``source`` names.
 
-    ``source`` is a ``Rubric`` (returned as it is), a path (any ``os.PathLike``, or a text with a separator or a
+    ``source`` is a ``Rubric`` (returned as it is), a mapping with the keys of a rubric file, a path (any ``os.PathLike``, or a text with a separator or a
     suffix; ``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without a suffix), or the name of a shipped rubric.
     Raises ``UsageError`` for a file that cannot be read and for everything that is wrong inside it.
     """
     if isinstance(source, Rubric):
         return source
+    if isinstance(source, Mapping):
+        return rubric_from_dict(source)
     if isinstance(source, str) and not _looks_like_path(source):
         return _load_shipped(source)
     if not isinstance(source, str | os.PathLike):
-        raise UsageError(
-            f"a rubric must be a Rubric, a path or a shipped name, not {type(source).__name__}; "
-            "for a dictionary use rubric_from_dict"
-        )
+        raise UsageError(f"a rubric must be a Rubric, a mapping, a path or a shipped name, not {type(source).__name__}")
     if "\x00" in str(source):
         raise UsageError("a path to a rubric has no NUL character in it")
     path = Path(source)
@@ -269,7 +268,7 @@ def _load_shipped(name: str) -> Rubric:
     if name in SHIPPED_RUBRICS:
         text = (files("adjudge") / "rubrics" / f"{name}.yaml").read_text(encoding="utf-8")
         return read_rubric(text, format="yaml", where=f"shipped rubric {name!r}")
-    hint = suggest(name, SHIPPED_RUBRICS)
+    hint = "; for a sentence write criteria='...'" if " " in name.strip() else suggest(name, SHIPPED_RUBRICS)
     if name and Path(name).exists():
         hint = f"; for the file of that name write ./{name}"
     raise UsageError(

@@ -124,9 +124,7 @@ def _rubric_of(question: Question) -> Rubric:
     return question.rubric
 
 
-def _grade_entry(
-    criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric, question: Question
-) -> CriterionResult:
+def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric, question: Question) -> CriterionResult:
     low, high = rubric.scale
     where = f"the score of {criterion.name!r}"
     if "score" not in entry:

@@ -235,8 +235,11 @@ _TEXTUAL: Mapping[str, Callable[[str], str]] = {
     "empty": lambda text: "",
     "cut_off": lambda text: text[: len(text) * 2 // 3],
     "two_objects": lambda text: f"{text}\n{text}",
-    "duplicate_key": lambda text: text.replace("{", '{"twice": 1, "twice": 2, ', 1) if '"token"' not in text
-    else text[: text.rindex("}")] + ', "twice": 1, "twice": 2}',
+    "duplicate_key": lambda text: (
+        text.replace("{", '{"twice": 1, "twice": 2, ', 1)
+        if '"token"' not in text
+        else text[: text.rindex("}")] + ', "twice": 1, "twice": 2}'
+    ),
     "wrong_token": lambda text: "{" + text.partition("{")[2].partition(",")[2] if '"token"' in text else "{}",
     "prose": lambda text: "It looks good to me, I would let it pass.",
 }

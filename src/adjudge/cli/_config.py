@@ -16,6 +16,7 @@ from typing import Any
 
 from adjudge import Rubric, load_rubric
 from adjudge._judge import check_timeout
+from adjudge.cli._output import note
 from adjudge.errors import UsageError
 
 FILE = "adjudge.toml"
@@ -38,8 +39,8 @@ JUDGE_KEYS = (
 MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_characters", "base_url", "free_text")
 
 _DEFAULTS = ("judge", "rubric", "timeout")
-# What [gates] and [ledger] hold is read by later versions; a file may already have them.
-_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger")
+_LATER = ("gates", "ledger")
+_TABLES = ("defaults", "judges", "rubrics", *_LATER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,10 @@ def read_config(path: Path | None) -> Config:
         if not isinstance(where, str) or not where.strip():
             raise UsageError(f"{file}: [rubrics] {name} must be the path of a rubric file, got {where!r}")
     _check_defaults(defaults, judges, file)
+    for name in _LATER:
+        if name in data:
+            # Silence here would let somebody believe that a gate he wrote protects something.
+            note(f"{file}: [{name}] is for a later version and does nothing yet")
     digest = hashlib.sha256(raw).hexdigest()
     return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics)
 

@@ -212,10 +212,15 @@ def _write_seat(seat: Seat) -> dict[str, Any]:
     }
 
 
+def _mention_functions(report: Report) -> str:
+    named = sorted({seat.name for item in report.findings for seat in item.seats if seat.name.startswith("python:")})
+    return f", and whatever {', '.join(named)} contacts" if named else ""
+
+
 def _print(report: Report) -> None:
     say(f"configuration: {report.config.path or 'none (no adjudge.toml here)'}")
     say(f"keys set: {', '.join(find_keys()) or 'none'}")
-    say(f"hosts this can contact: {', '.join(report.hosts) or 'none'}")
+    say(f"hosts this can contact: {', '.join(report.hosts) or 'none'}{_mention_functions(report)}")
     proxies = _list_proxies()
     if proxies:
         say(f"through the proxies: {', '.join(proxies)}")

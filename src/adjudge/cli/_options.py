@@ -29,7 +29,10 @@ Reference = Annotated[Path | None, typer.Option("--reference", metavar="F", help
 Task = Annotated[Path | None, typer.Option("--task", metavar="F", help="File with what was asked for.")]
 Context = Annotated[Path | None, typer.Option("--context", metavar="F", help="File with what may be relied on.")]
 Judges = Annotated[
-    list[str] | None, typer.Option("--judge", metavar="SPEC", help="Who judges: a model, or a judge of adjudge.toml.")
+    list[str] | None,
+    typer.Option(
+        "--judge", metavar="SPEC", help="Who judges: a model or a judge of adjudge.toml; give several for a chain."
+    ),
 ]
 StrategyName = Annotated[
     str | None, typer.Option("--strategy", metavar="S", help="How several judges decide: fallback, consensus, ...")

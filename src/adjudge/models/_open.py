@@ -215,8 +215,8 @@ def _show(spec: str) -> str:
 
 def _reject(spec: str, prefix: str) -> NoReturn:
     near = difflib.get_close_matches(prefix.lower(), list(_PREFIXES), n=1, cutoff=0.75)
-    hint = f"; did you mean {near[0]}{'' if near[0] == 'rules' else ':'}?" if near else ""
+    hint = f" (did you mean {near[0]}{'' if near[0] == 'rules' else ':'}?)" if near else ""
     known = ", ".join(f"{name}:" for name in _PREFIXES if name not in ("http", "https", "rules"))
     raise UsageError(
-        f"{_show(spec)} is not the name of a model{hint or ';'} known are {known}, http://HOST/v1#NAME and rules"
+        f"{_show(spec)} is not the name of a model{hint}; names begin with {known}, http://HOST/v1#NAME or are rules"
     )

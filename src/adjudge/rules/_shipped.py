@@ -228,7 +228,9 @@ def _rule_from_function(function: Callable[..., Any], name: str | None) -> Rule:
     places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [item for item in parameters if item.kind in places and item.default is item.empty]
     document = inspect.getdoc(function) if inspect.isroutine(function) else None
-    place = f"{getattr(function, '__module__', None) or '?'}:{getattr(function, '__qualname__', type(function).__name__)}"
+    place = (
+        f"{getattr(function, '__module__', None) or '?'}:{getattr(function, '__qualname__', type(function).__name__)}"
+    )
     return Rule(
         name=name if name is not None else own.strip("<>"),
         evaluate=function,

@@ -1,0 +1,97 @@
+"""The clocks of a chain: a limit for each seat, a deadline for the whole, and what they cannot change."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from adjudge import Judge, JudgeChain, JudgeResult, Reply
+from judge_support import YES, Seat, failed, passed, said
+from virtual_clock import run_virtual
+
+
+def ask(chain: JudgeChain):
+    return run_virtual(chain.ask("Is it good?"))
+
+
+def names(result) -> list[tuple[str, str]]:
+    return [(item.judge, item.undecided_because or item.outcome) for item in result.results]
+
+
+def test_a_seat_has_its_own_limit():
+    """Late is undecided: timeout, and the next is asked."""
+    result = ask(JudgeChain([passed(name="a", delay=9.0), passed(name="b", delay=2.9)], timeout=3.0))
+
+    assert names(result) == [("a", "timeout"), ("b", "passed")]
+    assert result.results[0].detail == "no answer within 3 s"
+
+
+def test_a_seat_without_a_limit_is_waited_for():
+    """``None`` means none."""
+    assert ask(JudgeChain([passed(delay=1e6)], timeout=None)).passed
+
+
+def test_a_deadline_cuts_what_is_not_finished():
+    """Finished answers count; the rest is undecided: timeout."""
+    seats = [passed(name="a", delay=1.0), passed(name="b", delay=2.0), passed(name="c", delay=4.0)]
+
+    assert ask(JudgeChain(seats, strategy="majority", deadline=3.0)).passed
+    result = ask(JudgeChain(seats, strategy="consensus", deadline=3.0))
+    assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
+    assert names(result)[2] == ("c", "timeout")
+
+
+@pytest.mark.parametrize("decides", ["passed", "failed"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"strategy": "hedged", "hedge_after": 2.0},
+        {"strategy": "cascade", "escalate_below": 0.5},
+        {"strategy": "majority"},
+    ],
+    ids=["fallback", "hedged", "cascade", "majority"],
+)
+def test_a_deadline_takes_back_no_decision(decides, options):
+    """A chain that was settled and only waits for the other opinions stays settled."""
+    seats = [Seat(decides, delay=1.0, confidence=0.9), Seat(decides, delay=1.0), passed(delay=50), passed(delay=50)]
+    seats = seats[: 3 if options.get("strategy") == "majority" else 4]
+    limits = {"timeout": None, "deadline": 5.0, "stop_early": False}
+    result = ask(JudgeChain(seats, **options, **limits))
+
+    assert said(result) == {"outcome": decides, "because": None, "by": "judge"}
+    assert names(result)[-1][1] == "timeout"
+
+
+def test_a_seat_that_answers_when_it_is_stopped_is_late():
+    """Swallowing the cancellation and answering all the same makes no pass, neither of a seat nor of a judge."""
+
+    class Stubborn:
+        name = "stubborn"
+
+        async def ask(self, question, /):
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                return JudgeResult(outcome="passed", judge=self.name)
+
+        async def complete(self, request, /):
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                return Reply(text=YES)
+
+    assert ask(JudgeChain([Stubborn()], timeout=1.0)).undecided_because == "timeout"
+    assert ask(JudgeChain([Stubborn()], timeout=None, deadline=1.0)).undecided_because == "timeout"
+    assert run_virtual(Judge(Stubborn(), timeout=1.0).ask("Is it good?")).undecided_because == "timeout"
+
+
+def test_a_chain_cut_short_still_shows_its_seats():
+    """So that ``fail_open`` cannot open over the failure of a judge inside it, and the record is complete."""
+    inner = JudgeChain([failed(name="a"), passed(name="b", delay=50)], strategy="majority", timeout=None, name="inner")
+    for limit in ({"timeout": 2.0}, {"timeout": None, "deadline": 2.0}):
+        result = ask(JudgeChain([inner], fail_open=True, **limit))
+        assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
+        assert names(result) == [("inner", "timeout")]
+        assert names(result.results[0]) == [("a", "failed"), ("b", "cancelled")]
