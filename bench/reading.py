@@ -100,7 +100,7 @@ def list_functions() -> dict[str, Callable[[str], Any]]:
         "clean": clean,
         "content_text": content_text,
         "content as a list": lambda text: content_text([text, {"a": text}]),
-        "fencing": lambda text: "".join((*fence("content", make_token(text[:64])), text)),
+        "fencing": lambda text: fence("content", text, make_token(text[:64])),
         "read_complaint": lambda text: refuse("host", 400, read_complaint(text.encode("utf-8", "replace")).message),
         "logprobs": lambda text: read_probabilities(question, text),
     }

@@ -47,6 +47,7 @@ def test_a_rude_text_fails(judge: Judge) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_broken_judge_passes_nothing(fault: Fault) -> None:
     """Whatever happens to the reply, it is not a pass."""
+    # Without reask=0 the judge asks again, and after the one fault the model's good reply goes through.
     broken = Judge(FaultyModel(ScriptedModel(score_by_words), [fault]), reask=0, timeout=0.05)
 
     assert not broken.evaluate_sync(greet("Ada"), criteria="Is polite.").passed

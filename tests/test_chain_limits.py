@@ -95,3 +95,53 @@ def test_a_chain_cut_short_still_shows_its_seats():
         assert said(result) == {"outcome": "undecided", "because": "timeout", "by": "policy"}
         assert names(result) == [("inner", "timeout")]
         assert names(result.results[0]) == [("a", "failed"), ("b", "cancelled")]
+
+
+def test_a_policy_opens_only_when_everybody_was_heard():
+    """An inner majority that is hopeless waits for its slow seat, because that one says no."""
+    silent_one, silent_two = Seat("undecided", name="one"), Seat("undecided", name="two")
+    slow = Seat("failed", name="slow", delay=2.0)
+    inner = JudgeChain([silent_one, silent_two, slow], strategy="majority", timeout=10.0)
+    outer = JudgeChain([inner, Seat("undecided", name="dead")], strategy="fallback", fail_open=True, timeout=10.0)
+
+    result = run_virtual(outer.ask("Safe?"))
+
+    assert not result.passed
+
+
+def test_a_pass_by_a_hidden_policy_does_not_count():
+    """A judge of somebody's own around a chain that may open: what a policy let pass is no vote."""
+
+    class Wrapped:
+        name = "wrapped"
+
+        async def ask(self, question):
+            return await JudgeChain([Seat("undecided", name="dead")], fail_open=True).ask(question)
+
+    chain = JudgeChain([Wrapped(), Seat("passed", name="yes"), Seat("failed", name="no")], strategy="majority")
+    result = run_virtual(chain.ask("Safe?"))
+
+    assert result.outcome == "undecided"
+    assert result.results[0].undecided_because == "error"
+
+
+def test_an_answer_to_another_question_does_not_count():
+    """A seat that hands out an old result has not judged this content."""
+    old = run_virtual(JudgeChain([Seat("passed")]).ask("Another?"))
+    stale = Seat("passed", name="stale", question=old.question)
+    result = run_virtual(JudgeChain([stale], strategy="consensus").ask("Safe?"))
+
+    assert result.outcome == "undecided"
+
+
+def test_a_slow_no_does_not_buy_certainty():
+    """In a cascade the share of votes is that of all seats, whoever answers last."""
+
+    def cascade(delays):
+        votes = [Seat("passed", name="a", delay=delays[0]), Seat("failed", name="b", delay=delays[1]), Seat("passed", name="c")]
+        inner = JudgeChain(votes, strategy="majority", timeout=60.0)
+        return JudgeChain([inner, Seat("failed", name="last")], strategy="cascade", escalate_below=0.9, timeout=90.0)
+
+    outcomes = {run_virtual(cascade(delays).ask("Safe?")).outcome for delays in [(0.0, 0.0), (0.0, 9.0), (9.0, 0.0)]}
+
+    assert outcomes == {"failed"}

@@ -190,14 +190,28 @@ def test_a_rule_of_the_working_directory_can_decide(line: Line):
 # With no --judge.
 
 
-def test_a_rubric_names_its_model(line: Line):
-    """Without ``--judge``, the full name of a model in the rubric is asked before any default."""
-    with serve() as provider, serve(score=0.0) as other:
-        configure(f'[defaults]\njudge = "http://127.0.0.1:{other.port}/v1#small"\n')
+def test_a_rubric_names_its_model(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """Without anybody who says who judges, the full name of a model in the rubric is asked."""
+    with serve() as provider:
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
         configure(f"name: P\nmodel: {provider.spec}\ncriteria:\n  - {{name: a, description: b}}\n", "p.yaml")
 
         assert line("judge", "good.txt", "--rubric", "p.yaml").status == 0
-        assert other.bodies == []
+        assert len(provider.bodies) == 1
+
+
+def test_a_rubric_does_not_take_the_place_of_the_configured_judge(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """Whoever wrote a consensus into the configuration is not to be voted out by a rubric that names a model."""
+    with serve() as provider, serve(score=0.0) as other:
+        configure(f"name: P\nmodel: {provider.spec}\ncriteria:\n  - {{name: a, description: b}}\n", "p.yaml")
+        monkeypatch.setenv("ADJUDGE_JUDGE", other.spec)
+        assert line("judge", "good.txt", "--rubric", "p.yaml").status == 1
+        configure(
+            f'[defaults]\njudge = "both"\n[judges.both]\nseats = ["{other.spec}", "{other.spec}"]\n'
+            'strategy = "consensus"\n'
+        )
+        assert line("judge", "good.txt", "--rubric", "p.yaml").status == 1
+        assert provider.bodies == []
 
 
 def test_the_judge_of_the_command_line_is_asked_whatever_the_rubric_says(line: Line):
@@ -382,16 +396,16 @@ def test_a_file_that_cannot_be_read(line: Line):
     assert said["broken.toml"].sentence.startswith("broken.toml is not valid TOML: ")
 
 
-@pytest.mark.parametrize("place", ["the rubric 'P'", "ADJUDGE_JUDGE"])
-def test_code_is_named_by_the_user_alone(line: Line, monkeypatch: pytest.MonkeyPatch, place: str):
+def test_code_is_named_by_the_user_alone(line: Line, monkeypatch: pytest.MonkeyPatch):
     """``python:`` in a rubric or in the environment is refused: only the command line and adjudge.toml run code."""
-    model = f"model: {WORDS}\n" if "rubric" in place else ""
-    configure(f"name: P\n{model}criteria:\n  - {{name: a, description: b}}\n", "p.yaml")
+    configure(f"name: P\nmodel: {WORDS}\ncriteria:\n  - {{name: a, description: b}}\n", "p.yaml")
+    ran = line("judge", "good.txt", "--rubric", "p.yaml", "--judge", WORDS)
     monkeypatch.setenv("ADJUDGE_JUDGE", WORDS)
-    ran = line("judge", "good.txt", "--rubric", "p.yaml")
+    named = line("judge", "good.txt", *POLITE)
 
-    assert ran.status == 2
-    assert ran.sentence == f"{place} names {WORDS}, which runs code; name it with --judge or in adjudge.toml"
+    assert (ran.status, named.status) == (2, 2)
+    assert "has the prefix python:; a rubric may name a provider's model and nothing else" in ran.sentence
+    assert named.sentence == f"ADJUDGE_JUDGE names {WORDS}, which runs code; name it with --judge or in adjudge.toml"
 
 
 def test_no_configuration_is_an_empty_one(line: Line):

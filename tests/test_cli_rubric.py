@@ -76,7 +76,7 @@ def test_show_says_what_counts_how_much(line: Line):
         ["explains-errors", "25.0%", "-"],
         ["no-secrets", "0.0%", "1"],
     ]
-    assert rows[2].endswith("Holds no key. [rule: no-secrets]")
+    assert rows[2].endswith("Holds no key. [rule: regex]")
 
 
 def test_show_as_json_is_the_rubric(line: Line):

@@ -119,9 +119,7 @@ def test_a_digest_is_the_sha256_of_the_text():
 
 def test_a_fence_stands_on_lines_of_its_own():
     """Whatever the content begins or ends with."""
-    before, after = fence("content", "abcd2345")
-
-    assert f"{before}x{after}".strip() == "<<content abcd2345>>\nx\n<<end content abcd2345>>"
+    assert fence("content", "x", "abcd2345").strip() == "<<content abcd2345>>\nx\n<<end content abcd2345>>"
 
 
 def test_the_largest_question_is_allowed():

@@ -252,6 +252,9 @@ def test_content_too_large_for_the_model_is_refused():
     class Small(ScriptedModel):
         max_input_characters = 10
 
+    fits = Judge(Small(scores(1.0))).evaluate_sync("x" * 6, criteria="Good.", task="y" * 4)
+    assert fits.passed
+
     said = evaluate("x" * 7, judge=Judge(Small(YES, name="small")), criteria="Good.", task="y" * 4)
 
     assert said == ("the question is 11 characters long and 'small' takes 10; shorten the content or judge it in parts")

@@ -18,7 +18,17 @@ import pytest
 
 import docs_support
 import house
-from adjudge import Criterion, CriterionResult, Judge, JudgeChain, JudgeChainResult, JudgeResult, Rubric, RuleResult
+from adjudge import (
+    Criterion,
+    CriterionResult,
+    Judge,
+    JudgeChain,
+    JudgeChainResult,
+    JudgeResult,
+    Rubric,
+    RuleResult,
+    UsageError,
+)
 from adjudge._asking import Asking, prepare
 from adjudge.models import Reply
 from adjudge.models._open import _HTTP_OPTIONS, _PREFIXES
@@ -289,6 +299,17 @@ def test_content_that_holds_the_token_is_tampering():
     assert (result.outcome, result.undecided_because, model.requests) == ("undecided", "tampering", [])
 
 
+@pytest.mark.parametrize("name", ["openai:m?key_env=HOME", "http://host/v1?key_env=HOME#m", "python:os:getcwd"])
+def test_a_rubric_takes_no_key_and_runs_no_code(name: str):
+    """A rubric's model is a name without options, and never a function: nobody is asked."""
+    model = ScriptedModel({"criteria": [{"name": "polite", "reasoning": "", "score": 1.0}]})
+    rubric = {"name": "R", "model": name, "criteria": [{"name": "polite", "description": "Is polite."}]}
+
+    with pytest.raises(UsageError, match=r"has options after|runs code"):
+        Judge(model).evaluate_sync("Hello.", rubric)
+    assert model.requests == []
+
+
 def test_a_reply_that_was_cut_off_is_not_read():
     """The provider's signal counts, even where the reply holds a complete object."""
     reply = Reply(text='{"safe": true}', finish_reason="length")
@@ -298,10 +319,6 @@ def test_a_reply_that_was_cut_off_is_not_read():
 
 
 # ---------------------------------------------------------------- links
-
-
-# Written by the benchmarks from what they measured: the one page that may be linked before it is there.
-MEASURED = {"benchmarks.md", "docs/benchmarks.md"}
 
 
 def name_anchor(heading: str) -> str:
@@ -319,7 +336,7 @@ def test_links_lead_somewhere(page: Path):
     """Every relative link of a page names a file that is there, and a heading that it has."""
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", read_prose(page)):
-        if "://" in target or target in MEASURED:
+        if "://" in target:
             continue
         path, _, anchor = target.partition("#")
         file = (page.parent / path).resolve() if path else page

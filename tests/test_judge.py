@@ -90,7 +90,7 @@ def test_a_model_in_the_call_wins_over_the_rubrics_and_that_over_the_judges():
     assert asked.evaluate_sync("x", criteria="Good.").model == "own"
     assert asked.evaluate_sync("x", rubric).model == "m-rubric"
     assert asked.evaluate_sync("x", rubric, model="m-call").model == "m-call"
-    assert asked.evaluate_sync("x", criteria="Good.", model="m-call").judge == "own"
+    assert asked.evaluate_sync("x", criteria="Good.", model="m-call").judge == "m-call"
 
 
 def test_a_model_whose_name_has_a_colon_is_no_prefix():

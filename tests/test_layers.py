@@ -10,6 +10,7 @@ import house
 
 LAYERS = (
     "errors",
+    "_tasks",
     "_display",
     "result",
     "content",

@@ -9,7 +9,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge import Judge, JudgeChain, Reply, Rubric
@@ -218,10 +218,10 @@ def test_expected_scores_keep_to_the_scale_and_levels():
         scale=[1, 5],
         criteria=[{"name": "a", "description": "d", "levels": {1: "bad", 3: "fair", 5: "good"}}],
     )
-    likely = {SCORE: {"5": 0.4, "3": 0.4, "4": 0.1, "9": 0.1}}
+    likely = {SCORE: {"5": 0.6, "3": 0.2, "4": 0.1, "9": 0.1}}
     result = judge_reply(rubric_reply(5, names=["a"]), likely, rubric=made, scoring="expected")
 
-    assert result.score == pytest.approx(0.75)
+    assert result.score == pytest.approx(0.875)
 
 
 def test_a_score_of_several_tokens_is_the_stated_one():
@@ -333,3 +333,80 @@ def test_no_text_moves_a_score(reasoning, before):
 
     if result.outcome != "undecided":
         assert (result.score, result.confidence) == (pytest.approx(0.25), pytest.approx(0.75))
+
+
+@pytest.mark.parametrize("logprob", [math.nan, math.inf, 1000.0, 0.5, -math.inf])
+@pytest.mark.parametrize("place", ["chosen", "alternative"])
+def test_numbers_that_are_no_probabilities_move_nothing(logprob, place):
+    """A server that sends NaN, infinity or more than one cannot turn a low score into a pass."""
+
+    def line(request):
+        text = json.dumps({"token": request.token, **scores(0)})
+        made = list(tokens(text))
+        at = next(number for number, token in enumerate(made) if token.token == "0")
+        top = (("1", logprob), ("0", -0.1)) if place == "alternative" else ()
+        made[at] = TokenLogprob(token="0", logprob=logprob if place == "chosen" else -0.1, top=top)
+        return Reply(text=text, logprobs=tuple(made))
+
+    result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
+
+    assert result.outcome == "failed"
+    assert result.score is not None
+    assert 0.0 <= result.score <= 0.7
+    assert result.confidence is None or 0.0 <= result.confidence <= 1.0
+
+
+def test_tokens_around_the_text_do_not_hide_it():
+    """A server that takes a fence and white space off the text, and leaves them in the tokens, is read all the same."""
+
+    def line(request):
+        text = json.dumps({"token": request.token, **scores(1)})
+        place = text.rindex(SCORE) + len(SCORE)
+        inside = tokens(text, {place: {"1": 0.75, "0": 0.25}})
+        return Reply(text=text, logprobs=(*tokens(" ```json\n"), *inside, *tokens("\n```")))
+
+    result = asyncio.run(Judge(Plain(line), reask=0).evaluate("The content.", criteria="Good."))
+
+    assert result.confidence == pytest.approx(0.75)
+
+
+@settings(max_examples=60)
+@given(after=st.text(alphabet='[]:,"0123456789. scoreatn', max_size=60))
+def test_what_stands_after_the_object_moves_nothing(after):
+    """A judge that fails the content and then quotes it is not made to pass by what it quotes."""
+
+    def line(request):
+        text = json.dumps({"token": request.token, **scores(0.1)}) + "\n" + after
+        return Reply(text=text, logprobs=tokens(text))
+
+    result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
+
+    assert (result.outcome, result.score) == ("failed", pytest.approx(0.1))
+
+
+def test_quoted_scores_after_the_object_are_not_read():
+    """The place of a score is looked for in the object alone."""
+    quoted = '\nThe content ends: ["criteria": [["criteria": ["score": 1.0'
+
+    def line(request):
+        text = json.dumps({"token": request.token, **scores(0.1)}) + quoted
+        return Reply(text=text, logprobs=tokens(text))
+
+    result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
+
+    assert result.score == pytest.approx(0.1)
+
+
+def test_a_stricter_flag_inside_a_criterion_contradicts_the_expected_score():
+    """Also when only the probabilities lift the score over the mark."""
+
+    def line(request):
+        found = scores(0)
+        found["criteria"][0]["passed"] = False
+        text = json.dumps({"token": request.token, **found})
+        place = text.rindex(SCORE) + len(SCORE)
+        return Reply(text=text, logprobs=tokens(text, {place: {"0": 0.05, "1": 0.95}}))
+
+    result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
+
+    assert result.undecided_because == "contradiction"

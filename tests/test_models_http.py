@@ -367,6 +367,29 @@ def test_a_loop_closed_without_care_does_not_break_the_next():
     assert [str(item.message) for item in caught if "Unclosed client session" in str(item.message)] == []
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_model_dropped_while_its_loop_runs_is_closed(tied):
+    """Nobody has to close a model: also one that only the garbage collector finds complains of nothing."""
+
+    async def drop():
+        async with serve(GOOD) as server:
+            model = open_model(f"{server.url}#m")
+            await model.complete(PLAIN)
+            knot = [model] if tied else []
+            knot.append(knot)
+            del model, knot
+            gc.collect()
+            await asyncio.sleep(0)
+            gc.collect()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(drop())
+        gc.collect()
+
+    assert [str(item.message) for item in caught if "Unclosed" in str(item.message)] == []
+
+
 def test_a_closed_model_opens_again():
     """Closing ends connections, not the model."""
 

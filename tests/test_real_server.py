@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 import jsonschema_rs
@@ -48,8 +48,6 @@ class Overhearing:
     """A model that answers as another one does, and remembers what was said."""
 
     model: Model
-    trim: bool = False
-    """Take from the tokens what the server takes from the text (see ``trim_tokens``)."""
     structured: bool = True
     requests: list[Request] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
@@ -60,25 +58,8 @@ class Overhearing:
 
     async def complete(self, request: Request, /) -> Reply:
         self.requests.append(request)
-        reply = await self.model.complete(request)
-        self.replies.append(trim_tokens(reply) if self.trim else reply)
+        self.replies.append(await self.model.complete(request))
         return self.replies[-1]
-
-
-def trim_tokens(reply: Reply) -> Reply:
-    """The reply without the tokens around its text.
-
-    The server takes white space and a code fence around the object off the text and leaves them among the tokens.
-    Every token of this model is one character, so no token stands half inside.
-    """
-    said = "".join(token.token for token in reply.logprobs)
-    before = said.index(reply.text)
-    kept, at = [], 0
-    for token in reply.logprobs:
-        if before <= at < before + len(reply.text):
-            kept.append(token)
-        at += len(token.token)
-    return replace(reply, logprobs=tuple(kept))
 
 
 class Relay:
@@ -215,7 +196,7 @@ def test_scores_off_the_scale_are_never_clamped(server):
 
 def test_log_probabilities_are_returned_and_used(server):
     """With expected scoring the reply carries every token's probability, and the result a confidence from them."""
-    model = Overhearing(open_random(server), trim=True)
+    model = Overhearing(open_random(server))
 
     results = asyncio.run(judge_by_seeds(model, TWO, scoring="expected"))
 

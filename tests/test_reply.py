@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import time
 
 import pytest
@@ -294,13 +296,13 @@ def test_flags_may_be_absent_where_scores_decide():
 def test_only_a_number_on_the_scale_is_a_score(value, because):
     """Never clamped, never converted from text, never taken from a boolean."""
     with pytest.raises(ReplyError) as caught:
-        read_number(value, where="the score", low=0, high=1)
+        read_number(value, of="good", low=0, high=1)
     assert caught.value.because == because
 
 
 def test_the_ends_of_the_scale_are_on_it():
     """0 and 1, as integers too."""
-    assert [read_number(value, where="x", low=0, high=1) for value in (0, 1, 0.5)] == [0.0, 1.0, 0.5]
+    assert [read_number(value, of="x", low=0, high=1) for value in (0, 1, 0.5)] == [0.0, 1.0, 0.5]
 
 
 @pytest.mark.parametrize("value", [5, [1], {"a": 1}])
@@ -377,3 +379,23 @@ def test_the_place_of_the_object_is_found_again(text, token):
 
     assert json.JSONDecoder().raw_decode(text, place)[0] == read_object(text, token)
     assert place == text.rindex("{")
+
+
+PROGRAM = """
+import sys, threading
+sys.setrecursionlimit(10**7)
+from adjudge.errors import ReplyError
+from adjudge.reply import read_object
+for text in ('{"x": ' + "[" * 10**6, '{"x":' * 10**6, '{"x": "\\\\"[[[", "y": ' + "[" * 3000 + "]" * 3000 + "}"):
+    try:
+        print("read", read_object(text, None))
+    except ReplyError as error:
+        print(error.because)
+"""
+
+
+def test_nesting_is_bounded_whatever_the_recursion_limit():
+    """A program that raised the limit does not crash on a deep reply: depth is counted before anything recurses."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=50)
+
+    assert (done.returncode, done.stdout.split()) == (0, ["unparseable"] * 3)

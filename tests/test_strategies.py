@@ -274,8 +274,8 @@ def test_the_gravest_reason_is_shown():
 
 @pytest.mark.parametrize(
     ("answers", "outcome", "share"),
-    [("PPF", "passed", 2 / 3), ("PPE", "passed", 2 / 3), ("PPC", "passed", 1.0), ("EE", "undecided", None)],
+    [("PPF", "passed", 2 / 3), ("PPE", "passed", 2 / 3), ("PPC", "passed", 2 / 3), ("EE", "undecided", None)],
 )
 def test_confidence_is_the_share_of_equal_votes(answers, outcome, share):
-    """Of those that were not cut short; a judge that could not answer counts against it."""
-    assert share_votes(votes(answers), outcome) == share
+    """Of all seats: a judge that could not answer, or was cut short, counts against it."""
+    assert share_votes(votes(answers), outcome, len(answers)) == share

@@ -71,12 +71,12 @@ async def prepare(content: object, rubric: RubricSource | None, own: Rubric | No
     chosen = _choose_rubric(rubric, own, how)
     kind, passes = how.get("result_format"), how.get("passes")
     properties = check_format(kind, passes) if kind is not None else None
-    metadata = dict(how.get("metadata") or {})
+    metadata = dict(how["metadata"] or {}) if "metadata" in how else {}
     parts = _make_parts(content, how)
     rules = how.get("rules")
     ran = [await rule.check(content, how.get("reference")) for rule in map(as_rule, rules)] if rules else []
     parts = _add_warnings(parts, ran) if ran else parts
-    settled = await _settle(chosen, content, how.get("reference")) if chosen else {}
+    settled = await _settle(chosen, content, how.get("reference")) if chosen and chosen.has_rules else {}
     wording = _choose_wording(chosen, frozenset(settled), how.get("instructions") or "", kind, properties)
     return Question(
         wording=wording,
@@ -86,7 +86,7 @@ async def prepare(content: object, rubric: RubricSource | None, own: Rubric | No
         subject=digest_text(parts[-1].text),
         rubric=chosen,
         settled=settled,
-        rule_results=(*ran, *[_as_rule_result(item, chosen) for item in settled.values()]),
+        rule_results=(*ran, *[_as_rule_result(item, chosen) for item in settled.values()]) if ran or settled else (),
         value_type=kind,
         passes=passes,
         model=how.get("model") or (chosen.model if chosen else None),
@@ -107,16 +107,14 @@ def make_prompt(prompt: str) -> Question:
 
 
 def _check_names(how: Mapping[str, Any]) -> None:
-    for name in how:
+    for name, value in how.items():
         if name not in _KNOWN:
             from difflib import get_close_matches
 
             near = get_close_matches(name, _KNOWN, 1)
             raise UsageError(f"evaluate has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    for name, (kind, word) in _TYPES.items():
-        value = how.get(name)
-        if value is not None and not isinstance(value, kind):
-            raise UsageError(f"{name} must be {word}, got {type(value).__name__}")
+        if value is not None and name in _TYPES and not isinstance(value, _TYPES[name][0]):
+            raise UsageError(f"{name} must be {_TYPES[name][1]}, got {type(value).__name__}")
 
 
 def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: Asking) -> Rubric | None:
@@ -139,8 +137,11 @@ def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: Asking)
 
 
 def _make_parts(content: object, how: Asking) -> tuple[Part, ...]:
-    named = [(label, how.get(label)) for label in ("task", "context", "reference")]
-    given = [Part(label=label, text=content_text(value, what=label)) for label, value in named if value is not None]
+    given = [
+        Part(label=label, text=content_text(how[label], what=label))
+        for label in ("task", "context", "reference")
+        if how.get(label) is not None
+    ]
     return (*given, Part(label="content", text=content_text(content)))
 
 
@@ -158,13 +159,8 @@ async def _settle(rubric: Rubric, content: object, reference: object) -> dict[st
         if item.rule is not None:
             said = await item.rule.check(content, reference)
             score = 1.0 if said.passed else 0.0
-            settled[item.name] = grade_criterion(item, score, reasoning=said.message, rule=_name_kind(item.rule))
+            settled[item.name] = grade_criterion(item, score, reasoning=said.message, rule=item.rule.kind)
     return settled
-
-
-def _name_kind(rule: Rule) -> str:
-    """``regex`` for ``{"regex": ...}`` and for ``{"name": "regex", ...}``; a rule without data has only its name."""
-    return str(rule.spec.get("name") or next(iter(rule.spec), rule.name))
 
 
 def _as_rule_result(item: CriterionResult, rubric: Rubric | None) -> RuleResult:
@@ -258,11 +254,11 @@ def _form_name(kind: type[Any]) -> str:
 
 def _write_role(rubric: Rubric, asked: Sequence[Criterion], instructions: str) -> str:
     low, high = rubric.scale
-    lines = [
+    duty = (
         "You are a judge. Score the content on each criterion of the rubric below, on evidence that stands in the "
-        f"content, from {low:g} (not met at all) to {high:g} (fully met).",
-        f"\nRubric: {rubric.name}",
-    ]
+        f"content, from {low:g} (not met at all) to {high:g} (fully met)."
+    )
+    lines = [duty, f"\nRubric: {rubric.name}"]
     for place, item in enumerate(asked, 1):
         lines.append(f"\n{place}. {item.name}: {item.description}")
         lines += [f"   score {score:g}: {meaning}" for score, meaning in item.levels]
@@ -276,6 +272,11 @@ def _join(text: str, instructions: str) -> str:
     return f"{text}\n\n{instructions}" if instructions else text
 
 
+def _write_level(level: float) -> int | float:
+    """A whole level without its ``.0``: one token for most models, so that its alternatives have probabilities."""
+    return int(level) if level.is_integer() else level
+
+
 def _keyed_schema(rubric: Rubric, asked: Sequence[Criterion]) -> dict[str, Any]:
     # Keyed by name and not a list: a provider that enforces the schema can then neither skip nor repeat a criterion.
     low, high = rubric.scale
@@ -283,7 +284,7 @@ def _keyed_schema(rubric: Rubric, asked: Sequence[Criterion]) -> dict[str, Any]:
     for item in asked:
         score: dict[str, Any] = {"type": "number", "minimum": low, "maximum": high}
         if item.levels:
-            score = {"type": "number", "enum": [level for level, _ in item.levels]}
+            score = {"type": "number", "enum": [_write_level(level) for level, _ in item.levels]}
         quote = {"quote": {"type": "string"}} if item.quote else {}
         members = {"reasoning": {"type": "string"}, **quote, "score": score}
         properties[item.name] = {

@@ -8,15 +8,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, Protocol, TypeVar, Unpack, runtime_checkable
 
 from adjudge._asking import Asking, RubricSource, prepare
 from adjudge._sync import run_sync
 from adjudge.errors import UsageError
+from adjudge.models._types import Reply
 from adjudge.question import Answer, Question
-from adjudge.result import JudgeResult, RuleResult
+from adjudge.result import JudgeResult, RuleResult, Usage
 from adjudge.rows import Row
 from adjudge.rubric import Rubric
 from adjudge.score import settle_rubric
@@ -74,7 +75,7 @@ class Evaluates(Generic[R]):
         *,
         concurrency: int = 16,
         **how: Unpack[Asking],
-    ) -> AsyncIterator[R]:
+    ) -> AsyncGenerator[R, None]:
         """Judge many contents, at most ``concurrency`` at once, and yield the results in the order of the contents.
 
         A ``Row`` brings its own reference, task, context and metadata, and its id as ``metadata["case"]``. Contents
@@ -117,12 +118,15 @@ class Evaluates(Generic[R]):
             return await self.evaluate(content, rubric, **how)
         own = {name: getattr(content, name) for name in ("reference", "task", "context")}
         merged: Asking = {**how, **{name: value for name, value in own.items() if value is not None}}  # type: ignore[typeddict-item]
-        merged["metadata"] = {"case": content.id, **content.metadata, **(how.get("metadata") or {})}
+        # The id last: a row that names another row's case would be given that one's recorded reply.
+        merged["metadata"] = {**content.metadata, **(how.get("metadata") or {}), "case": content.id}
         return await self.evaluate(content.content, rubric, **merged)
 
 
 def decide_by_rules(question: Question) -> Answer | None:
     """The answer when rules settle the matter before any model is asked, else ``None``."""
+    if question.rubric is not None and not question.rule_results:
+        return None
     ran = question.rule_results[: len(question.rule_results) - len(question.settled)]
     broken = [f"rule {item.name!r} failed: {item.message}" for item in ran if _decides(item)]
     if broken:
@@ -143,10 +147,28 @@ def _decides(item: RuleResult) -> bool:
     return not item.passed and item.severity == "error"
 
 
-def make_result(question: Question, answer: Answer, **more: Any) -> JudgeResult:
-    """A result from an answer and what belongs to the question."""
+def make_result(
+    question: Question,
+    answer: Answer,
+    *,
+    judge: str,
+    attempts: int,
+    duration_ms: float,
+    replies: Sequence[Reply] = (),
+) -> JudgeResult:
+    """A result from an answer, the replies it was read from, and what belongs to the question."""
+    last = replies[-1] if replies else _NO_REPLY
     return JudgeResult(
         outcome=answer.outcome,
+        judge=judge,
+        attempts=attempts,
+        duration_ms=duration_ms,
+        undecided_because=answer.because,
+        model=last.model,
+        raw_response=last.text,
+        earlier_responses=tuple([item.text or "" for item in replies[:-1]]) if len(replies) > 1 else (),
+        finish_reason=last.finish_reason if replies else None,
+        usage=last.usage if len(replies) < 2 else add_usage(replies),
         score=answer.score,
         threshold=answer.threshold,
         confidence=answer.confidence,
@@ -160,8 +182,19 @@ def make_result(question: Question, answer: Answer, **more: Any) -> JudgeResult:
         question=question.digest,
         subject=question.subject,
         metadata=question.metadata,
-        **more,
     )
+
+
+_NO_REPLY = Reply()
+
+
+def add_usage(answered: Sequence[Reply | JudgeResult]) -> Usage | None:
+    """What some replies or results used together; ``None`` where nothing is known of any."""
+    total: Usage | None = None
+    for item in answered:
+        if item.usage is not None:
+            total = item.usage if total is None else total + item.usage
+    return total
 
 
 def since(started: float) -> float:

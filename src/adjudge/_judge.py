@@ -10,16 +10,16 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
 
 from adjudge._evaluate import Evaluates, make_result, since
-from adjudge._reading import Reading, check_reader, read_reply, write_system
+from adjudge._reading import OWN, check_reader, give_up, read_reply, write_system
 from adjudge.content import check_size
 from adjudge.errors import ModelError, ReplyError, UsageError
 from adjudge.models import Model, Reply, Request, as_model, open_model, resolve_model
 from adjudge.question import Answer, Question, make_token
-from adjudge.result import JudgeResult, Reason, Usage
+from adjudge.result import JudgeResult, Reason
 from adjudge.rubric import Rubric
 from adjudge.rubric_file import load_rubric
 
@@ -53,7 +53,8 @@ class Judge(Evaluates[JudgeResult]):
     reask: int = 1
     """How often to ask again, with a reminder of the form, after a reply that could not be read."""
     structured: Structured = "auto"
-    """``auto`` uses the provider's structured output where it has it, ``schema`` sends the form to any model, ``text`` to none."""
+    """``auto`` uses the provider's structured output where it has it, ``schema`` sends the form to any model,
+    ``text`` to none."""
     token: bool = True
     """Ask for the eight characters that tell the reply's object from anything quoted. Turn off only for a model that
     cannot copy them (``adjudge doctor`` finds out)."""
@@ -97,15 +98,15 @@ class Judge(Evaluates[JudgeResult]):
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
-                reading = await call.run()
+                answer = await call.run()
             if limit.expired():  # a model that swallows its cancellation and answers is late all the same
-                reading = call.give_up("timeout", f"no answer within {self.timeout:g} s")
+                answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed)
         except TimeoutError as error:
             late = limit.expired()
-            reading = call.give_up("timeout", f"no answer within {self.timeout:g} s") if late else call.fail(error)
+            answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a model raises, the judgement is undecided
-            reading = call.fail(error)
-        return call.conclude(reading, since(started))
+            answer = call.fail(error)
+        return call.conclude(answer, since(started))
 
     def check(self, question: Question) -> Model:
         """The model that will be asked; raises ``UsageError`` for what is wrong before anything is asked."""
@@ -158,43 +159,42 @@ class Judge(Evaluates[JudgeResult]):
 class _Call:
     """One judgement under way: what was asked, what came back, how often. It lives as long as the call."""
 
+    __slots__ = ("asked", "asks_token", "judge", "model", "question", "replies", "token")
+
     def __init__(self, judge: Judge, question: Question, model: Model) -> None:
         self.judge, self.question, self.model = judge, question, model
         self.token = make_token(question.digest)
+        self.asks_token = judge.token and judge.reader == OWN and question.wording is not None
         self.replies: list[Reply] = []
         self.asked = 0
 
-    async def run(self) -> Reading:
+    async def run(self) -> Answer:
         """Ask, read, and ask once more when the reply could not be read."""
         if self.question.wording is not None and any(self.token in part.text for part in self.question.parts):
             # It cannot be guessed: whoever wrote this has seen the secret, and could close any fence.
-            return self.give_up("tampering", "the token of this question already stands in its data")
-        reading = await self._ask_once()
-        while reading.because in _REASKED and self.asked <= self.judge.reask:
-            reading = await self._ask_once()
-        return reading
+            return give_up("tampering", "the token of this question already stands in its data", self.question)
+        answer = await self._ask_once()
+        while answer.because in _REASKED and self.asked <= self.judge.reask:
+            answer = await self._ask_once()
+        return answer
 
-    async def _ask_once(self) -> Reading:
+    async def _ask_once(self) -> Answer:
         request = self.make_request()
         self.asked += 1
         reply = await self.model.complete(request)
         if not isinstance(reply, Reply):
             raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
         self.replies.append(reply)
-        token = self.token if self._asks_token else None
+        token = self.token if self.asks_token else None
         return read_reply(reply, self.question, token=token, reader=self.judge.reader, scoring=self.judge.scoring)
-
-    @property
-    def _asks_token(self) -> bool:
-        return self.judge.token and self.judge.reader == "adjudge" and self.question.wording is not None
 
     def make_request(self) -> Request:
         judge, question = self.judge, self.question
         structured = judge.structured == "schema" or (
             judge.structured == "auto" and bool(getattr(self.model, "structured", False))
         )
-        system, form = write_system(question, structured=structured, token=self._asks_token, reader=judge.reader)
-        user = question.user(self.token, ask_token=self._asks_token)
+        system, form = write_system(question, structured=structured, token=self.asks_token, reader=judge.reader)
+        user = question.user(self.token, ask_token=self.asks_token)
         return Request(
             system=system,
             user=user if self.asked == 0 else user + _REMINDER,
@@ -209,33 +209,23 @@ class _Call:
             attempt=self.asked + 1,
         )
 
-    def fail(self, error: Exception | SystemExit) -> Reading:
-        """The reading when the model raised."""
+    def fail(self, error: Exception | SystemExit) -> Answer:
+        """The answer when the model raised."""
         if isinstance(error, ReplyError):
-            return self.give_up(error.because, error.detail)
+            return give_up(error.because, error.detail, self.question)
         said = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
-        return self.give_up("error", said)
+        return give_up("error", said, self.question)
 
-    def give_up(self, because: Reason, detail: str) -> Reading:
-        """A reading that says why there is no answer."""
-        return Reading(because=because, detail=" ".join(detail.split())[:500])
-
-    def conclude(self, reading: Reading, duration_ms: float) -> JudgeResult:
-        """The result: the reading, and everything about this one call."""
-        last = self.replies[-1] if self.replies else None
-        answer = reading.answer or Answer(outcome="undecided", threshold=self.question.threshold)
+    def conclude(self, answer: Answer, duration_ms: float) -> JudgeResult:
+        """The result: the answer, and everything about this one call."""
         return make_result(
             self.question,
-            replace(answer, detail=reading.detail) if reading.answer is None else answer,
-            judge=self.judge.name,
-            undecided_because=reading.because,
-            model=last.model if last else None,
-            raw_response=last.text if last else None,
-            earlier_responses=tuple([item.text or "" for item in self.replies[:-1]]),
-            finish_reason=last.finish_reason if last else None,
+            answer,
+            # When a rubric or the call named another model, this judge's own name would say who did not answer.
+            judge=self.judge.name if self.question.model is None else self.model.name,
             attempts=self.asked,
-            usage=_add_usage(self.replies),
             duration_ms=duration_ms,
+            replies=self.replies,
         )
 
 
@@ -265,11 +255,3 @@ def check_flag(what: str, value: Any) -> None:
 def _check_choice(what: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise UsageError(f"{what} must be one of {', '.join(choices)}; got {value!r}")
-
-
-def _add_usage(replies: list[Reply]) -> Usage | None:
-    known = [reply.usage for reply in replies if reply.usage is not None]
-    total = known[0] if known else None
-    for item in known[1:]:
-        total = total + item if total else item
-    return total

@@ -7,70 +7,103 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.models._types import TokenLogprob
 from adjudge.question import Answer, Question
-from adjudge.reply import FLAGS, read_flag
+from adjudge.reply import FLAGS, read_criteria
 from adjudge.result import CriterionResult
 from adjudge.rubric import Criterion, Rubric
-from adjudge.score import decide, grade_criterion, reaches, to_unit
+from adjudge.score import check_flags, decide, grade_criterion, reaches, to_unit
 
 _PIECES = re.compile(r'"(?:[^"\\]|\\.)*+"?|-?\d[-+.eE0-9]*|[\[\]{}:,]|true|false|null', re.DOTALL)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _EDGES = " \t\r\n,:}]"
+_SLACK = 1e-6
+_DEEPEST = 3
+"""Steps of the longest path that is looked up: ``criteria``, a criterion, ``score``."""
 
 Path = tuple[str, ...]
 Span = tuple[int, int]
 
 
-def add_confidence(
-    answer: Answer,
-    question: Question,
-    text: str,
-    tokens: Sequence[TokenLogprob],
-    found: Mapping[str, Any],
-    *,
-    start: int,
-    expect: bool,
-) -> Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A reply that was read, and the tokens it came in."""
+
+    text: str
+    found: Mapping[str, Any]
+    start: int
+    """Where ``found`` begins in the text: what stands before it is prose that may quote anything."""
+    tokens: Sequence[TokenLogprob]
+    before: int = 0
+    """How many characters the tokens hold before the text."""
+    ends: Sequence[int] = ()
+    """Where each token ends among their characters."""
+
+
+def add_confidence(answer: Answer, question: Question, said: Said, *, expect: bool) -> Answer:
     """The answer with its confidence and, with ``expect``, its probability-weighted scores (G-Eval, section 2).
 
     The confidence of a criterion is the probability, among the scores the model considered for it, of those on the
     same side of its mark; that of the result is its least sure criterion's. Where tokens do not line up with the
-    text, nothing is added: an unknown confidence is ``None``. ``start`` is where ``found`` begins in the text: what
-    stands before it is prose that may quote anything.
+    text, or are no probabilities, nothing is added: an unknown confidence is ``None``.
     """
-    if "".join(token.token for token in tokens) != text:
+    joined = "".join(token.token for token in said.tokens)
+    # Some servers take white space and a fence off the text and leave them in the tokens; then it stands in them once.
+    if joined.count(said.text) != 1 or not all(_is_probability(token.logprob) for token in said.tokens):
         return answer
-    spans = dict(_find_spans(text, start))
+    ends = list(accumulate(len(token.token) for token in said.tokens))
+    said = replace(said, before=joined.index(said.text), ends=ends)
+    spans = dict(_find_spans(said.text, said.start))
     if question.rubric is None or not answer.criteria:
-        return replace(answer, confidence=_weigh_flag(spans, text, tokens, found))
+        return replace(answer, confidence=_weigh_flag(spans, said))
     graded: list[CriterionResult] = []
     sure: list[float | None] = []
     for item in answer.criteria:
         if item.rule is not None:
             graded.append(item)
             continue
-        options = _options_for(item, question, spans, found, text, tokens)
         criterion = next(each for each in question.rubric.criteria if each.name == item.name)
+        options = _options_for(criterion, question.rubric, spans, said)
         graded.append(_expect(item, criterion, options, question.rubric) if expect and options else item)
         sure.append(_same_side(graded[-1], criterion, options, question.rubric) if options else None)
     # One criterion whose confidence is unknown may be the least sure.
     confidence = None if None in sure else min((item for item in sure if item is not None), default=None)
     if not expect:
         return replace(answer, confidence=confidence)
-    outcome, score = decide(question.rubric, tuple(graded))
+    return _redecide(replace(answer, criteria=tuple(graded), confidence=confidence), question, said.found)
+
+
+def _redecide(answer: Answer, question: Question, found: Mapping[str, Any]) -> Answer:
+    """The outcome of the expected scores; what else the reply said still has to agree with it."""
+    outcome, score = decide(_rubric_of(question), answer.criteria)
     if question.value_type is not None:
         # The format's verdict has been read already, flags included; it has to pass beside the expected scores.
         outcome = outcome if _passes(answer.value, question) else "failed"
-        return replace(answer, outcome=outcome, score=score, criteria=tuple(graded), confidence=confidence, detail="")
-    if outcome == "passed" and any(flag in found for flag in FLAGS) and read_flag(found, need=False) is False:
-        raise ReplyError("contradiction", f"the expected score {score:.2f} passes and a flag in the reply says no")
-    return replace(answer, outcome=outcome, score=score, criteria=tuple(graded), confidence=confidence)
+        return replace(answer, outcome=outcome, score=score, detail="")
+    check_flags(found, outcome, score)
+    asked = [item for item in answer.criteria if item.rule is None]
+    entries = read_criteria(found, [item.name for item in asked])
+    for item in asked:
+        check_flags(entries[item.name], "passed" if item.passed else "failed", item.score)
+    return replace(answer, outcome=outcome, score=score)
+
+
+def _rubric_of(question: Question) -> Rubric:
+    if question.rubric is None:
+        raise ReplyError("error", "the question has no rubric to score by")
+    return question.rubric
+
+
+def _is_probability(logprob: float) -> bool:
+    # A server that sends NaN, infinity or more than 1 must not get to move a score with it.
+    return math.isfinite(logprob) and logprob <= _SLACK
 
 
 def _passes(value: Any, question: Question) -> bool:
@@ -97,47 +130,39 @@ def _same_side(
 
 
 def _options_for(
-    item: CriterionResult,
-    question: Question,
-    spans: Mapping[Path, Span],
-    found: Mapping[str, Any],
-    text: str,
-    tokens: Sequence[TokenLogprob],
+    criterion: Criterion, rubric: Rubric, spans: Mapping[Path, Span], said: Said
 ) -> list[tuple[float, float]]:
     """(score on the rubric's scale, probability) pairs the model considered for one criterion."""
-    span = spans.get(_path_of(found, item.name))
-    rubric = question.rubric
-    if span is None or rubric is None:
+    span = spans.get(_path_of(said.found, criterion.name))
+    if span is None:
         return []
-    over = _tokens_over(tokens, span)
+    over = _tokens_over(said, span)
     if len(over) != 1:
-        return [(float(text[span[0] : span[1]]), math.exp(math.fsum(token.logprob for token in over)))]
-    criterion = next(each for each in rubric.criteria if each.name == item.name)
+        return [(float(said.text[span[0] : span[1]]), math.exp(math.fsum(token.logprob for token in over)))]
     allowed = {level for level, _ in criterion.levels}
+    low, high = rubric.scale
     options: dict[float, float] = {}
-    for said, logprob in _alternatives(over[0]):
-        bare = said.strip(_EDGES)
-        if _NUMBER.fullmatch(bare) and rubric.scale[0] <= float(bare) <= rubric.scale[1]:
-            if not allowed or float(bare) in allowed:
-                options[float(bare)] = options.get(float(bare), 0.0) + math.exp(logprob)
+    for text, logprob in _alternatives(over[0]):
+        bare = text.strip(_EDGES)
+        value = float(bare) if _NUMBER.fullmatch(bare) else math.nan
+        if low <= value <= high and (not allowed or value in allowed):
+            options[value] = options.get(value, 0.0) + math.exp(logprob)
     return list(options.items())
 
 
-def _weigh_flag(
-    spans: Mapping[Path, Span], text: str, tokens: Sequence[TokenLogprob], found: Mapping[str, Any]
-) -> float | None:
+def _weigh_flag(spans: Mapping[Path, Span], said: Said) -> float | None:
     """The probability of the yes or no that was given, against the other."""
-    name = next((flag for flag in FLAGS if flag in found), None)
+    name = next((flag for flag in FLAGS if flag in said.found), None)
     span = spans.get((name,)) if name else None
-    over = _tokens_over(tokens, span) if span else []
+    over = _tokens_over(said, span) if span else []
     if span is None or not over:
         return None
     # The first token decides between the two words; what follows only completes it.
-    chosen = text[span[0] : span[1]]
+    chosen = said.text[span[0] : span[1]]
     first = over[0]
     weights = {"true": 0.0, "false": 0.0}
-    for said, logprob in _alternatives(first):
-        bare = said.strip(_EDGES + '"')
+    for text, logprob in _alternatives(first):
+        bare = text.strip(_EDGES + '"')
         word = next((word for word in weights if bare and word.startswith(bare)), None)
         if word:
             weights[word] += math.exp(logprob)
@@ -146,20 +171,18 @@ def _weigh_flag(
     return None if not total else min(weights[chosen] if alone else weights[chosen] / total, 1.0)
 
 
-def _tokens_over(tokens: Sequence[TokenLogprob], span: Span) -> list[TokenLogprob]:
-    over, at = [], 0
-    for token in tokens:
-        end = at + len(token.token)
-        if end > span[0] and at < span[1] and token.token:
-            over.append(token)
-        at = end
-    return over
+def _tokens_over(said: Said, span: Span) -> Sequence[TokenLogprob]:
+    """The tokens that cover a span of the text, those without characters left out."""
+    first = bisect_right(said.ends, span[0] + said.before)
+    last = bisect_left(said.ends, span[1] + said.before)
+    return [token for token in said.tokens[first : last + 1] if token.token]
 
 
 def _alternatives(token: TokenLogprob) -> tuple[tuple[str, float], ...]:
     """What stood to choose, the chosen token always among it: a sampled one need not be among the likeliest."""
     chosen = (token.token, token.logprob)
-    return token.top if any(said == token.token for said, _ in token.top) else (*token.top, chosen)
+    top = tuple(pair for pair in token.top if _is_probability(pair[1]))
+    return top if any(text == token.token for text, _ in top) else (*top, chosen)
 
 
 def _path_of(found: Mapping[str, Any], name: str) -> Path:
@@ -170,7 +193,10 @@ def _path_of(found: Mapping[str, Any], name: str) -> Path:
 
 
 def _find_spans(text: str, start: int) -> Iterator[tuple[Path, Span]]:
-    """(path, span) of every scalar in the object at ``start``, which was read already; linear, no recursion."""
+    """(path, span) of every scalar in the object at ``start``, which was read already; linear, no recursion.
+
+    It ends where the object ends: what stands after it is prose that may quote anything.
+    """
     path: list[str] = []
     inside: list[str] = []
     pending: str | None = None
@@ -180,15 +206,16 @@ def _find_spans(text: str, start: int) -> Iterator[tuple[Path, Span]]:
             inside.append(piece)
             path.append("0" if piece == "[" else "")
         elif piece in "}]":
-            inside = inside[:-1]
-            path = path[:-1]
+            inside.pop()
+            path.pop()
+            if not inside:
+                return
         elif piece == ",":
-            if inside and inside[-1] == "[":
-                path[-1] = str(int(path[-1] or "0") + 1)
+            if inside[-1] == "[":
+                path[-1] = str(int(path[-1]) + 1)
         elif piece == ":":
-            if path and pending is not None:
-                path[-1] = pending
+            path[-1] = pending or ""
         else:
             pending = piece[1:-1] if piece.startswith('"') else None
-            if pending is None:
+            if pending is None and len(path) <= _DEEPEST:
                 yield tuple(path), match.span()

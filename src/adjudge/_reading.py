@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
-from adjudge._logprobs import add_confidence
+from adjudge._logprobs import Said, add_confidence
 from adjudge.errors import ReplyError, UsageError
 from adjudge.models._types import Form, Reply
 from adjudge.question import Answer, Question
@@ -23,36 +22,33 @@ _ASKS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """An answer, or why there is none."""
-
-    answer: Answer | None = None
-    because: Reason | None = None
-    detail: str = ""
+def give_up(because: Reason, detail: str, question: Question) -> Answer:
+    """The answer when there is none: why, in one line of at most 500 characters."""
+    said = " ".join(detail.split())[:500]
+    return Answer(outcome="undecided", because=because, detail=said, threshold=question.threshold)
 
 
 def read_reply(
     reply: Reply, question: Question, *, token: str | None, reader: str, scoring: Literal["stated", "expected"]
-) -> Reading:
+) -> Answer:
     """Read a reply; whatever cannot be read is a reason, and nothing is repaired."""
     if reply.finish_reason == "refusal":
-        return Reading(because="refused", detail="the provider says the model refused to answer")
+        return give_up("refused", "the provider says the model refused to answer", question)
     if reply.finish_reason == "length":
         # Even if an object can be read: the judge may have been about to take it back.
-        return Reading(because="truncated", detail="the reply was cut off at the output limit; raise max_output_tokens")
+        return give_up("truncated", "the reply was cut off at the output limit; raise max_output_tokens", question)
     try:
         if reader != OWN:
-            return Reading(answer=_read_named(reply.text or "", question, find_reader(reader)))
+            return _read_named(reply.text or "", question, find_reader(reader))
         found = read_object(reply.text, token)
         answer = question.answer(found, question)
         if reply.logprobs and reply.text:
-            expect = scoring == "expected"
             start = find_object(reply.text, token)
-            answer = add_confidence(answer, question, reply.text, reply.logprobs, found, start=start, expect=expect)
+            said = Said(text=reply.text, found=found, start=start, tokens=reply.logprobs)
+            answer = add_confidence(answer, question, said, expect=scoring == "expected")
     except ReplyError as error:
-        return Reading(because=error.because, detail=error.detail)
-    return Reading(answer=answer)
+        return give_up(error.because, error.detail, question)
+    return answer
 
 
 def write_system(question: Question, *, structured: bool, token: bool, reader: str) -> tuple[str, Form | None]:
@@ -89,6 +85,8 @@ def check_reader(reader: str, question: Question | None = None) -> None:
             "reader 'label' needs the labels that were offered, which only a comparison knows; "
             "read such replies with adjudge.reply.find_reader('label')"
         )
+    if form.kind == "label" and question.settled:
+        raise UsageError(f"reader {reader!r} reads one label for the whole, so the rubric cannot have rules")
     if form.kind == "label" and question.passes is None:
         raise UsageError(f"reader {reader!r} reads a label; say which pass with passes=lambda label: ...")
 

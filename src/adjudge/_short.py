@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Unpack
 
 from adjudge._asking import Asking, RubricSource
+from adjudge._evaluate import JudgeLike
 from adjudge._judge import Judge, ModelSource
 from adjudge.chain import JudgeChain
 from adjudge.errors import UsageError
@@ -17,12 +18,13 @@ async def judge(
     content: object,
     *,
     rubric: RubricSource | None = None,
-    judge: Judge | JudgeChain | ModelSource | None = None,
+    judge: JudgeLike | ModelSource | None = None,
     **how: Unpack[Asking],
 ) -> JudgeResult:
     """Judge some content and return the result.
 
-    ``judge`` is a judge, a chain, or whatever ``Judge`` takes as its model. Without it, the environment variable
+    ``judge`` is a judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
+    Without it, the environment variable
     ``ADJUDGE_JUDGE`` names a model, read at the call; ``UsageError`` when neither says who judges. The other
     arguments are those of ``Judge.evaluate``.
     """
@@ -30,7 +32,9 @@ async def judge(
     return await asked.evaluate(content, rubric, **how)
 
 
-def _find_judge(source: ModelSource | None) -> Judge:
+def _find_judge(source: JudgeLike | ModelSource | None) -> Judge | JudgeChain:
+    if hasattr(source, "ask"):
+        return JudgeChain([source], timeout=None)
     if source is not None and not isinstance(source, str):
         return Judge(source)
     spec = source or os.environ.get("ADJUDGE_JUDGE", "")

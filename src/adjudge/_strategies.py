@@ -123,17 +123,18 @@ def find_reason(known: Sequence[JudgeResult]) -> Reason | None:
 def may_open(known: Sequence[JudgeResult]) -> bool:
     """Whether ``fail_open`` may let an undecided chain pass: nobody failed or was tampered with, at any depth."""
     return not any(
-        item.outcome == "failed" or item.undecided_because in ENDING or (item.decided_by == "rule" and not item.passed)
+        item.outcome == "failed" or item.undecided_because in ENDING
         for item in _at_any_depth(known)
     )
 
 
-def share_votes(known: Sequence[JudgeResult], outcome: Outcome) -> float | None:
-    """The share of equal votes among the seats that were not cut short; ``None`` when nothing was decided."""
-    asked = [item for item in known if item.undecided_because != "cancelled"]
-    if outcome == "undecided" or not asked:
-        return None
-    return sum(item.outcome == outcome for item in asked) / len(asked)
+def share_votes(known: Sequence[JudgeResult], outcome: Outcome, seats: int) -> float | None:
+    """The share of all seats that voted for the outcome; ``None`` when nothing was decided.
+
+    A seat that could not answer, or was cut short, stays in the denominator: whoever makes the judge that says no
+    slow must not buy certainty with it.
+    """
+    return None if outcome == "undecided" else sum(item.outcome == outcome for item in known) / seats
 
 
 def _at_any_depth(known: Sequence[JudgeResult]) -> Iterator[JudgeResult]:

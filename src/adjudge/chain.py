@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, get_args
 
-from adjudge._evaluate import Evaluates, JudgeLike, since
+from adjudge._evaluate import Evaluates, JudgeLike, add_usage, since
 from adjudge._judge import Judge, check_flag, check_timeout, make_question
 from adjudge._strategies import (
     COUNTING,
@@ -31,7 +31,7 @@ from adjudge._strategies import (
 )
 from adjudge.errors import UsageError
 from adjudge.question import Answer, Question
-from adjudge.result import JudgeChainResult, JudgeResult, Reason, Usage
+from adjudge.result import JudgeChainResult, JudgeResult, Reason
 from adjudge.rubric import Rubric
 
 _OWN_PARAMETERS = {
@@ -126,8 +126,13 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         return f"JudgeChain({self.name!r}, strategy={self.strategy!r})"
 
     def _begin(self, question: Question) -> _Run:
-        sure = self.strategy != "cascade" or question.wants_confidence
-        return _Run(self, question if sure else replace(question, wants_confidence=True))
+        if self.fail_open or (self.strategy == "cascade" and not question.wants_confidence):
+            question = replace(
+                question,
+                wants_everybody=question.wants_everybody or self.fail_open,
+                wants_confidence=question.wants_confidence or self.strategy == "cascade",
+            )
+        return _Run(self, question)
 
     def _own_rubric(self) -> Rubric | None:
         """The rubric all seats have as their own; where they differ, a call has to say which it means."""
@@ -199,9 +204,11 @@ class _Run:
         to_pass, to_fail = needed(chain.strategy, seats, chain.quorum)
         for seat in range(seats):
             self._start(seat)
-        while self.running and (self.settled is None or not chain.stop_early):
+        # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted.
+        stop_early = chain.stop_early and not self.question.wants_confidence
+        while self.running and (self.settled is None or not stop_early):
             await self._next_answers(None)
-            known, wait = list(self.known.values()), chain.fail_open or not chain.stop_early
+            known, wait = list(self.known.values()), self.question.wants_everybody or not stop_early
             self.settled = self.settled or count(known, seats, to_pass, to_fail, wait=wait)
         return self.settled or exhaust(list(self.known.values()))
 
@@ -269,20 +276,18 @@ class _Run:
         try:
             async with limit:
                 result = await self._put_to(seat, judge)
-            if limit.expired():  # a judge that swallows its cancellation and answers is late all the same
-                return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
-            if not isinstance(result, JudgeResult):
-                return self._silent(seat, "error", f"the judge returned {type(result).__name__}, not a JudgeResult")
-            return result if result.judge == name else replace(result, judge=name)
-        except TimeoutError as error:
-            if limit.expired():
-                return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
-            return self._silent(seat, "error", f"{type(error).__name__}: {error}")
+            trouble = _find_trouble(result, self.question)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a seat raises, the seat is undecided
-            return self._silent(seat, "error", f"{type(error).__name__}: {error}")
+            trouble = f"{type(error).__name__}: {error}"
+        # Also one that swallows its cancellation and answers all the same is late.
+        if limit.expired():
+            return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
+        if trouble:
+            return self._silent(seat, "error", trouble)
+        return result if result.judge == name else replace(result, judge=name)
 
     async def _put_to(self, seat: int, judge: JudgeLike) -> JudgeResult:
-        if type(judge) is not JudgeChain:
+        if not isinstance(judge, JudgeChain) or type(judge).ask is not JudgeChain.ask:
             return await judge.ask(self.question)
         # Kept, so that a chain cut short still shows which of its seats had failed: no policy may open over them.
         inner = self.inner[seat] = judge._begin(self.question)  # noqa: SLF001 - of the same class as our own chain
@@ -303,7 +308,7 @@ class _Run:
         if inner is None:
             return JudgeResult(**known)
         seats = in_seat_order(inner.known)
-        asked = {"attempts": sum(item.attempts for item in seats), "usage": _add_usage(seats)}
+        asked = {"attempts": sum(item.attempts for item in seats), "usage": add_usage(seats)}
         return JudgeChainResult(strategy=inner.chain.strategy, decided_by="policy", results=seats, **known, **asked)
 
     async def _stop(self, because: Reason, detail: str) -> None:
@@ -330,7 +335,7 @@ class _Run:
         by_policy = verdict.outcome == "undecided"
         confidence = shown.confidence if shown is not None else None
         if chain.strategy in COUNTING:
-            confidence = share_votes(results, verdict.outcome)
+            confidence = share_votes(results, verdict.outcome, len(chain.judges))
         answer = Answer(
             outcome="passed" if opened else verdict.outcome,
             decided_by="policy" if by_policy else (shown.decided_by if shown is not None else "judge"),
@@ -354,9 +359,20 @@ class _Run:
             raw_response=shown.raw_response if shown is not None else None,
             finish_reason=shown.finish_reason if shown is not None else None,
             attempts=sum(item.attempts for item in results),
-            usage=_add_usage(results),
+            usage=add_usage(results),
             duration_ms=duration_ms,
         )
+
+
+def _find_trouble(result: JudgeResult, question: Question) -> str:
+    """What keeps a seat's result from counting, or nothing."""
+    if not isinstance(result, JudgeResult):
+        return f"the judge returned {type(result).__name__}, not a JudgeResult"
+    if result.passed and result.decided_by == "policy":
+        return "a policy inside the seat let it pass; fail_open belongs to the outermost chain"
+    if result.question is not None and result.question != question.digest:
+        return "the judge returned its answer to another question"
+    return ""
 
 
 def _make_chain_result(chain: JudgeChain, question: Question, answer: Answer, **more: Any) -> JudgeChainResult:
@@ -385,14 +401,6 @@ def _explain(verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) 
         return verdict.seat.detail
     said = "; ".join(f"{item.judge}: {item.undecided_because or item.outcome}" for item in results)
     return f"nobody decided and fail_open let it pass ({said})" if opened else said
-
-
-def _add_usage(results: Sequence[JudgeResult]) -> Usage | None:
-    total: Usage | None = None
-    for item in results:
-        if item.usage is not None:
-            total = total + item.usage if total else item.usage
-    return total
 
 
 def _list_seats(judges: Any) -> Sequence[Any]:

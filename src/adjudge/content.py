@@ -45,9 +45,9 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def fence(label: str, token: str) -> tuple[str, str]:
-    """The lines that stand before and after a piece of data."""
-    return f"<<{label} {token}>>\n", f"\n<<end {label} {token}>>\n"
+def fence(label: str, text: str, token: str) -> str:
+    """A piece of data between its fence lines, and an empty line after them."""
+    return f"<<{label} {token}>>\n{text}\n<<end {label} {token}>>\n\n"
 
 
 def check_size(size: int, limit: int, *, model: str) -> None:
@@ -60,6 +60,8 @@ def check_size(size: int, limit: int, *, model: str) -> None:
 
 
 def _check_text(text: str, what: str) -> str:
+    if text.isascii() and "\x00" not in text:  # by far the most, and known without a look at each character
+        return text
     if "\x00" in text:
         raise UsageError(f"the {what} holds a NUL character at {text.index(chr(0))}, so it looks binary; hand in text")
     try:
@@ -82,8 +84,10 @@ def _to_plain(content: Any, what: str) -> Any:
         if len(found) != len(content):
             raise UsageError(f"the {what} has two keys that are written alike, like 1 and '1'; make all of them text")
         return found
-    if isinstance(content, Sequence | set | frozenset):
+    if isinstance(content, Sequence):
         return [_to_plain(item, what) for item in content]
+    if isinstance(content, set | frozenset):  # in one order, or its digest would differ from process to process
+        return sorted((_to_plain(item, what) for item in content), key=repr)
     if hasattr(content, "output"):
         return _to_plain(content.output, what)
     if hasattr(content, "model_dump"):

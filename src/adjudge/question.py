@@ -19,7 +19,7 @@ from typing import Any
 
 from adjudge.content import fence
 from adjudge.models._types import Form
-from adjudge.result import CriterionResult, DecidedBy, Outcome, RuleResult
+from adjudge.result import CriterionResult, DecidedBy, Outcome, Reason, RuleResult
 from adjudge.rubric import Rubric
 
 # Base 32 (RFC 4648) in lower case, ten bits at a time; the standard library's loop takes as long as the HMAC.
@@ -35,6 +35,8 @@ class Answer:
     """What a reply says once it is read and scored; a judge adds who, when and how long."""
 
     outcome: Outcome
+    because: Reason | None = None
+    """Why there is no answer; set exactly when the outcome is undecided."""
     score: float | None = None
     threshold: float | None = None
     confidence: float | None = None
@@ -114,6 +116,8 @@ class Question:
     """The model to ask instead of the judge's own."""
     threshold: float | None = None
     """The passing threshold in force, for results that are undecided."""
+    wants_everybody: bool = False
+    """Let counting chains wait for every seat: a policy that may open has to know that nobody would have said no."""
     wants_confidence: bool = False
     """Ask for token probabilities where there are any: a cascade needs to know how sure a seat is."""
     case: str | None = None
@@ -131,7 +135,7 @@ class Question:
         """The user part: the data between fences, and how to begin the reply."""
         if self.wording is None:
             return self.parts[0].text
-        written = [text for part in self.parts for text in _enclose(part, token)]
+        written = [fence(part.label, part.text, token) for part in self.parts]
         start = f' Begin the reply\'s object with {{"token": "{token}",' if ask_token else ""
         written.append(f"Judge what stands between the content lines.{start}")
         return "".join(written)
@@ -209,7 +213,3 @@ def _make_form(wording: Wording, token: bool) -> Form:  # noqa: FBT001 - a cache
 def _hash_wording(wording: Wording) -> Any:
     return hashlib.sha256(_write_system(wording, False, True).encode() + b"\n")
 
-
-def _enclose(part: Part, token: str) -> tuple[str, str, str, str]:
-    before, after = fence(part.label, token)
-    return before, part.text, after, "\n"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +23,7 @@ FLAGS = ("safe", "passed", "allowed", "approved")
 """Members that say yes or no wherever they stand; every other unknown member is ignored."""
 
 _MOST_BRACKETS = 2_000
+_NOT_FINITE = "the reply holds NaN or infinity, which JSON does not have"
 _BRACE = re.compile(r"[{}]")
 _TOKEN_MEMBER = re.compile(r'\{\s*"token"\s*:\s*"')
 _OPENING = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n?[ \t\r\n]*\Z")
@@ -36,16 +37,18 @@ def read_object(text: str | None, token: str | None) -> dict[str, Any]:
     With a token, it is the object that begins with that token, found exactly once, with no brace after it. Without,
     the object stands alone or in one fence, prose may stand before it and nothing after it. Raises ``ReplyError``.
     """
-    said = _drop_thinking(text)
-    if not said.strip():
-        raise ReplyError("unparseable", "the reply is empty")
+    said = text or ""
+    if not said.startswith("{"):  # an object from the first character on is neither empty nor thinking aloud
+        said = _drop_thinking(said)
+        if not said.strip():
+            raise ReplyError("unparseable", "the reply is empty")
     return _read_with_token(said, token) if token else _read_alone(said)
 
 
 def find_object(text: str, token: str | None) -> int:
     """Where the object begins that ``read_object`` has read from this very text."""
     if token:  # found exactly once after any think block, so it is the last
-        return max((match.start() for match in _token_starts(text, token)), default=0)
+        return max(_token_starts(text, token), default=0)
     after = text.find("</think>") + len("</think>") if text.lstrip().startswith("<think>") else 0
     return max(text.find("{", after), 0)
 
@@ -87,15 +90,16 @@ def read_texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def read_number(value: object, *, where: str, low: float, high: float) -> float:
+def read_number(value: object, *, of: str, low: float, high: float) -> float:
     """A score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``."""
-    if isinstance(value, bool):
-        raise ReplyError("off_scale", f"{where} must be a number from {low:g} to {high:g}, got {value}")
-    if not isinstance(value, int | float):
-        raise ReplyError("unparseable", f"{where} must be a number, got {_show(value)}")
-    if not low <= value <= high:  # also false for NaN, and safe for integers too large for a float
-        raise ReplyError("off_scale", f"{where} must be from {low:g} to {high:g}, got {_show(value)}")
-    return float(value)
+    kind = type(value)
+    if kind is not float and kind is not int:
+        if kind is bool:
+            raise ReplyError("off_scale", f"the score of {of!r} must be a number from {low:g} to {high:g}, got {value}")
+        raise ReplyError("unparseable", f"the score of {of!r} must be a number, got {_show(value)}")
+    if not low <= value <= high:  # type: ignore[operator]  # also false for NaN; safe for integers of any size
+        raise ReplyError("off_scale", f"the score of {of!r} must be from {low:g} to {high:g}, got {_show(value)}")
+    return float(value)  # type: ignore[arg-type]
 
 
 def read_criteria(found: Mapping[str, Any], names: list[str]) -> dict[str, Mapping[str, Any]]:
@@ -105,6 +109,8 @@ def read_criteria(found: Mapping[str, Any], names: list[str]) -> dict[str, Mappi
     """
     value = found.get("criteria")
     pairs: list[tuple[Any, Any]]
+    if type(value) is dict and [*value] == names and all([type(item) is dict for item in value.values()]):
+        return value  # keyed by name, complete and in order: as a provider that holds a model to the form sends it
     if isinstance(value, dict):
         pairs = list(value.items())
     elif isinstance(value, list):
@@ -123,9 +129,8 @@ def read_criteria(found: Mapping[str, Any], names: list[str]) -> dict[str, Mappi
     return dict(pairs)
 
 
-def _drop_thinking(text: str | None) -> str:
+def _drop_thinking(said: str) -> str:
     """Remove one leading think block, the only marker acted on: it can only take text away."""
-    said = text or ""
     start = said.lstrip()
     if not start.startswith("<think>"):
         return said
@@ -138,21 +143,23 @@ def _drop_thinking(text: str | None) -> str:
 
 
 def _read_with_token(text: str, token: str) -> dict[str, Any]:
-    starts = [match.start() for match in _token_starts(text, token)]
+    starts = _token_starts(text, token)
     if not starts:
         raise ReplyError("unparseable", "no object in the reply begins with the token")
     if len(starts) > 1:
         raise _judge_repeats(text, starts)
     found, end = _decode(text, starts[0])
-    if _BRACE.search(text, end):
+    if end != len(text) and _BRACE.search(text, end):
         raise ReplyError("unparseable", "a brace stands after the reply's object")
     return found
 
 
-def _token_starts(text: str, token: str) -> Iterator[re.Match[str]]:
-    # One constant pattern for all tokens: compiling one for each took longer than the rest of a judgement.
+def _token_starts(text: str, token: str) -> list[int]:
     own = token + '"'
-    return (match for match in _TOKEN_MEMBER.finditer(text) if text.startswith(own, match.end()))
+    if text.count(token) == 1 and text.startswith((f'{{"token": "{own}', f'{{"token":"{own}')):
+        return [0]  # what nearly every reply looks like, found without a pattern
+    # One constant pattern for all tokens: compiling one for each took longer than the rest of a judgement.
+    return [match.start() for match in _TOKEN_MEMBER.finditer(text) if text.startswith(own, match.end())]
 
 
 def _judge_repeats(text: str, starts: list[int]) -> ReplyError:
@@ -196,6 +203,8 @@ def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
         found, end = _DECODER.raw_decode(text, start)
     except _DuplicateKeyError as error:
         raise ReplyError("unparseable", f"the reply has the key {_show(error.args[0])} twice") from None
+    except _NotFiniteError:
+        raise ReplyError("unparseable", _NOT_FINITE) from None
     except json.JSONDecodeError as error:
         open_end = error.pos >= len(text.rstrip()) or "Unterminated" in error.msg
         why = "is cut off" if open_end else f"is not valid JSON at character {error.pos}: {error.msg}"
@@ -213,8 +222,21 @@ class _DuplicateKeyError(ValueError):
     """A key stands twice in one object, so the reply says two things."""
 
 
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class _NotFiniteError(ValueError):
+    """NaN or infinity stands where no score is."""
+
+
+def _check_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """One object of the reply: no key twice, and no NaN or infinity except as a score.
+
+    As a score they are let through, because "off the scale" is what a person wants to read, and every number that is
+    used goes through ``read_number``, which refuses them.
+    """
     found = dict(pairs)
+    for key, value in pairs:
+        kind = type(value)
+        if (kind is float and key != "score") or kind is list:
+            _refuse_infinite(value)
     if len(found) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
@@ -224,9 +246,15 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-# NaN and Infinity are let through here as floats on purpose: as a score they are "off_scale", which is what a person
-# wants to read, and every number that is used goes through read_number, which refuses them.
-_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=float)
+def _refuse_infinite(value: object) -> None:
+    if type(value) is list:
+        for item in value:
+            _refuse_infinite(item)
+    elif type(value) is float and not math.isfinite(value):
+        raise _NotFiniteError
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_check_object, parse_constant=float)
 
 
 def _check_depth(text: str, start: int) -> None:
@@ -247,10 +275,10 @@ def _check_unicode(found: dict[str, Any]) -> None:
         raise ReplyError("unparseable", "the reply holds a lone surrogate, which is not valid Unicode") from None
 
 
-def check_finite(found: Mapping[str, Any]) -> None:
-    """Refuse NaN and infinity anywhere in an object whose scores have been read: JSON has no such numbers."""
+def check_finite(found: object) -> None:
+    """Refuse the NaN and infinity that a member called ``score`` may still hold where it is no criterion's score."""
     if not _is_finite(found):
-        raise ReplyError("unparseable", "the reply holds NaN or infinity, which JSON does not have")
+        raise ReplyError("unparseable", _NOT_FINITE)
 
 
 def _is_finite(value: object) -> bool:

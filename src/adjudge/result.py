@@ -53,7 +53,7 @@ _NOT_FIXED = ~(0xF << 76 | 0x3 << 62)
 
 
 def make_id() -> str:
-    """A new UUIDv7 (RFC 9562): sortable by time, unguessable in its lower 74 bits."""
+    """A new UUIDv7 (RFC 9562): sortable by time, random in its lower 74 bits."""
     value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
     value = value & _NOT_FIXED | _FIXED
     text = f"{value:032x}"

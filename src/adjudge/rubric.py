@@ -114,6 +114,10 @@ class Rubric:
     """The model to ask, over the judge's own; a model given to the call wins."""
     digest: str = field(init=False, repr=False)
     """SHA-256 of the rubric's content."""
+    total_weight: float = field(init=False, repr=False, compare=False)
+    """The sum of the criteria's weights."""
+    has_rules: bool = field(init=False, repr=False, compare=False)
+    """Whether a rule decides at least one of the criteria."""
 
     if TYPE_CHECKING:
 
@@ -134,11 +138,14 @@ class Rubric:
         _set(self, "criteria", criteria)
         _check_names(self.name, [item.name for item in criteria])
         _check_sum(self.name, [item.weight for item in criteria])
+        _set(self, "has_rules", any(item.rule is not None for item in criteria))
+        _set(self, "total_weight", math.fsum(item.weight for item in criteria))
         where = f"rubric {self.name!r}: passing_threshold"
         _set(self, "passing_threshold", check_threshold(where, self.passing_threshold))
         _set(self, "scale", _check_scale(self.name, self.scale))
         if self.model is not None:
             _check_text(f"rubric {self.name!r}: model", self.model)
+            _refuse_options(self.name, self.model)
         _check_on_scale(self)
         _set(self, "digest", hashlib.sha256(_canonical(self.to_dict())).hexdigest())
 
@@ -149,8 +156,7 @@ class Rubric:
     @property
     def shares(self) -> dict[str, float]:
         """Each criterion's normalised weight; they sum to 1."""
-        total = math.fsum(item.weight for item in self.criteria)
-        return {item.name: item.weight / total for item in self.criteria}
+        return {item.name: item.weight / self.total_weight for item in self.criteria}
 
     def to_dict(self) -> dict[str, Any]:
         """The rubric as its file writes it."""
@@ -199,6 +205,18 @@ def check_threshold(where: str, value: Any) -> float:
 
 def _set(value: Any, name: str, to: Any) -> None:
     object.__setattr__(value, name, to)
+
+
+def _refuse_options(rubric: str, model: str) -> None:
+    # key_env and base_url would let whoever writes a rubric send any key of this machine to any host; python: would
+    # let it run code, and replay: read a file. A rubric is data.
+    name, options, _ = model.partition("?")
+    if options or model.startswith(("python:", "replay:")):
+        what = "options after '?'" if options else f"the prefix {model.partition(':')[0]}:"
+        raise UsageError(
+            f"rubric {rubric!r}: model {show(name)} has {what}; a rubric may name a provider's model and nothing else, "
+            "the rest belongs to the judge"
+        )
 
 
 def _check_text(what: str, value: Any) -> None:

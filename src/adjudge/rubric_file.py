@@ -44,8 +44,9 @@ _DOTTED = r"""((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){50}"""
 def load_rubric(source: Rubric | Mapping[str, Any] | str | os.PathLike[str]) -> Rubric:
     """The rubric that ``source`` names.
 
-    ``source`` is a ``Rubric`` (returned as it is), a mapping with the keys of a rubric file, a path (any ``os.PathLike``, or a text with a separator or a
-    suffix; ``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without a suffix), or the name of a shipped rubric.
+    ``source`` is a ``Rubric`` (returned as it is), a mapping with the keys of a rubric file, a path (any
+    ``os.PathLike``, or a text with a separator or a suffix; ``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML
+    without a suffix), or the name of a shipped rubric.
     Raises ``UsageError`` for a file that cannot be read and for everything that is wrong inside it.
     """
     if isinstance(source, Rubric):

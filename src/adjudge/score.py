@@ -32,8 +32,7 @@ def reaches(score: float, threshold: float) -> bool:
 
 def weigh(rubric: Rubric, scores: Mapping[str, float]) -> float:
     """The weighted mean of criterion scores: sum of score times weight, over the sum of weights."""
-    total = math.fsum([item.weight for item in rubric.criteria])
-    return math.fsum([scores[item.name] * item.weight for item in rubric.criteria]) / total
+    return math.fsum([scores[item.name] * item.weight for item in rubric.criteria]) / rubric.total_weight
 
 
 def grade_criterion(criterion: Criterion, score: float, **more: Any) -> CriterionResult:
@@ -59,18 +58,19 @@ def decide(rubric: Rubric, criteria: tuple[CriterionResult, ...]) -> tuple[Outco
 
 def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
     """Read and score a rubric's reply: ``{"criteria": [{"name", "reasoning", "score"}], "reasoning", ...}``."""
-    rubric = _rubric_of(question)
-    asked = [item for item in rubric.criteria if item.name not in question.settled]
+    rubric, settled = _rubric_of(question), question.settled
+    asked = [item for item in rubric.criteria if item.name not in settled] if settled else rubric.criteria
     entries = read_criteria(found, [item.name for item in asked])
-    graded = dict(question.settled)
+    graded = dict(settled)
     for item in asked:
         graded[item.name] = _grade_entry(item, entries[item.name], rubric, question)
     criteria = tuple([graded[item.name] for item in rubric.criteria])
     outcome, score = decide(rubric, criteria)
-    _check_flags(found, outcome, score)
+    check_flags(found, outcome, score)
+    if "score" in found:
+        check_finite(found["score"])
     for item in asked:
-        _check_flags(entries[item.name], "passed" if graded[item.name].passed else "failed", graded[item.name].score)
-    check_finite(found)
+        check_flags(entries[item.name], "passed" if graded[item.name].passed else "failed", graded[item.name].score)
     return Answer(
         outcome=outcome,
         score=score,
@@ -126,11 +126,11 @@ def _rubric_of(question: Question) -> Rubric:
 
 def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric, question: Question) -> CriterionResult:
     low, high = rubric.scale
-    where = f"the score of {criterion.name!r}"
     if "score" not in entry:
         raise ReplyError("missing_criterion", f"criterion {criterion.name!r} has no score in the reply")
-    value = read_number(entry["score"], where=where, low=low, high=high)
-    _check_level(criterion, value)
+    value = read_number(entry["score"], of=criterion.name, low=low, high=high)
+    if criterion.levels:
+        _check_level(criterion, value)
     evidence = _check_quotes(entry, criterion, question) if criterion.quote else ()
     reasoning = read_text(entry, "reasoning")
     return grade_criterion(criterion, to_unit(value, rubric), reasoning=reasoning, evidence=evidence)
@@ -154,7 +154,7 @@ def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Ques
     return (quote,)
 
 
-def _check_flags(found: Mapping[str, Any], outcome: Outcome, score: float | None) -> None:
+def check_flags(found: Mapping[str, Any], outcome: Outcome, score: float | None) -> None:
     """A flag that is stricter than the scores beside it is a contradiction; a more generous one changes nothing."""
     if _FLAGS.isdisjoint(found):
         return

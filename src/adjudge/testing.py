@@ -120,7 +120,8 @@ class FaultyModel:
         if fault == "hang":
             await asyncio.Event().wait()
         if fault in _RAISED:
-            raise _RAISED[fault]()
+            error = _RAISED[fault]
+            raise error()
         reply = await self.model.complete(request)
         return reply if fault is None else break_reply(reply, fault)
 

@@ -60,9 +60,9 @@ def choose(panel: Panel, config: Config, rubric: Rubric | None = None) -> Choice
     """The judge to ask; raises ``UsageError`` with what to set when there is none."""
     panel.check()
     names, reason = (list(panel.judges), "") if panel.judges else _find_default(config, rubric)
-    if rubric is not None and rubric.model is not None and (panel.judges or names == [rubric.model]):
-        # --judge is nearer than the file. Without this a rubric's model would be asked although a recording, or
-        # another provider, was named.
+    if rubric is not None and rubric.model is not None and not reason:
+        # Whoever runs this has said who judges. A rubric's model must not take the place of a consensus of the
+        # configuration, nor go to the network where a recording was named.
         from dataclasses import replace
 
         rubric = replace(rubric, model=None)
@@ -84,13 +84,13 @@ def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str
     """Who judges when the command line names nobody, and why, where that is not written down by the user."""
     if rubric is not None and all(item.rule for item in rubric.criteria):
         return ["rules"], ""
-    if rubric is not None and rubric.model is not None and ":" in rubric.model:
-        return [refuse_code(rubric.model, f"the rubric {rubric.name!r}")], ""
     if config.defaults.get("judge"):
         return [config.defaults["judge"]], ""
     named = os.environ.get("ADJUDGE_JUDGE", "").strip()
     if named:
         return [refuse_code(named, "ADJUDGE_JUDGE")], ""
+    if rubric is not None and rubric.model is not None and ":" in rubric.model:
+        return [refuse_code(rubric.model, f"the rubric {rubric.name!r}")], ""
     found = next(find_configured(), None) or next(find_local(), None)
     if found is None:
         raise UsageError(_NOTHING)

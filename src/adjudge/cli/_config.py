@@ -89,23 +89,26 @@ def read_config(path: Path | None) -> Config:
         raise UsageError(f"{file} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
+    _check_tables(data, file)
+    defaults, judges, rubrics = (data.get(name, {}) for name in _TABLES[:3])
+    _check_defaults(defaults, judges, file)
+    digest = hashlib.sha256(raw).hexdigest()
+    return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics)
+
+
+def _check_tables(data: Mapping[str, Any], file: Path) -> None:
     check_keys(data, _TABLES, f"{file}")
     for name, table in data.items():
         if not isinstance(table, dict):
             raise UsageError(f"{file}: {name} must be a table, written [{name}], got {table!r}")
-    defaults, judges, rubrics = (data.get(name, {}) for name in _TABLES[:3])
-    for name, table in judges.items():
-        _check_judge(table, f"{file}: [judges.{name}]")
-    for name, where in rubrics.items():
-        if not isinstance(where, str) or not where.strip():
-            raise UsageError(f"{file}: [rubrics] {name} must be the path of a rubric file, got {where!r}")
-    _check_defaults(defaults, judges, file)
-    for name in _LATER:
-        if name in data:
+        if name in _LATER:
             # Silence here would let somebody believe that a gate he wrote protects something.
             note(f"{file}: [{name}] is for a later version and does nothing yet")
-    digest = hashlib.sha256(raw).hexdigest()
-    return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics)
+    for name, table in data.get("judges", {}).items():
+        _check_judge(table, f"{file}: [judges.{name}]")
+    for name, where in data.get("rubrics", {}).items():
+        if not isinstance(where, str) or not where.strip():
+            raise UsageError(f"{file}: [rubrics] {name} must be the path of a rubric file, got {where!r}")
 
 
 def check_keys(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

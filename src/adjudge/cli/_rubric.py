@@ -58,7 +58,7 @@ def show_rubric(
     )
     for item in rubric.criteria:
         needs = "-" if item.threshold is None else f"{item.threshold:g}"
-        rule = f" [rule: {item.rule.name}]" if item.rule else ""
+        rule = f" [rule: {item.rule.kind}]" if item.rule else ""
         add_row(table, item.name, f"{rubric.shares[item.name]:.1%}", needs, item.description + rule)
     show(table)
 

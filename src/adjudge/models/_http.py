@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import random as _random
 import time
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from adjudge.errors import ModelError, UsageError
@@ -47,7 +49,9 @@ class Transport:
         self.max_concurrency = max_concurrency
         self.requests_per_minute = requests_per_minute
         self._sleep, self._random, self._clock, self._wall = sleep, random, clock, wall
-        self._lines: PerLoop[_Line] = PerLoop(self._make_line, _Line.abandon)
+        # Not a method of ours: that would tie a knot, and a dropped model would wait for the garbage collector.
+        make = partial(_Line, max_concurrency, throttled=requests_per_minute is not None)
+        self._lines: PerLoop[_Line] = PerLoop(make, _Line.abandon)
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, secrets: tuple[str, ...] = ()) -> Answer:
         """Send ``body`` and return the answer whose status is final.
@@ -113,10 +117,6 @@ class Transport:
             )
         return asked
 
-    def _make_line(self) -> _Line:
-        return _Line(self.max_concurrency, throttled=self.requests_per_minute is not None)
-
-
 class _Broken(Exception):
     """A connection that failed in a way another try may mend; its text is for the final error."""
 
@@ -157,6 +157,9 @@ class _Line:
             # Not compressed: decompressing costs more than it saves on a judgement, and can be made a bomb.
             headers={"User-Agent": "adjudge", "Accept-Encoding": "identity", "Content-Type": "application/json"},
         )
+        # A model that is dropped while its loop runs is closed by the generator below. Until then somebody outside
+        # must hold the session, or the garbage collector finds both at once and the session complains first.
+        weakref.finalize(self, _let_go, self.session)
         # An asynchronous generator is the one thing a loop closes by itself (asyncio.run, shutdown_asyncgens).
         self._keeper = _keep(self.session)
         await anext(self._keeper)
@@ -226,6 +229,10 @@ class _Line:
             self._context = self._context or ssl.create_default_context()
             way["ssl"] = self._context
         return host, way
+
+
+def _let_go(session: aiohttp.ClientSession) -> None:
+    """Nothing is left to do: the generator holds the session until it has closed it."""
 
 
 async def _keep(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from adjudge.errors import ModelError, UsageError
+from adjudge.models._function import as_model
 from adjudge.models._mask import mask, mask_tokens
 from adjudge.models._types import Model, Reply, Request
 
@@ -52,8 +53,8 @@ class RecordingModel:
     Raises ``UsageError`` when the file cannot be written, before the first request is made.
     """
 
-    def __init__(self, model: Model, path: str | os.PathLike[str]) -> None:
-        self.model = model
+    def __init__(self, model: Model | Callable[..., Any], path: str | os.PathLike[str]) -> None:
+        self.model = as_model(model)
         """The model that is asked."""
         self.path = Path(path)
         self._lock = threading.Lock()

@@ -6,11 +6,13 @@ neither a boolean nor a ``RuleResult``, has failed and says why: a broken check 
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adjudge._tasks import count_cancellations
 from adjudge.result import RuleResult, Severity
 from adjudge.rules._words import flatten
 
@@ -30,14 +32,24 @@ class Rule:
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The rule as data (``{"regex": "..."}``), for digests and files; a function is ``{"python": "module:name"}``."""
 
+    @property
+    def kind(self) -> str:
+        """What sort of rule it is: ``regex`` for ``{"regex": ...}``; a rule without data has only its name."""
+        return str(self.spec.get("name") or next(iter(self.spec), self.name))
+
     async def check(self, content: Any, reference: Any = None) -> RuleResult:
         """Evaluate the rule; whatever goes wrong inside is a failed result with the reason, never an exception."""
         if self.needs_reference and reference is None:
             return self._say(passed=False, message="needs a reference to compare with, and none was given")
+        cancelled = count_cancellations()
         try:
             said = self.evaluate(content, reference) if self.needs_reference else self.evaluate(content)
             if inspect.isawaitable(said):
                 said = await said
+        except asyncio.CancelledError:
+            if count_cancellations() > cancelled:
+                raise
+            return self._say(passed=False, message="the rule cancelled itself")
         except Exception as error:  # noqa: BLE001 - any failure of a check is a failed check
             return self._say(passed=False, message=f"the rule raised {type(error).__name__}: {flatten(str(error))}")
         if isinstance(said, RuleResult) and isinstance(said.passed, bool):
