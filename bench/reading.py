@@ -3,7 +3,7 @@
 
 Every function that reads what a model or a content wrote is timed on every kind of text; doubling the text must not
 do much more than double the time. The exponent is that of time over length, fitted from 100 KB on: a reply of more
-than 2,000 brackets has its depth checked before it is decoded, which is a step between 50 and 100 KB and no slope.
+than 200 brackets has its depth checked before it is decoded, which is a step between 50 and 100 KB and no slope.
 Below half a millisecond the clock says more than the code, and such rows count as met. Target: exponent at most 1.4,
 and at most 250 ms for 100 KB.
 """

@@ -138,7 +138,11 @@ def test_a_slow_no_does_not_buy_certainty():
     """In a cascade the share of votes is that of all seats, whoever answers last."""
 
     def cascade(delays):
-        votes = [Seat("passed", name="a", delay=delays[0]), Seat("failed", name="b", delay=delays[1]), Seat("passed", name="c")]
+        votes = [
+            Seat("passed", name="a", delay=delays[0]),
+            Seat("failed", name="b", delay=delays[1]),
+            Seat("passed", name="c"),
+        ]
         inner = JudgeChain(votes, strategy="majority", timeout=60.0)
         return JudgeChain([inner, Seat("failed", name="last")], strategy="cascade", escalate_below=0.9, timeout=90.0)
 

@@ -81,6 +81,24 @@ def test_modules_of_the_working_directory_are_found_last(place: Path):
 
 
 @posix
+def test_a_module_beside_what_is_judged_takes_no_library_s_place(place: Path):
+    """``python -m`` puts the working directory first; it comes last here too, and only when ``python:`` is named."""
+    for name in ("tomllib", "msgspec", "typer", "asyncio", "hashlib"):
+        Path(f"{name}.py").write_text("raise SystemExit('imported from the working directory')\n", encoding="utf-8")
+    Path("adjudge.toml").write_text("[rubrics]\n", encoding="utf-8")
+    Path("words.py").write_text("from cli_support import judge_words\n", encoding="utf-8")
+    _, environment = cli_support.command(place)
+    environment["PYTHONPATH"] += os.pathsep + str(Path(cli_support.__file__).parent)
+    words = [sys.executable, "-m", "adjudge"]
+    arguments = ["judge", "good.txt", *POLITE, "--judge", "python:words:judge_words"]
+    ran = [
+        subprocess.run([*words, *more], env=environment, capture_output=True, text=True, check=False, timeout=60)
+        for more in (["rubric", "list"], arguments)
+    ]
+
+    assert [(item.returncode, item.stderr) for item in ran] == [(0, ""), (0, "")]
+
+
 def test_a_reader_that_goes_away_changes_nothing(place: Path):
     """``adjudge ... | head -1``: no complaint, and the status is still the verdict's."""
     with serve(score=0.1) as provider:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 
 import msgspec
 import pydantic
@@ -110,6 +111,66 @@ def test_deep_nesting_is_a_usage_error():
 
     with pytest.raises(UsageError, match="nests too deeply"):
         content_text(deep)
+
+
+@dataclasses.dataclass
+class Node:
+    below: object
+    beside: object = None
+
+
+def nest(depth: int, wrap) -> object:
+    made: object = 1
+    for _ in range(depth):
+        made = wrap(made)
+    return made
+
+
+WRAPS = [lambda x: [x], lambda x: {"a": x}, lambda x: (x,), lambda x: Node(below=x)]
+
+
+@pytest.mark.parametrize("wrap", WRAPS[:3], ids=["list", "object", "tuple"])
+def test_nesting_has_one_limit(wrap):
+    """200 levels are shown and 201 are not."""
+    assert content_text(nest(200, wrap)).count("1") == 1
+    with pytest.raises(UsageError, match="nests too deeply"):
+        content_text(nest(201, wrap))
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=["list", "object", "tuple", "dataclass"])
+def test_nesting_is_bounded_whatever_the_recursion_limit(wrap):
+    """What recurses in C would end a program that raised it, so depth is counted before."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10**6)
+    try:
+        for content in (nest(100_000, wrap), Node(below=nest(100_000, wrap))):
+            with pytest.raises(UsageError, match="nests too deeply"):
+                content_text(content)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_what_holds_itself_twice_is_refused_at_once():
+    """Not after looking at every way through it."""
+    node = Node(below=None)
+    node.below = node.beside = node
+    twice: list[object] = []
+    twice += [twice, twice]
+    for content in (node, twice, {"a": node}):
+        with pytest.raises(UsageError, match="holds itself"):
+            content_text(content)
+
+
+def test_an_output_that_stands_for_itself_is_refused():
+    """However it goes on."""
+
+    class Endless:
+        @property
+        def output(self) -> object:
+            return self
+
+    with pytest.raises(UsageError, match="holds itself"):
+        content_text(Endless())
 
 
 def test_a_digest_is_the_sha256_of_the_text():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import io
 import unicodedata
@@ -96,6 +97,22 @@ def test_nothing_a_judge_wrote_reaches_a_terminal_as_a_command(made):
 
     assert {unicodedata.category(char) for char in text if char != "\n"} & {"Cc", "Cf", "Co", "Cs", "Cn"} == set()
     assert "[bold]markup[/bold]" in text
+
+
+def test_markup_in_a_strategy_is_shown_and_not_interpreted():
+    """It is read from files too, and a title is the one place where rich would take a string for markup."""
+    name = "[bold]x[/nope]\x1b[2J"
+    made = dataclasses.replace(chain(result("fine")), strategy=name)
+
+    assert "[bold]x[/nope]·[2J: 1 asked" in show(made)
+
+
+def test_a_name_forges_no_line():
+    """Where one line belongs to one criterion or seat, its name stays on it."""
+    text = show(chain(result("judge\nforged"))) + show(result("criterion\nforged"))
+
+    assert "judge forged" in text
+    assert "criterion forged" in text
 
 
 class Tags(html.parser.HTMLParser):

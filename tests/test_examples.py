@@ -305,7 +305,7 @@ def test_a_rubric_takes_no_key_and_runs_no_code(name: str):
     model = ScriptedModel({"criteria": [{"name": "polite", "reasoning": "", "score": 1.0}]})
     rubric = {"name": "R", "model": name, "criteria": [{"name": "polite", "description": "Is polite."}]}
 
-    with pytest.raises(UsageError, match=r"has options after|runs code"):
+    with pytest.raises(UsageError, match=r"has options after|has the prefix python:"):
         Judge(model).evaluate_sync("Hello.", rubric)
     assert model.requests == []
 

@@ -10,13 +10,16 @@ import house
 
 LAYERS = (
     "errors",
+    "_depth",
     "_tasks",
     "_display",
+    "_plain",
     "result",
     "content",
-    "rows",
     "rules",
+    "rows",
     "_yaml",
+    "_toml",
     "rubric",
     "rubric_file",
     "rubric_lint",

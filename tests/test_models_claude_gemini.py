@@ -75,13 +75,21 @@ def test_an_anthropic_message_becomes_a_reply():
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),
         ("refusal", "refusal"),
-        ("pause_turn", "other"),
-        (None, "other"),
+        ("pause_turn", "length"),
+        (None, "length"),
     ],
 )
 def test_anthropic_stop_reasons_are_mapped(sent, read_as):
-    """Only known words stop a reply well."""
+    """Only known words stop a reply well; Anthropic always says one."""
     assert read(message(reason=sent), kind=Anthropic, provider=ANTHROPIC).finish_reason == read_as
+
+
+@pytest.mark.parametrize(("kind", "provider"), [(Anthropic, ANTHROPIC), (Gemini, GEMINI)])
+def test_an_unknown_reason_is_no_reply(kind, provider):
+    """Something stopped the model: what it wrote until then may hold a verdict it was about to take back."""
+    for reason in ("OTHER", "LANGUAGE", "MALFORMED_RESPONSE", "something new"):
+        body = message(reason=reason) if kind is Anthropic else generated(reason=reason)
+        assert f"ended its reply with the reason '{reason}'" in str(read(body, kind=kind, provider=provider))
 
 
 def test_an_old_claude_without_structured_output_is_asked_without():
@@ -148,7 +156,7 @@ def test_a_gemini_candidate_becomes_a_reply():
 
 @pytest.mark.parametrize(
     ("sent", "read_as"),
-    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("OTHER", "other"), ("LANGUAGE", "other"), (None, "other")]
+    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("CONTINUATION", "length"), (None, "length")]
     + [(name, "refusal") for name in ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII")],
 )
 def test_gemini_finish_reasons_are_mapped(sent, read_as):

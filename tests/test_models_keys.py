@@ -174,3 +174,37 @@ def test_half_a_character_in_a_prompt_is_a_usage_error():
     for request in (replace(PLAIN, user="\ud800"), replace(PLAIN, system="\ud800")):
         with pytest.raises(UsageError, match="surrogate"):
             asyncio.run(model.complete(request))
+
+
+def test_a_key_that_a_server_sends_back_goes_no_further(monkeypatch):
+    """Replies are shown, recorded and judged by; whoever is asked with a key must not be able to publish it."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    tokens = [{"token": piece, "logprob": -0.1} for piece in ("it is ", KEY[:5], KEY[5:])]
+    body = completion(f"it is {KEY}", id=f"id-{KEY}", model=f"echo Bearer {KEY}")
+    body["choices"][0]["logprobs"] = {"content": tokens}
+    said, _ = talk((200, {}, body), key_env="MY_KEY")
+
+    assert KEY not in repr(said)
+    assert (said.text, said.model, said.request_id) == ("it is ***", "echo Bearer ***", "id-***")
+    assert said.logprobs is None  # they would not fit the text any more
+
+
+@pytest.mark.parametrize("place", ["token", "top"])
+def test_a_key_among_the_tokens_takes_the_probabilities_away(place, monkeypatch):
+    """Also where the text itself does not hold it."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    item = {"token": KEY if place == "token" else "fine", "logprob": -0.1}
+    item["top_logprobs"] = [{"token": KEY if place == "top" else "fine", "logprob": -0.1}]
+    body = completion()
+    body["choices"][0]["logprobs"] = {"content": [item]}
+    said, _ = talk((200, {}, body), key_env="MY_KEY")
+
+    assert (said.text, said.logprobs) == ("fine", None)
+
+
+def test_a_placeholder_is_no_key(monkeypatch):
+    """Local servers are asked with keys like "none": a word that any reply may hold."""
+    monkeypatch.setenv("MY_KEY", "none")
+    said, _ = talk((200, {}, completion("none of it")), key_env="MY_KEY")
+
+    assert said.text == "none of it"

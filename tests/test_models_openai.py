@@ -87,15 +87,43 @@ def test_a_completion_becomes_a_reply():
         ("length", "length"),
         ("model_length", "length"),
         ("content_filter", "refusal"),
-        ("error", "other"),
-        ("something new", "other"),
+        ("eos_token", "stop"),
+        ("max_tokens", "length"),
         (None, "other"),
+        ("", "other"),
     ],
 )
 def test_finish_reasons_are_mapped(sent, read_as):
-    """Only known words stop a reply well; anything new is other."""
+    """Only known words stop a reply well; local servers often say none."""
     choice = {"finish_reason": sent, "message": {"content": "x"}}
     assert read(completion(choices=[choice])).finish_reason == read_as
+
+
+@pytest.mark.parametrize("sent", ["error", "abort", "insufficient_system_resource", "cancelled", "something new"])
+def test_an_unknown_reason_is_no_reply(sent):
+    """Something stopped the model: what it wrote until then may hold a verdict it was about to take back."""
+    said = read(completion(choices=[{"finish_reason": sent, "message": {"content": "x"}}]))
+
+    assert isinstance(said, ModelError)
+    assert f"ended its reply with the reason '{sent}', which does not say that the reply is complete" in str(said)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "read_as"),
+    [
+        ("openai", "length"),
+        ("mistral", "length"),
+        ("groq", "length"),
+        ("azure", "length"),
+        ("together", "other"),
+        ("openrouter", "other"),
+        ("ollama", "other"),
+    ],
+)
+def test_no_reason_is_an_end_only_where_it_may_be_left_out(prefix, read_as):
+    """A provider that always says why a reply ended cut off one of which it does not."""
+    choice = {"finish_reason": None, "message": {"content": "x"}}
+    assert read(completion(choices=[choice]), provider=OPENAI_COMPATIBLE[prefix]).finish_reason == read_as
 
 
 def test_a_refusal_is_the_providers_own_signal():

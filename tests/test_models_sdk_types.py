@@ -186,7 +186,7 @@ def test_mistral_would_take_the_request(package, request_):
         assert taken.random_seed == 7
 
 
-@pytest.mark.parametrize(("finish", "reason"), [("stop", "stop"), ("model_length", "length"), ("error", "other")])
+@pytest.mark.parametrize(("finish", "reason"), [("stop", "stop"), ("model_length", "length")])
 def test_mistral_replies_are_read(package, finish, reason):
     """Content as chunks: thinking is dropped, text kept; token probabilities under Mistral's types."""
     models = package("mistralai.client.models")
@@ -238,7 +238,7 @@ def drop(schema: Any, word: str, where: str = "") -> Any:
 
 @pytest.mark.parametrize(
     ("stop", "reason"),
-    [("end_turn", "stop"), ("max_tokens", "length"), ("refusal", "refusal"), ("pause_turn", "other")],
+    [("end_turn", "stop"), ("max_tokens", "length"), ("refusal", "refusal"), ("pause_turn", "length")],
 )
 def test_anthropic_replies_are_read(package, stop, reason):
     """A Message built by Anthropic's package, thinking included."""

@@ -381,16 +381,45 @@ def test_the_place_of_the_object_is_found_again(text, token):
     assert place == text.rindex("{")
 
 
+def nested(depth: int) -> str:
+    return '{"safe": true, "x": ' + "[" * (depth - 1) + "]" * (depth - 1) + "}"
+
+
+@pytest.mark.parametrize("more", ["", '"[[[{{{\\\\"', " " * 10 + "[1], " * 5_000 + "2"], ids=["bare", "text", "wide"])
+def test_depth_has_one_limit_however_many_brackets(more):
+    """200 brackets deep is read and 201 is not; brackets beside each other and in texts do not count."""
+    more = f', "y": [{more}]' if more else ""
+    for token, head in ((None, "{"), (TOKEN, f'{{"token": "{TOKEN}", ')):
+        assert read_object(head + nested(200)[1:-1] + more + "}", token)["safe"] is True
+        assert why(head + nested(201)[1:-1] + more + "}", token) == "unparseable"
+    assert why(nested(900)) == "unparseable"
+
+
+def test_only_the_object_has_a_depth():
+    """What stands around it may hold any number of brackets that open nothing."""
+    assert read_object("[" * 5_000 + ANSWER + "[" * 5_000, TOKEN)["safe"] is True
+
+
 PROGRAM = """
 import sys, threading
 sys.setrecursionlimit(10**7)
 from adjudge.errors import ReplyError
-from adjudge.reply import read_object
+from adjudge.reply import ReadOptions, find_reader, read_object
+from adjudge.rules._json import read_json
 for text in ('{"x": ' + "[" * 10**6, '{"x":' * 10**6, '{"x": "\\\\"[[[", "y": ' + "[" * 3000 + "]" * 3000 + "}"):
     try:
         print("read", read_object(text, None))
     except ReplyError as error:
         print(error.because)
+    for name in ("json score", "json winner", "ordered_models"):
+        try:
+            print("read", find_reader(name).read(text, ReadOptions(labels=("m", "M"))))
+        except ReplyError as error:
+            print(error.because)
+    try:
+        print("read", read_json(text))
+    except ValueError:
+        print("unparseable")
 """
 
 
@@ -398,4 +427,4 @@ def test_nesting_is_bounded_whatever_the_recursion_limit():
     """A program that raised the limit does not crash on a deep reply: depth is counted before anything recurses."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=50)
 
-    assert (done.returncode, done.stdout.split()) == (0, ["unparseable"] * 3)
+    assert (done.returncode, done.stdout.split()) == (0, ["unparseable"] * 15)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
+import math
 import re
+import sys
 import uuid
 
 import msgspec
@@ -79,6 +81,23 @@ def test_an_undecided_result_has_a_reason_and_no_score():
         "set the reason exactly when the outcome is 'undecided'"
     )
     assert complaint(undecided, score=0.0) == "an undecided result has no score, but was given 0.0; leave it None"
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -0.01, 1.01, 95])
+def test_a_score_is_in_0_to_1(score):
+    """NaN is on neither side of a threshold, and 95 would be a hundred times a pass."""
+    assert complaint(JudgeResult, outcome="passed", judge="j", score=score) == (
+        f"a result's score is in 0 to 1, or None; got {score!r}"
+    )
+    assert complaint(CriterionResult, name="a", passed=True, score=score) == (
+        f"the score of criterion 'a' is in 0 to 1, or None; got {score!r}"
+    )
+
+
+def test_the_last_digit_of_a_mean_is_no_reason_to_refuse_it():
+    """A weighted mean of ones can be a rounding error above one."""
+    assert JudgeResult(outcome="passed", judge="j", score=1.0000000000000002).passed
+    assert CriterionResult(name="a", passed=False, score=-1e-17).score == -1e-17
 
 
 def test_there_are_no_other_outcomes_and_reasons():
@@ -163,6 +182,19 @@ def test_a_result_explains_itself_in_one_line(result, line):
     assert repr(result) == f"<JudgeResult {result.judge!r} {line}>"
 
 
+HOSTILE = "\x1b[2J\x1b]0;pwned\x07\u202ereversed\nforged: passed"
+
+
+def test_an_explanation_holds_nothing_a_terminal_obeys():
+    """Details quote replies, and criteria are named by files: one printable line in repr, error and log."""
+    low = CriterionResult(name=HOSTILE, score=0.1, passed=False, threshold=0.5)
+    result = JudgeResult(outcome="failed", judge=HOSTILE, detail=HOSTILE, criteria=(low,))
+
+    for text in (result.explain(), repr(result), str(JudgmentFailed(result))):
+        assert text.isprintable()
+        assert "reversed forged: passed" in text
+
+
 def test_results_are_frozen():
     """Nobody changes a verdict afterwards."""
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -206,30 +238,92 @@ def test_members_a_later_version_adds_are_ignored():
     data = JudgeResult(**FULL).to_dict()
 
     assert JudgeResult.from_dict(data | {"new": 1}) == JudgeResult.from_dict(data)
-    assert complaint(JudgeResult.from_dict, {}) == ("expected a dictionary with schema 'adjudge/result/1', got None")
+    assert complaint(JudgeResult.from_dict, {}) == (
+        "a result has one of the schemas adjudge/result/1; this dictionary has None"
+    )
     assert complaint(read_result, {"schema": "adjudge/run/1"}) == (
         "a result has one of the schemas adjudge/chain-result/1, adjudge/result/1; this dictionary has 'adjudge/run/1'"
     )
 
 
 @pytest.mark.parametrize(
-    "change", [{"created_at": None}, {"created_at": "yesterday"}, {"criteria": [7]}, {"usage": 7}, {"outcome": None}]
+    "change",
+    [
+        {"created_at": None},
+        {"created_at": "yesterday"},
+        {"criteria": [7]},
+        {"criteria": [{"name": "a", "score": "0.9", "passed": True}]},
+        {"criteria": [{"name": "a", "score": math.nan, "passed": True}]},
+        {"criteria": [{"name": "a", "score": 0.9, "passed": True, "threshold": math.nan}]},
+        {"criteria": [{"name": "a", "score": 0.9, "passed": "yes"}]},
+        {"criteria": "abc"},
+        {"usage": 7},
+        {"outcome": None},
+        {"decided_by": "\x1b[2J"},
+        {"score": "nan"},
+        {"score": True},
+        {"score": math.nan},
+        {"score": 1.5},
+        {"threshold": "0.7"},
+        {"threshold": math.inf},
+        {"confidence": math.nan},
+        {"confidence": 1.1},
+        {"confidence": "x"},
+        {"metadata": [1]},
+        {"schema": "adjudge/chain-result/1"},
+        {"schema": "adjudge/chain-result/1", "strategy": "s", "results": None},
+        {"schema": "adjudge/chain-result/1", "strategy": "s", "results": 5},
+        {"schema": "adjudge/chain-result/1", "strategy": "s", "results": ["x"]},
+        {"schema": "adjudge/chain-result/1", "strategy": "s", "results": [None]},
+        {"schema": "adjudge/chain-result/1", "strategy": 7, "results": []},
+        {"schema": [[]]},
+    ],
 )
 def test_what_nobody_wrote_is_not_read(change):
-    """A damaged record is a usage error and not a crash."""
-    data = {**JudgeResult(**FULL).to_dict(), **change}
+    """A damaged or forged record is a usage error in one printable line, and not a crash."""
+    said = complaint(read_result, {**JudgeResult(**FULL).to_dict(), **change})
 
-    assert complaint(read_result, data)
-    assert complaint(read_result, {"schema": data["schema"]}) == (
-        "this is not a dictionary that JudgeResult.to_dict wrote (KeyError: 'created_at')"
+    assert said.isprintable()
+    assert len(said) < 300
+
+
+@pytest.mark.parametrize("data", [[], None, "x", 7])
+def test_what_is_no_dictionary_is_not_read(data):
+    """Whatever stood in the file."""
+    for read in (read_result, JudgeResult.from_dict, JudgeChainResult.from_dict):
+        assert complaint(read, data).startswith("a result is read from a dictionary that to_dict wrote, got ")
+    for kind in (Usage, RuleResult, CriterionResult):
+        assert complaint(kind.from_dict, data).startswith(f"this is not a dictionary that {kind.__name__}.to_dict")
+
+
+@pytest.mark.parametrize("name", ["id", "created_at", "outcome", "judge"])
+def test_what_names_a_result_is_never_made_up(name):
+    """A record without an identity or a time would get another one each time it is read."""
+    data = JudgeResult(**FULL).to_dict()
+    del data[name]
+
+    assert complaint(read_result, data) == (
+        f"this is not a dictionary that JudgeResult.to_dict wrote: it has no {name!r}"
     )
+
+
+def test_seats_are_read_to_a_bounded_depth():
+    """A file of chains in chains without end is refused and exhausts nothing."""
+    data = JudgeResult(**FULL).to_dict()
+    for _ in range(50):
+        data = {**chain().to_dict(), "results": [data]}
+    assert read_result(data).to_dict() == data
+
+    for _ in range(100_000):
+        data = {**data, "results": [data]}
+    assert complaint(read_result, data) == "the results of chains stand more than 50 levels deep in each other"
 
 
 def test_what_was_written_cannot_be_turned_into_a_pass_by_halves():
     """Changing the outcome alone makes it unreadable."""
     data = undecided().to_dict() | {"outcome": "passed"}
 
-    assert complaint(read_result, data).startswith("a result that is 'passed' cannot have undecided_because='error'")
+    assert "a result that is 'passed' cannot have undecided_because='error'" in complaint(read_result, data)
 
 
 def test_values_of_other_types_are_written_as_plain_data():
@@ -242,6 +336,106 @@ def test_values_of_other_types_are_written_as_plain_data():
     data = json.loads(json.dumps(result.to_dict()))
 
     assert (data["value"], sorted(data["metadata"]["at"]), data["metadata"]["who"]) == ({"x": 1}, [1, 2], {"x": 2})
+
+
+def test_numbers_json_does_not_have_are_written_as_text():
+    """So that what is written is JSON everywhere, with the strictest writer."""
+
+    @dataclasses.dataclass
+    class Found:
+        ratio: float
+
+    holds = {"a": [math.nan, -math.inf], "b": Found(ratio=math.inf)}
+    result = JudgeResult(outcome="passed", judge="j", value=Found(ratio=math.nan), metadata=holds)
+    data = result.to_dict()
+
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert (data["value"], data["metadata"]) == ({"ratio": "nan"}, {"a": ["nan", "-inf"], "b": {"ratio": "inf"}})
+    rule = RuleResult(name="r", passed=True, metadata={"x": math.nan})
+    assert rule.to_dict()["metadata"] == {"x": "nan"}
+
+
+class Holder(msgspec.Struct):
+    held: object
+
+
+@dataclasses.dataclass
+class DataHolder:
+    held: object
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda x: [x], lambda x: {"in": x}, lambda x: Holder(held=x), DataHolder],
+    ids=["list", "object", "struct", "dataclass"],
+)
+def test_what_nests_without_end_is_written_to_a_bounded_depth(wrap):
+    """A judgement that was paid for is not lost because of what its metadata holds."""
+    deep: list[object] = []
+    deep.append(deep)
+    node: object = {}
+    for _ in range(100_000):
+        node = wrap(node)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10**6)  # what recurses in C would end a program that raised it
+    try:
+        data = JudgeResult(outcome="passed", judge="j", value=node, metadata={"deep": deep}).to_dict()
+    finally:
+        sys.setrecursionlimit(limit)
+
+    assert json.dumps(data).count("nested more than 200 levels deep>") == 2
+    assert read_result(data).passed
+
+
+def test_what_nests_as_deep_as_a_reply_may_is_written_whole():
+    """A format's instance that was read is never cut when it is written."""
+    inside: list[object] = []
+    for _ in range(198):
+        inside = [inside]
+    data = JudgeResult(outcome="passed", judge="j", value=Holder(held=inside)).to_dict()
+
+    assert data["value"] == {"held": inside}
+
+
+def test_a_tagged_struct_is_written_with_its_names_in_json():
+    """As msgspec itself writes it."""
+
+    class Named(msgspec.Struct, tag="named", rename="camel"):
+        two_words: float
+
+    made = Named(two_words=1.5)
+    data = JudgeResult(outcome="passed", judge="j", value=made).to_dict()
+
+    assert data["value"] == msgspec.to_builtins(made) == {"type": "named", "twoWords": 1.5}
+
+
+def test_what_has_no_plain_form_is_named():
+    """By its type; nothing of it is run more than once."""
+
+    class Sealed:
+        def to_dict(self) -> object:
+            raise ValueError("no")
+
+    data = JudgeResult(outcome="passed", judge="j", metadata={"x": Sealed()}).to_dict()
+
+    assert data["metadata"] == {"x": "<Sealed: cannot be written as plain data>"}
+
+
+def test_a_chain_in_chains_is_written_once():
+    """Each result by the chain that holds it, so writing takes as long as there are results."""
+    written: list[int] = []
+
+    class Counted:
+        def to_dict(self) -> object:
+            written.append(1)
+            return {}
+
+    made: JudgeResult = JudgeResult(outcome="passed", judge="j", value=Counted())
+    for _ in range(30):
+        made = chain(made)
+    made.to_dict()
+
+    assert len(written) == 1
 
 
 # ---------------------------------------------------------------- identity, time, usage

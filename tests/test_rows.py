@@ -90,7 +90,7 @@ def test_rows_are_read_in_order_and_empty_lines_are_none(tmp_path):
         ('{"content": 1, "label": NaN}', "not a line of JSON (NaN is not JSON); write one object per line"),
         (
             '{"content": 1, "content": 2}',
-            "not a line of JSON (the key 'content' stands twice); write one object per line",
+            'not a line of JSON (the key "content" stands twice in one object); write one object per line',
         ),
         ("{", None),
     ],

@@ -54,6 +54,9 @@ class Graded(pydantic.BaseModel):
     tone: Literal["warm", "cold"] = "warm"
 
 
+GOOD = {"reasoning": "why", "score": 0.9, "tone": "warm"}
+
+
 def evaluate(reply, kind, **how):
     options = {name: how.pop(name) for name in ("structured", "reask") if name in how}
     judge = Judge(ScriptedModel(reply), **{"reask": 0, **options})
@@ -76,12 +79,12 @@ def test_the_flag_of_the_format_decides(kind, passed):
     "reply",
     [
         {"tone": "warm"},
-        {"passed": "true"},
-        {"passed": 1},
-        {"passed": None},
+        {"passed": "true", "tone": "warm"},
+        {"passed": 1, "tone": "warm"},
+        {"passed": None, "tone": "warm"},
         {"passed": True, "tone": 5},
         "It passed.",
-        '{"passed": true} {"passed": true}',
+        '{"passed": true, "tone": ""} {"passed": true, "tone": ""}',
     ],
 )
 def test_what_does_not_fit_the_format_is_unparseable(kind, reply):
@@ -95,31 +98,117 @@ def test_what_does_not_fit_the_format_is_unparseable(kind, reply):
 @pytest.mark.parametrize("flag", ["safe", "allowed", "approved"])
 def test_a_flag_beside_the_format_that_disagrees_is_a_contradiction(kind, flag):
     """One that agrees changes nothing."""
-    assert evaluate({"passed": True, flag: False}, kind).undecided_because == "contradiction"
-    assert evaluate({"passed": False, flag: True}, kind).undecided_because == "contradiction"
-    assert evaluate({"passed": True, flag: True}, kind).passed
+    assert evaluate({"passed": True, "tone": "warm", flag: False}, kind).undecided_because == "contradiction"
+    assert evaluate({"passed": False, "tone": "warm", flag: True}, kind).undecided_because == "contradiction"
+    assert evaluate({"passed": True, "tone": "warm", flag: True}, kind).passed
+
+
+@dataclasses.dataclass
+class DataByDefault:
+    reasoning: str
+    passed: bool = True
+
+
+class StructByDefault(msgspec.Struct):
+    reasoning: str = ""
+    passed: bool = True
+
+
+class ModelByDefault(pydantic.BaseModel):
+    reasoning: str = ""
+    passed: bool = True
+
+
+@pytest.mark.parametrize("kind", [DataByDefault, StructByDefault, ModelByDefault])
+def test_a_verdict_nobody_gave_does_not_pass_by_default(kind):
+    """The type's default is for its constructor; every member of the form stands in the reply."""
+    result = evaluate({"reasoning": "This is awful and must be rejected."}, kind)
+
+    assert (result.undecided_because, result.value) == ("unparseable", None)
+    assert result.detail == f"the reply leaves out 'passed', a member of {kind.__name__}"
+    assert evaluate("{}", kind).detail == f"the reply leaves out 'reasoning', a member of {kind.__name__}"
+    assert evaluate({"reasoning": "Good.", "passed": True}, kind).passed
+
+
+def test_what_passes_looks_at_is_not_made_up_either():
+    """An empty list by default would read as "no issues found"."""
+
+    @dataclasses.dataclass
+    class Review:
+        issues: list[str] = dataclasses.field(default_factory=list)
+
+    result = evaluate({"verdict": "reject"}, Review, passes=lambda value: not value.issues)
+
+    assert result.detail == "the reply leaves out 'issues', a member of Review"
+    assert evaluate({"issues": []}, Review, passes=lambda value: not value.issues).passed
+
+
+class ModelAlias(pydantic.BaseModel):
+    passed: bool
+    tone: str = pydantic.Field("", alias="voice")
+
+
+class StructAlias(msgspec.Struct, rename={"tone": "voice"}):
+    passed: bool
+    tone: str = ""
+
+
+@pytest.mark.parametrize("kind", [ModelAlias, StructAlias])
+def test_members_go_by_the_names_of_the_form(kind):
+    """Where a member has another name in JSON, the form shows that one, and the reply has to have it."""
+    assert evaluate({"passed": True, "voice": "warm"}, kind).value.tone == "warm"
+    assert evaluate({"passed": True, "tone": "warm"}, kind).detail == (
+        f"the reply leaves out 'voice', a member of {kind.__name__}"
+    )
+
+
+class StrictModel(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    passed: bool
+
+
+class StrictStruct(msgspec.Struct, forbid_unknown_fields=True):
+    passed: bool
+
+
+@pytest.mark.parametrize("kind", [StrictModel, StrictStruct])
+def test_a_type_that_forbids_more_members_is_not_read_with_more(kind):
+    """What adjudge itself asks for beside it, where a rubric is judged as well, is not held against it."""
+    more = {"passed": True, "reasoning": "Good.", "suggestions": []}
+
+    assert evaluate(more, kind).undecided_because == "unparseable"
+    assert evaluate({**CRITERIA, **more}, kind, criteria="Good.").passed
+    assert evaluate({**CRITERIA, **more, "mood": 1}, kind, criteria="Good.").undecided_because == "unparseable"
+
+
+@pytest.mark.parametrize("kind", [StrictModel, StrictStruct])
+def test_what_the_type_says_about_hostile_members_is_shown_harmlessly(kind):
+    """Its message quotes the reply, and a detail is printed."""
+    result = evaluate({"\x1b]0;pwned\x07\u202e\x1b[2J": 1, "passed": True}, kind)
+
+    assert result.undecided_because == "unparseable"
+    assert result.detail.isprintable()
 
 
 def test_passes_derives_the_verdict():
     """For a format that has no ``passed``."""
-    good = {"reasoning": "why", "score": 0.9}
-    result = evaluate(good, Graded, passes=lambda value: value.score > 0.5)
+    result = evaluate(GOOD, Graded, passes=lambda value: value.score > 0.5)
 
     assert (result.outcome, result.score, result.reasoning) == ("passed", 0.9, "why")
-    assert evaluate(good, Graded, passes=lambda value: value.tone == "cold").outcome == "failed"
+    assert evaluate(GOOD, Graded, passes=lambda value: value.tone == "cold").outcome == "failed"
 
 
 @pytest.mark.parametrize(("passes", "detail"), [(lambda value: 1, "whether it passed must be a boolean, got int")])
 def test_a_verdict_that_is_no_boolean_is_undecided(passes, detail):
     """Truthiness decides nothing."""
-    result = evaluate({"score": 0.9}, Graded, passes=passes)
+    result = evaluate(GOOD, Graded, passes=passes)
 
     assert (result.undecided_because, result.detail) == ("error", detail)
 
 
 def test_a_verdict_that_raises_is_undecided():
     """A mistake in the caller's function lets nothing pass, and says what it was."""
-    result = evaluate({"score": 0.9}, Graded, passes=lambda value: value.nothing)
+    result = evaluate(GOOD, Graded, passes=lambda value: value.nothing)
 
     assert result.undecided_because == "error"
     assert "AttributeError" in result.detail
@@ -162,8 +251,8 @@ def test_a_validator_of_the_type_counts():
 
 
 def test_what_cannot_be_read_is_asked_again():
-    """A reply that does not fit is like any other that cannot be read."""
-    result = evaluate([{"passed": "no"}, {"passed": True}], Data, reask=1)
+    """A reply that leaves a member out is like any other that cannot be read."""
+    result = evaluate([{"passed": True}, {"passed": True, "tone": "warm"}], Data, reask=1)
 
     assert (result.outcome, result.attempts) == ("passed", 2)
 
@@ -182,7 +271,7 @@ LOW = {"criteria": [{"name": "criteria", "reasoning": "so", "score": 0.1}]}
 )
 def test_with_a_rubric_both_must_pass(kind, scored, passed, outcome):
     """The score is the rubric's; the format's own flag is no contradiction but a second verdict that was asked for."""
-    result = evaluate({**scored, "passed": passed}, kind, criteria="Good.")
+    result = evaluate({**scored, "passed": passed, "tone": "warm"}, kind, criteria="Good.")
 
     assert (result.outcome, result.score) == (outcome, scored["criteria"][0]["score"])
     assert result.value.passed is passed

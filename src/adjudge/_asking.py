@@ -159,7 +159,7 @@ async def _settle(rubric: Rubric, content: object, reference: object) -> dict[st
         if item.rule is not None:
             said = await item.rule.check(content, reference)
             score = 1.0 if said.passed else 0.0
-            settled[item.name] = grade_criterion(item, score, reasoning=said.message, rule=item.rule.kind)
+            settled[item.name] = grade_criterion(item, score, said.message, rule=item.rule.kind)
     return settled
 
 

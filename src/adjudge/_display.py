@@ -23,6 +23,8 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 def clean(text: str, *, keep_lines: bool = True) -> str:
     """Text without control, format and invisible characters: escape sequences and direction marks become ``·``."""
+    if text.isprintable():  # nearly every text, and nothing hidden is printable
+        return text
     kept = "\n\t" if keep_lines else ""
     return "".join(
         char if char in kept or unicodedata.category(char) not in _HIDDEN else " " if char in "\n\t" else "·"
@@ -38,7 +40,7 @@ def say_outcome(result: JudgeResult) -> str:
     if result.score is not None:
         text += f" {result.score:.2f}"
         text += f" of {result.threshold:.2f} needed" if result.threshold is not None else ""
-    return text if result.decided_by == "judge" else f"{text}, decided by {result.decided_by}"
+    return text if result.decided_by == "judge" else f"{text}, decided by {clean(result.decided_by, keep_lines=False)}"
 
 
 def draw_result(result: JudgeResult) -> RenderableType:
@@ -53,7 +55,7 @@ def draw_result(result: JudgeResult) -> RenderableType:
     parts += [Text(f"→ {clean(item)}") for item in result.suggestions]
     for item in result.rule_results:
         if not item.passed:
-            parts.append(Text(f"{item.severity}: {clean(item.name)}: {clean(item.message)}", style="yellow"))
+            parts.append(Text(clean(f"{item.severity}: {item.name}: {item.message}"), style="yellow"))
     parts += [_draw_seats(result)] if getattr(result, "results", ()) else []
     title = Text(say_outcome(result), style=COLOURS[result.outcome])
     foot = Text(f"{clean(result.judge, keep_lines=False)} · {result.duration_ms:.0f} ms")
@@ -72,7 +74,7 @@ def _draw_criteria(result: JudgeResult) -> RenderableType:
         score = "–" if item.score is None else f"{item.score:.2f}"
         needs = "" if item.threshold is None else f"{item.threshold:.2f}"
         said = Text(clean(item.reasoning))
-        table.add_row(Text(clean(item.name)), Text(score, style=colour), needs, said)
+        table.add_row(Text(clean(item.name, keep_lines=False)), Text(score, style=colour), needs, said)
     return table
 
 
@@ -80,13 +82,15 @@ def _draw_seats(result: Any) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=f"{result.strategy}: {len(result.results)} asked", title_justify="left", box=None)
+    # A text and not a string, which rich would read as markup: results are read from files too.
+    title = Text(clean(f"{result.strategy}: {len(result.results)} asked", keep_lines=False))
+    table = Table(title=title, title_justify="left", box=None)
     for name in ("judge", "outcome", "said"):
         table.add_column(name)
     for item in result.results:
         colour = COLOURS[item.outcome]
-        said = item.detail or item.reasoning
-        table.add_row(Text(clean(item.judge)), Text(say_outcome(item), style=colour), Text(clean(said)[:200]))
+        name, said = clean(item.judge, keep_lines=False), clean((item.detail or item.reasoning)[:200])
+        table.add_row(Text(name), Text(say_outcome(item), style=colour), Text(said))
     return table
 
 

@@ -6,7 +6,6 @@ questions at once.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any, Literal, Self, get_args
 
 from adjudge._evaluate import Evaluates, make_result, since
 from adjudge._reading import OWN, check_reader, give_up, read_reply, write_system
+from adjudge._tasks import Limit
 from adjudge.content import check_size
 from adjudge.errors import ModelError, ReplyError, UsageError
 from adjudge.models import Model, Reply, Request, as_model, open_model, resolve_model
@@ -95,14 +95,14 @@ class Judge(Evaluates[JudgeResult]):
         model = self.check(posed)
         started = time.perf_counter()
         call = _Call(self, posed, model)
-        limit = asyncio.timeout(self.timeout)
+        limit = Limit(self.timeout)
         try:
-            async with limit:
+            with limit:
                 answer = await call.run()
-            if limit.expired():  # a model that swallows its cancellation and answers is late all the same
+            if limit.late:  # a model that swallows its cancellation and answers is late all the same
                 answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed)
         except TimeoutError as error:
-            late = limit.expired()
+            late = limit.late
             answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a model raises, the judgement is undecided
             answer = call.fail(error)

@@ -115,7 +115,8 @@ def _expect(
 ) -> CriterionResult:
     total = math.fsum(weight for _, weight in options)
     mean = math.fsum(value * weight for value, weight in options) / total
-    return grade_criterion(criterion, to_unit(mean, rubric), reasoning=item.reasoning, evidence=item.evidence)
+    mean = min(max(mean, rubric.scale[0]), rubric.scale[1])  # rounding must not carry it off the scale
+    return grade_criterion(criterion, to_unit(mean, rubric), item.reasoning, evidence=item.evidence)
 
 
 def _same_side(

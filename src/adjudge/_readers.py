@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from adjudge._depth import MOST_DEPTH, nests_too_deeply
 from adjudge.errors import ReplyError, UsageError
 
 ReadKind = Literal["preference", "score", "label"]
@@ -343,10 +344,10 @@ def _load_object(text: str) -> dict[str, object]:
 
 
 def _decode(text: str, start: int) -> tuple[dict[str, object], int]:
+    if nests_too_deeply(text, start):
+        raise ReplyError("unparseable", f"the JSON object nests deeper than {MOST_DEPTH} brackets")
     try:
         return _DECODER.raw_decode(text, start)
-    except RecursionError:
-        raise ReplyError("unparseable", "the JSON object is nested too deeply to be read") from None
     except ValueError as error:
         raise ReplyError("unparseable", f"the JSON object cannot be read: {str(error)[:120]}") from None
 

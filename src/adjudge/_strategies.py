@@ -122,10 +122,7 @@ def find_reason(known: Sequence[JudgeResult]) -> Reason | None:
 
 def may_open(known: Sequence[JudgeResult]) -> bool:
     """Whether ``fail_open`` may let an undecided chain pass: nobody failed or was tampered with, at any depth."""
-    return not any(
-        item.outcome == "failed" or item.undecided_because in ENDING
-        for item in _at_any_depth(known)
-    )
+    return not any(item.outcome == "failed" or item.undecided_because in ENDING for item in _at_any_depth(known))
 
 
 def share_votes(known: Sequence[JudgeResult], outcome: Outcome, seats: int) -> float | None:

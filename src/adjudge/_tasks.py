@@ -1,8 +1,47 @@
-"""Telling a cancellation from outside from one that came from inside."""
+"""Limits and cancellations of the running task."""
 
 from __future__ import annotations
 
 import asyncio
+from types import TracebackType
+from typing import Self
+
+
+class Limit:
+    """A block that may take so many seconds; afterwards ``late`` says whether it took longer.
+
+    It is ``asyncio.timeout`` as a plain context manager: nothing is waited for on the way in or out, and not
+    awaiting it saves a twentieth of what a judgement costs. ``None`` means no limit. Leaving late raises
+    ``TimeoutError``, unless the task was cancelled from outside as well: then that cancellation goes on.
+    """
+
+    __slots__ = ("_before", "_handle", "_task", "late", "seconds")
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.late = False
+        self._handle: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a limit needs a running task")
+        self._task, self._before = task, task.cancelling()
+        if self.seconds is not None:
+            self._handle = asyncio.get_running_loop().call_later(self.seconds, self._stop)
+        return self
+
+    def _stop(self) -> None:
+        self.late = True
+        self._task.cancel()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        if self.late and self._task.uncancel() <= self._before and isinstance(error, asyncio.CancelledError):
+            raise TimeoutError from error
 
 
 def count_cancellations() -> int:

@@ -10,14 +10,17 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
+from adjudge._display import clean
 from adjudge.errors import ReplyError, UsageError
 from adjudge.question import Answer, Question
 from adjudge.reply import check_finite, read_flag
 from adjudge.score import answer_rubric
 
 _OURS = ("token", "criteria")
+_OURS_WITH_RUBRIC = (*_OURS, "reasoning", "suggestions")
 
 
 def check_format(kind: type[Any], passes: Callable[[Any], bool] | None) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def _ask_passes(value: Any, found: Mapping[str, Any], question: Question) -> boo
     if not isinstance(said, bool):
         raise ReplyError("error", f"whether it passed must be a boolean, got {type(said).__name__}")
     # With passes= the type's own flags are the caller's business; any other flag in the reply is a second verdict.
-    own = set() if question.passes is None else set(_write_schema(type(value)).get("properties", {}))
+    own = _list_members(type(value)) if question.passes is not None else ()
     flag = read_flag({name: item for name, item in found.items() if name not in own}, need=False)
     if flag is not None and flag is not said:
         raise ReplyError("contradiction", f"the reply's value says {said} and a flag beside it says {flag}")
@@ -85,7 +88,15 @@ def _read_value(found: Mapping[str, Any], question: Question) -> Any:
     kind = question.value_type
     if kind is None:
         raise ReplyError("error", "the question has no result format")
-    own = {key: item for key, item in found.items() if key not in _OURS}
+    members = _list_members(kind)
+    for name in members:
+        # A type's default is what its author wants of a constructor. A verdict nobody gave must not pass by it: the
+        # form asks for every member, and a provider that holds a model to the form sends every one.
+        if name not in found:
+            raise ReplyError("unparseable", f"the reply leaves out {name!r}, a member of {kind.__name__}")
+    # What adjudge asks for beside the type is not held against a type that forbids more members.
+    ours = _OURS if question.rubric is None else _OURS_WITH_RUBRIC
+    own = {key: item for key, item in found.items() if key not in ours or key in members}
     try:
         if hasattr(kind, "model_validate_json"):
             return kind.model_validate_json(json.dumps(own), strict=True)
@@ -94,6 +105,12 @@ def _read_value(found: Mapping[str, Any], question: Question) -> Any:
         return msgspec.convert(own, kind, strict=True)
     except ValueError as error:
         raise ReplyError("unparseable", f"the reply does not fit {kind.__name__}: {_first_line(error)}") from None
+
+
+@lru_cache(maxsize=256)
+def _list_members(kind: type[Any]) -> tuple[str, ...]:
+    """The members a reply of this type has, by the names of its schema: aliases, where it has any."""
+    return tuple(_write_schema(kind).get("properties", {}))
 
 
 def _write_schema(kind: type[Any]) -> dict[str, Any]:
@@ -131,4 +148,5 @@ def _inline(node: Any, defined: Mapping[str, Any], depth: int = 0) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    # The message quotes the reply, so it can hold what a terminal would obey.
+    return clean(" ".join(str(error).split())[:200], keep_lines=False)

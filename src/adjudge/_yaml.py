@@ -1,11 +1,13 @@
 """YAML read as data, strictly, with the line of everything.
 
 PyYAML alone keeps the last of two equal keys, follows aliases that multiply, and its C composer overruns the stack
-on deep nesting, which ends the process. All three are found here before anything is built.
+on deep nesting, which ends the process. All three are found here before anything is built. So is what takes it time
+that grows with the square of the text: numbers in base 60 (``1:30``) and directives (``%TAG``).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +16,10 @@ from adjudge.rules._words import flatten, quote
 MAX_DEPTH = 50
 MAX_VALUES = 50_000
 """Values in one document, counted as often as aliases repeat them."""
+
+# Where YAML lets a line begin, since a directive stands only there.
+_DIRECTIVE = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%")
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 LineOf = Mapping[tuple[str | int, ...], int]
 """Line numbers, from 1, by path; a path holds keys and list positions."""
@@ -24,6 +30,10 @@ def read_yaml(text: str) -> tuple[Any, LineOf]:
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found = _DIRECTIVE.search(text)
+    if found is not None:
+        line = text.count("\n", 0, found.end()) + 1
+        raise ValueError(f"line {line}: directives (lines that begin with %) are not read here; take it out")
     reader = None
     try:
         _check_depth(yaml.parse(text, loader))
@@ -68,6 +78,7 @@ def _walk(reader: Any, root: Any) -> LineOf:
         if count > MAX_VALUES or len(path) > MAX_DEPTH:
             raise ValueError(f"its aliases (*) multiply to more than {MAX_VALUES:,} values; write the values out")
         lines.setdefault(path, node.start_mark.line + 1)
+        _check_number(node)
         if isinstance(node, yaml.SequenceNode):
             left.extend(((*path, index), item) for index, item in enumerate(node.value))
         elif isinstance(node, yaml.MappingNode):
@@ -88,11 +99,18 @@ def _read_keys(reader: Any, node: Any) -> Iterator[tuple[Any, int, Any]]:
             raise ValueError(f"line {line}: a key must be a word or a number, not a list or a mapping")  # noqa: TRY004
         if key_node.tag == "tag:yaml.org,2002:merge":
             raise ValueError(f"line {line}: merge keys (<<) are not read here; write the keys out")
+        _check_number(key_node)
         key = reader.construct_object(key_node)
         if key in seen:
             raise ValueError(f"line {line}: the key {quote(str(key))} already stands in line {seen[key]}; keep one")
         seen[key] = line
         yield key, line, value
+
+
+def _check_number(node: Any) -> None:
+    if node.tag in _NUMBERS and isinstance(node.value, str) and ":" in node.value:
+        said = quote(node.value, 20)
+        raise ValueError(f"line {node.start_mark.line + 1}: {said} would be a number in base 60; put it in quotes")
 
 
 def _explain(error: Any) -> str:

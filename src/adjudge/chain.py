@@ -29,6 +29,7 @@ from adjudge._strategies import (
     needed,
     share_votes,
 )
+from adjudge._tasks import Limit
 from adjudge.errors import UsageError
 from adjudge.question import Answer, Question
 from adjudge.result import JudgeChainResult, JudgeResult, Reason
@@ -168,12 +169,12 @@ class _Run:
 
     async def until_settled(self) -> Verdict:
         """Ask until the outcome is settled or the deadline is over; whatever still runs is cancelled and awaited."""
-        limit = asyncio.timeout(self.chain.deadline)
+        limit = Limit(self.chain.deadline)
         try:
-            async with limit:
+            with limit:
                 verdict = await self._pursue()
         except TimeoutError:
-            if not limit.expired():
+            if not limit.late:
                 raise
             await self._stop("timeout", f"not finished within the chain's {self.chain.deadline:g} s")
             verdict = self._settle_late()
@@ -272,17 +273,17 @@ class _Run:
     async def _ask_seat(self, seat: int) -> JudgeResult:
         """One seat's result under its own limit; only a cancellation gets past this."""
         name, judge = self.chain.judges[seat]
-        limit = asyncio.timeout(self.chain.timeout)
+        limit, result = Limit(self.chain.timeout), None
         try:
-            async with limit:
+            with limit:
                 result = await self._put_to(seat, judge)
             trouble = _find_trouble(result, self.question)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a seat raises, the seat is undecided
             trouble = f"{type(error).__name__}: {error}"
         # Also one that swallows its cancellation and answers all the same is late.
-        if limit.expired():
+        if limit.late:
             return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
-        if trouble:
+        if trouble or result is None:
             return self._silent(seat, "error", trouble)
         return result if result.judge == name else replace(result, judge=name)
 
@@ -364,7 +365,7 @@ class _Run:
         )
 
 
-def _find_trouble(result: JudgeResult, question: Question) -> str:
+def _find_trouble(result: object, question: Question) -> str:
     """What keeps a seat's result from counting, or nothing."""
     if not isinstance(result, JudgeResult):
         return f"the judge returned {type(result).__name__}, not a JudgeResult"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from adjudge._depth import MOST_DEPTH
 from adjudge.errors import UsageError
 
 _IMAGE_PARTS = {"image", "image_url", "input_image", "input_audio", "audio", "file", "input_file", "document", "video"}
+_BINARY = (bytes, bytearray, memoryview)
 
 
 def content_text(content: Any, *, what: str = "content") -> str:
@@ -21,16 +23,16 @@ def content_text(content: Any, *, what: str = "content") -> str:
 
     Text stays as it is. An object with ``.output`` stands for that output. Any JSON value, dataclass, pydantic
     model, msgspec Struct and list of chat messages becomes indented JSON. Raises ``UsageError`` for binary data,
-    images and text that is not valid Unicode.
+    images, text that is not valid Unicode and what nests deeper than 200 levels.
     """
     if isinstance(content, str):
         return _check_text(content, what)
-    if isinstance(content, bytes | bytearray | memoryview):
+    if isinstance(content, _BINARY):
         raise UsageError(f"the {what} is binary ({len(content)} bytes); decode it to text first")
     try:
         plain = _to_plain(content, what)
-    except RecursionError:
-        raise UsageError(f"the {what} holds itself, or nests too deeply to be shown; hand in text") from None
+    except RecursionError:  # a program may have lowered its limit
+        raise _too_deep(what) from None
     if isinstance(plain, str):
         return _check_text(plain, what)
     _refuse_images(plain, what)
@@ -74,35 +76,77 @@ def _check_text(text: str, what: str) -> str:
     return text
 
 
-def _to_plain(content: Any, what: str) -> Any:
+def _to_plain(content: Any, what: str, depth: int = 0) -> Any:
     if content is None or isinstance(content, str | bool | int | float):
         return content
-    if isinstance(content, bytes | bytearray | memoryview):
+    if isinstance(content, _BINARY):
         raise UsageError(f"the {what} holds binary data ({len(content)} bytes); decode it to text first")
+    if depth >= MOST_DEPTH:  # what recurses in C would end a process whose recursion limit was raised
+        raise _too_deep(what)
     if isinstance(content, Mapping):
-        found = {str(key): _to_plain(item, what) for key, item in content.items()}
-        if len(found) != len(content):
-            raise UsageError(f"the {what} has two keys that are written alike, like 1 and '1'; make all of them text")
-        return found
+        return _list_members(content, what, depth + 1)
     if isinstance(content, Sequence):
-        return [_to_plain(item, what) for item in content]
+        return [_to_plain(item, what, depth + 1) for item in content]
     if isinstance(content, set | frozenset):  # in one order, or its digest would differ from process to process
-        return sorted((_to_plain(item, what) for item in content), key=repr)
+        return sorted([_to_plain(item, what, depth + 1) for item in content], key=repr)
+    # What an object stands for is as deep as the object; the count goes on, since it may stand for itself.
+    return _to_plain(_open_object(content, what), what, depth + 1)
+
+
+def _list_members(content: Mapping[Any, Any], what: str, depth: int) -> dict[str, Any]:
+    found = {str(key): _to_plain(item, what, depth) for key, item in content.items()}
+    if len(found) != len(content):
+        raise UsageError(f"the {what} has two keys that are written alike, like 1 and '1'; make all of them text")
+    return found
+
+
+def _open_object(content: Any, what: str) -> Any:
+    """What an object stands for: its output, or its members, which are looked at next."""
     if hasattr(content, "output"):
-        return _to_plain(content.output, what)
+        return content.output
     if hasattr(content, "model_dump"):
         return _dump_model(content, what)
     if hasattr(content, "getbands") or hasattr(content, "tobytes"):
         raise UsageError(f"the {what} is an image or array ({type(content).__name__}); only text and JSON are judged")
     import msgspec
 
+    _check_depth(content, what)
     try:
         # Bytes are kept, for the next look to refuse: as base64 they would be judged as if they were text.
-        plain = msgspec.to_builtins(content, builtin_types=(bytes, bytearray, memoryview))
+        return msgspec.to_builtins(content, builtin_types=_BINARY)
     except (TypeError, ValueError):
         name = type(content).__name__
         raise UsageError(f"the {what} is a {name}, which is not text and not a JSON value; convert it first") from None
-    return _to_plain(plain, what)
+
+
+def _check_depth(content: Any, what: str) -> None:
+    """Refuse what nests too deeply, level by level, before a converter written in C descends into it.
+
+    Each object counts once per level, or one that holds itself twice would double the work with every level.
+    """
+    level = [content]
+    for _ in range(MOST_DEPTH):
+        level = list({id(item): item for holder in level for item in _held_by(holder)}.values())
+        if not level:
+            return
+    raise _too_deep(what)
+
+
+def _held_by(holder: Any) -> Iterable[Any]:
+    if isinstance(holder, str | int | float | None | bytes | bytearray | memoryview):
+        return ()
+    if isinstance(holder, Mapping):
+        return holder.values()
+    if isinstance(holder, Sequence | set | frozenset):
+        return holder
+    kind = type(holder)
+    names = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "__struct_fields__", None)
+    names = names or [item.name for item in getattr(kind, "__attrs_attrs__", ())]
+    return [getattr(holder, name, None) for name in names]
+
+
+def _too_deep(what: str) -> UsageError:
+    return UsageError(f"the {what} holds itself, or nests too deeply to be shown; hand in text")
 
 
 def _dump_model(content: Any, what: str) -> Any:

@@ -212,4 +212,3 @@ def _make_form(wording: Wording, token: bool) -> Form:  # noqa: FBT001 - a cache
 @lru_cache(maxsize=1024)
 def _hash_wording(wording: Wording) -> Any:
     return hashlib.sha256(_write_system(wording, False, True).encode() + b"\n")
-

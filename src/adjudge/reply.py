@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from adjudge._depth import MOST_DEPTH, nests_too_deeply
 from adjudge._readers import READERS, Reader, ReadOptions, find_reader
 from adjudge.errors import ReplyError
 
@@ -22,13 +23,12 @@ __all__ = ["FLAGS", "READERS", "ReadOptions", "Reader", "find_reader", "read_fla
 FLAGS = ("safe", "passed", "allowed", "approved")
 """Members that say yes or no wherever they stand; every other unknown member is ignored."""
 
-_MOST_BRACKETS = 2_000
 _NOT_FINITE = "the reply holds NaN or infinity, which JSON does not have"
 _BRACE = re.compile(r"[{}]")
 _TOKEN_MEMBER = re.compile(r'\{\s*"token"\s*:\s*"')
 _OPENING = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n?[ \t\r\n]*\Z")
 _CLOSING = re.compile(r"\s*```\s*\Z")
-_JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_ONLY_OBJECTS = {dict}
 
 
 def read_object(text: str | None, token: str | None) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def read_criteria(found: Mapping[str, Any], names: list[str]) -> dict[str, Mappi
     """
     value = found.get("criteria")
     pairs: list[tuple[Any, Any]]
-    if type(value) is dict and [*value] == names and all([type(item) is dict for item in value.values()]):
+    if type(value) is dict and [*value] == names and set(map(type, value.values())) == _ONLY_OBJECTS:
         return value  # keyed by name, complete and in order: as a provider that holds a model to the form sends it
     if isinstance(value, dict):
         pairs = list(value.items())
@@ -197,8 +197,8 @@ def _read_alone(text: str) -> dict[str, Any]:
 
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     """Decode the object at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth."""
-    if text.count("{") + text.count("[") > _MOST_BRACKETS:
-        _check_depth(text, start)
+    if nests_too_deeply(text, start):
+        raise ReplyError("unparseable", f"the reply nests deeper than {MOST_DEPTH} brackets")
     try:
         found, end = _DECODER.raw_decode(text, start)
     except _DuplicateKeyError as error:
@@ -255,16 +255,6 @@ def _refuse_infinite(value: object) -> None:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_check_object, parse_constant=float)
-
-
-def _check_depth(text: str, start: int) -> None:
-    """Refuse deep nesting before the decoder sees it: with a raised recursion limit its C code would crash."""
-    depth = 0
-    for match in _JSON_TOKENS.finditer(text, start):
-        mark = match[0]
-        depth += (mark in "{[") - (mark in "}]") if len(mark) == 1 else 0
-        if depth > _MOST_BRACKETS // 4:
-            raise ReplyError("unparseable", f"the reply nests deeper than {_MOST_BRACKETS // 4} brackets")
 
 
 def _check_unicode(found: dict[str, Any]) -> None:

@@ -11,10 +11,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
+from adjudge._display import clean
+from adjudge._plain import to_plain
 from adjudge.errors import JudgmentFailed, UsageError
 
 Outcome = Literal["passed", "failed", "undecided"]
@@ -40,6 +43,8 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a result is undecided, gravest first; a chain shows the gravest of its seats' reasons."""
 
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+_LOW, _HIGH = -1e-9, 1 + 1e-9
+"""0 and 1, with room for the last digit of a weighted mean."""
 _GRAVITY = {reason: place for place, reason in enumerate(REASONS)}
 
 
@@ -49,14 +54,17 @@ def find_gravest(reasons: list[Reason]) -> Reason | None:
 
 
 _FIXED = 0x7 << 76 | 0x2 << 62  # version and variant of a UUIDv7
-_NOT_FIXED = ~(0xF << 76 | 0x3 << 62)
+_FREE = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
+# Our own, so that a program that seeds the module's generator, as evaluations do, does not repeat ids; seeded anew in
+# a forked child, which would go on with its parent's.
+_random = Random()  # noqa: S311 - ids are to be unique, and nothing rests on their being secret
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_random.seed)
 
 
 def make_id() -> str:
     """A new UUIDv7 (RFC 9562): sortable by time, random in its lower 74 bits."""
-    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
-    value = value & _NOT_FIXED | _FIXED
-    text = f"{value:032x}"
+    text = f"{(time.time_ns() // 1_000_000) << 80 | _random.getrandbits(80) & _FREE | _FIXED:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
@@ -93,8 +101,8 @@ class Usage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; unknown keys are ignored."""
-        return cls(**_known(cls, data))
+        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        return _convert(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +120,12 @@ class RuleResult:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        return data | {"metadata": dict(self.metadata)}
+        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; unknown keys are ignored."""
-        return cls(**_known(cls, data))
+        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        return _convert(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +146,10 @@ class CriterionResult:
     evidence: tuple[str, ...] = ()
     """Quotations from the content, checked to stand in it."""
 
+    def __post_init__(self) -> None:
+        if self.score is not None and not _LOW <= self.score <= _HIGH:  # true for NaN as well
+            raise UsageError(f"the score of criterion {self.name!r} is in 0 to 1, or None; got {self.score!r}")
+
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
         data = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -146,9 +157,8 @@ class CriterionResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; unknown keys are ignored."""
-        known = _known(cls, data)
-        return cls(**known | {"evidence": tuple(known.get("evidence", ()))})
+        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        return _convert(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -215,6 +225,9 @@ class JudgeResult:
             )
         if self.outcome == "undecided" and self.score is not None:
             raise UsageError(f"an undecided result has no score, but was given {self.score!r}; leave it None")
+        # NaN is neither above nor below a threshold, so whoever compares it decides by accident.
+        if self.score is not None and not _LOW <= self.score <= _HIGH:
+            raise UsageError(f"a result's score is in 0 to 1, or None; got {self.score!r}")
 
     @property
     def passed(self) -> bool:
@@ -246,19 +259,25 @@ class JudgeResult:
             said += f" (needs {self.threshold:.2f})" if self.threshold is not None else ""
         low = [item.name for item in self.criteria if item.threshold is not None and not item.passed]
         said += f"; below their own threshold: {', '.join(low)}" if low else ""
-        return f"{said}; {self.detail}" if self.detail else said
+        # Criteria are named by files and details quote replies; a log's reader may sit at a terminal.
+        return clean(f"{said}; {self.detail}" if self.detail else said, keep_lines=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """This result as plain data that JSON can hold; ``from_dict`` reads it back."""
+        """This result as plain data that JSON can hold; ``from_dict`` reads it back.
+
+        In ``value`` and ``metadata``, NaN and the infinities are written as text (``"nan"``, ``"inf"``), and so is
+        what nests deeper than 200 levels or has no plain form.
+        """
         data: dict[str, Any] = {"schema": self.schema}
         for item in fields(self):
-            data[item.name] = _plain(getattr(self, item.name))
+            if item.name != "results":  # a chain's, which writes them itself, once
+                data[item.name] = to_plain(getattr(self, item.name))
         return data | {"passed": self.passed}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        return _build(cls, data, {})
+        return _read(data, (cls,), 0)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.judge!r} {self.explain()}>"
@@ -301,65 +320,57 @@ class JudgeChainResult(JudgeResult):
         data["results"] = [item.to_dict() for item in self.results]
         return data | {"fallback_triggered": self.fallback_triggered, "total_duration_ms": self.total_duration_ms}
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote, seats included, to any depth."""
-        return _build(cls, data, {"results": tuple(read_result(item) for item in data.get("results", ()))})
-
 
 R = TypeVar("R", bound=JudgeResult)
+V = TypeVar("V")
 
 
 def read_result(data: Mapping[str, Any]) -> JudgeResult:
     """A result of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-    kinds: tuple[type[JudgeResult], ...] = (JudgeChainResult, JudgeResult)
-    for kind in kinds:
-        if data.get("schema") == kind.schema:
-            return kind.from_dict(data)
-    known = ", ".join(kind.schema for kind in kinds)
-    raise UsageError(f"a result has one of the schemas {known}; this dictionary has {data.get('schema')!r}")
+    return _read(data, _KINDS, 0)
 
 
-def _build(cls: type[R], data: Mapping[str, Any], more: Mapping[str, Any]) -> R:
-    try:
-        return cls(**{**_fields_of(cls, data), **more})
-    except UsageError:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise UsageError(f"this is not a dictionary that {cls.__name__}.to_dict wrote ({said})") from None
+_KINDS: tuple[type[JudgeResult], ...] = (JudgeChainResult, JudgeResult)
+_WRITTEN = ("id", "created_at", "outcome", "judge")
+"""What every written result has; a default would make up an identity, or a time."""
+_MOST_NESTED = 50
+"""How deep chains may stand in each other in a file; each is read by a few calls inside each other."""
 
 
-def _fields_of(cls: type[JudgeResult], data: Mapping[str, Any]) -> dict[str, Any]:
-    if data.get("schema") != cls.schema:
-        raise UsageError(f"expected a dictionary with schema {cls.schema!r}, got {data.get('schema')!r}")
-    return _known(cls, data) | {
-        "criteria": tuple(CriterionResult.from_dict(item) for item in data.get("criteria", ())),
-        "rule_results": tuple(RuleResult.from_dict(item) for item in data.get("rule_results", ())),
-        "suggestions": tuple(data.get("suggestions", ())),
-        "earlier_responses": tuple(data.get("earlier_responses", ())),
-        "usage": Usage.from_dict(data["usage"]) if data.get("usage") else None,
-        "created_at": datetime.fromisoformat(data["created_at"]),
-    }
+def _read(data: object, kinds: tuple[type[R], ...], depth: int) -> R:
+    if not isinstance(data, Mapping):
+        raise UsageError(f"a result is read from a dictionary that to_dict wrote, got {type(data).__name__}")
+    if depth > _MOST_NESTED:
+        raise UsageError(f"the results of chains stand more than {_MOST_NESTED} levels deep in each other")
+    said = data.get("schema")
+    kind = next((kind for kind in kinds if said == kind.schema), None)
+    if kind is None:
+        known = ", ".join(kind.schema for kind in kinds)
+        shown = repr(said)[:60] if said is None or isinstance(said, str) else type(said).__name__
+        raise UsageError(f"a result has one of the schemas {known}; this dictionary has {shown}")
+    for name in _WRITTEN:
+        if name not in data:
+            raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: it has no {name!r}")
+    result = _convert(kind, {name: item for name, item in data.items() if name != "results"})
+    for number in (result.confidence, result.threshold, *[item.threshold for item in result.criteria]):
+        if number is not None and not _LOW <= number <= _HIGH:
+            raise UsageError(f"a result's confidence and thresholds are in 0 to 1, or null; this one holds {number!r}")
+    return _add_seats(result, data, depth) if isinstance(result, JudgeChainResult) else result
 
 
-def _known(cls: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    names = {item.name for item in fields(cls)}
-    return {key: value for key, value in data.items() if key in names}
+def _add_seats(result: R, data: Mapping[str, Any], depth: int) -> R:
+    seats = data.get("results", ())
+    if not isinstance(seats, list | tuple):
+        raise UsageError(f"the results of a chain are a list, got {type(seats).__name__}")
+    return replace(result, results=tuple([_read(item, _KINDS, depth + 1) for item in seats]))  # type: ignore[call-arg]
 
 
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list | set | frozenset):
-        return [_plain(item) for item in value]
-    for way in ("to_dict", "model_dump"):
-        if hasattr(value, way):
-            return _plain(getattr(value, way)())
+def _convert(kind: type[V], data: Mapping[str, Any]) -> V:
+    """An instance from plain data, every member of exactly its type; members it does not have are ignored."""
     import msgspec
 
-    return msgspec.to_builtins(value, enc_hook=str)
+    try:
+        return msgspec.convert(dict(data.items()), kind)
+    except (AttributeError, TypeError, ValueError) as error:
+        said = clean(" ".join(str(error).split())[:200], keep_lines=False)
+        raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: {said}") from None

@@ -5,7 +5,6 @@ A row that cannot be read is an error naming file and line; nothing is skipped i
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,8 @@ from typing import Any
 
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
+from adjudge.rules._json import read_json
+from adjudge.rules._words import flatten, show
 
 Label = bool | float | str | None
 
@@ -47,7 +48,7 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
         row = parse_row(line, where=f"{name}, line {number}")
         if row.id in seen:
             raise UsageError(
-                f"{name}, line {number}: the id {row.id!r} stands on line {seen[row.id]} already; "
+                f"{name}, line {number}: the id {show(row.id)} stands on line {seen[row.id]} already; "
                 "give each row an id of its own"
             )
         seen[row.id] = number
@@ -66,21 +67,26 @@ def _read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
 
 
 def parse_row(line: str, *, where: str = "row") -> Row:
-    """One row from one line of JSON."""
+    """One row from one line of JSON, read strictly, so that whatever a row holds can be written as JSON again."""
     try:
-        data = json.loads(line, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+        data = read_json(line)
+        _check_text(line, data)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: not a line of JSON ({error}); write one object per line") from None
+        said = flatten(str(error))
+        raise UsageError(f"{where}: not a line of JSON ({said}); write one object per line") from None
     if not isinstance(data, dict):
         raise UsageError(f"{where}: a row must be an object, got {type(data).__name__}")
     if "content" not in data:
-        raise UsageError(f"{where}: the row has no 'content'; it has {', '.join(map(repr, data)) or 'nothing'}")
+        has = flatten(", ".join(map(repr, data))) or "nothing"
+        raise UsageError(f"{where}: the row has no 'content'; it has {has}")
     for key in data:
         if key not in _KEYS:
-            raise UsageError(f"{where}: unknown key {key!r}; a row has {', '.join(_KEYS[1:])}; put more into metadata")
+            raise UsageError(
+                f"{where}: unknown key {show(key)}; a row has {', '.join(_KEYS[1:])}; put more into metadata"
+            )
     for key in ("labels", "metadata"):
         if not isinstance(data.get(key) or {}, dict):
-            raise UsageError(f"{where}: {key!r} must be an object, got {data[key]!r}")
+            raise UsageError(f"{where}: {key!r} must be an object, got {show(data[key])}")
     for label in (data.get("label"), *(data.get("labels") or {}).values()):
         _check_label(label, where)
     known: dict[str, Any] = {key: data[key] for key in _KEYS[2:] if data.get(key) is not None}
@@ -95,17 +101,16 @@ def parse_row(line: str, *, where: str = "row") -> Row:
 def _check_label(label: object, where: str) -> None:
     if label is None or isinstance(label, bool | int | float) or label in ("first", "second", "tie"):
         return
-    raise UsageError(f"{where}: label must be true, false, a number, 'first', 'second' or 'tie', got {label!r}")
+    raise UsageError(f"{where}: label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}")
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
+def _check_text(line: str, data: Any) -> None:
+    """Raise ``ValueError`` for half a character, which no encoding can write."""
+    import json
 
-
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [key for key, _ in pairs]
-        twice = next(key for key in names if names.count(key) > 1)
-        raise ValueError(f"the key {twice!r} stands twice")
-    return found
+    if line.isascii() and "\\u" not in line:
+        return
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, which is no character") from None

@@ -210,11 +210,12 @@ def _set(value: Any, name: str, to: Any) -> None:
 def _refuse_options(rubric: str, model: str) -> None:
     # key_env and base_url would let whoever writes a rubric send any key of this machine to any host; python: would
     # let it run code, and replay: read a file. A rubric is data.
-    name, options, _ = model.partition("?")
-    if options or model.startswith(("python:", "replay:")):
-        what = "options after '?'" if options else f"the prefix {model.partition(':')[0]}:"
+    name, mark, _ = model.strip().partition("?")
+    if mark or name.startswith(("python:", "replay:")):
+        what = "options after '?'" if mark else f"the prefix {name.partition(':')[0]}:"
+        shown = "the model" if "@" in name else f"model {show(name)}"  # what stands before @ may be a password
         raise UsageError(
-            f"rubric {rubric!r}: model {show(name)} has {what}; a rubric may name a provider's model and nothing else, "
+            f"rubric {rubric!r}: {shown} has {what}; a rubric may name a provider's model and nothing else, "
             "the rest belongs to the judge"
         )
 

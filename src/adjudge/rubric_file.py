@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from adjudge._toml import read_toml
 from adjudge._yaml import LineOf, read_yaml
 from adjudge.errors import UsageError
 from adjudge.rubric import Criterion, Rubric
@@ -28,6 +29,8 @@ Format = Literal["yaml", "json", "toml"]
 SCHEMA = "adjudge/rubric/1"
 MAX_BYTES = 1_000_000
 """The largest rubric file that is read, in bytes."""
+MAX_RULES = 64
+"""Criteria of one file that a rule decides: rules run one after the other, and nothing else runs meanwhile."""
 
 SHIPPED_RUBRICS = ("code-quality", "security", "test-coverage", "accessibility", "documentation")
 
@@ -38,7 +41,6 @@ _RUBRIC_KEYS = ("schema", "$schema", "name", *_THRESHOLDS, "scale", "model", "cr
 _CRITERION_KEYS = tuple(item.name for item in fields(Criterion))
 # JSON and TOML have text as keys, so a level's score may be written as text there, as JSON writes numbers.
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
-_DOTTED = r"""((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){50}"""
 
 
 def load_rubric(source: Rubric | Mapping[str, Any] | str | os.PathLike[str]) -> Rubric:
@@ -124,6 +126,8 @@ def _read_rubric(data: Any, place: _Place) -> Rubric:
         given["passing_threshold"] = given.pop(key)
     if not isinstance(given["criteria"], list | tuple):
         raise place.at("criteria").error(f"must be a list of criteria, got {show(given['criteria'])}")
+    _check_model(given.get("model"), place.at("model"))
+    _check_rules(given["criteria"], place)
     items = [_read_criterion(item, place.at("criteria", index)) for index, item in enumerate(given["criteria"])]
     _check_unique(items, place)
     complete: dict[str, Any] = {**given, "criteria": tuple(items)}
@@ -144,6 +148,30 @@ def _read_criterion(data: Any, place: _Place) -> Criterion:
         return Criterion(**given)
     except UsageError as error:
         raise place.at(*_find_fault_in(given)).error(error) from None
+
+
+def _check_model(model: Any, place: _Place) -> None:
+    """Refuse here what ``Rubric`` refuses as well, in a sentence that names the place once.
+
+    A rubric is data: whoever writes one names a model, and neither a key, an address for it, a file nor code.
+    """
+    if not isinstance(model, str):
+        return
+    prefix = model.strip().partition(":")[0]
+    if "?" not in model and prefix not in ("python", "replay"):
+        return
+    name = show(model.partition("?")[0]) if "@" not in model else "the address"  # which may hold a password
+    what = "options after '?'" if "?" in model else f"the prefix {prefix}:"
+    raise place.error(
+        f"{name} has {what}; a rubric may name a provider's model and nothing else, the rest belongs to the judge"
+    )
+
+
+def _check_rules(criteria: Any, place: _Place) -> None:
+    count = sum(isinstance(item, Mapping) and item.get("rule") is not None for item in criteria)
+    if count > MAX_RULES:
+        said = f"{count:,} criteria have a rule, and at most {MAX_RULES} may; split the rubric"
+        raise place.at("criteria").error(said)
 
 
 def _check_levels(given: Mapping[str, Any], place: _Place) -> None:
@@ -210,19 +238,7 @@ def _is_refused(kind: type[Rubric | Criterion], arguments: dict[str, Any]) -> bo
 
 
 def _read_other(text: str, format: Format) -> Any:  # noqa: A002 - as read_rubric
-    if format == "json":
-        return read_json(text)
-    import tomllib
-
-    import re2
-
-    # The time tomllib takes grows with the square of a dotted key's parts; a rubric needs two.
-    if re2.search(_DOTTED, text):
-        raise ValueError("a dotted key has more than 50 parts")
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply to read") from None
+    return read_json(text) if format == "json" else read_toml(text)
 
 
 def _looks_like_path(source: str) -> bool:

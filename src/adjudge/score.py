@@ -7,7 +7,7 @@ one that is stricter makes the result undecided: the judge contradicts itself, a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.errors import ReplyError
@@ -30,30 +30,38 @@ def reaches(score: float, threshold: float) -> bool:
     return score >= threshold - TOLERANCE
 
 
-def weigh(rubric: Rubric, scores: Mapping[str, float]) -> float:
-    """The weighted mean of criterion scores: sum of score times weight, over the sum of weights."""
-    return math.fsum([scores[item.name] * item.weight for item in rubric.criteria]) / rubric.total_weight
+def weigh(rubric: Rubric, scores: Sequence[float]) -> float:
+    """The weighted mean of scores in the order of the criteria: sum of score times weight, over the sum of weights."""
+    return (
+        math.fsum([score * item.weight for score, item in zip(scores, rubric.criteria, strict=True)])
+        / rubric.total_weight
+    )
 
 
-def grade_criterion(criterion: Criterion, score: float, **more: Any) -> CriterionResult:
+def grade_criterion(
+    criterion: Criterion, score: float, reasoning: str = "", *, rule: str | None = None, evidence: tuple[str, ...] = ()
+) -> CriterionResult:
     """One criterion's result; below an explicit threshold, or below 0.5 without one, it is shown as not passed."""
     mark = SHOWN_MARK if criterion.threshold is None else criterion.threshold
     return CriterionResult(
         name=criterion.name,
         score=score,
         passed=reaches(score, mark),
+        reasoning=reasoning,
         weight=criterion.weight,
         threshold=criterion.threshold,
-        **more,
+        rule=rule,
+        evidence=evidence,
     )
 
 
 def decide(rubric: Rubric, criteria: tuple[CriterionResult, ...]) -> tuple[Outcome, float]:
     """The outcome and score of a rubric: the mean reaches its threshold and every explicit threshold is met."""
-    scores = {item.name: item.score for item in criteria if item.score is not None}
-    score = weigh(rubric, scores)
-    vetoed = any(item.threshold is not None and not item.passed for item in criteria)
-    return ("passed" if reaches(score, rubric.passing_threshold) and not vetoed else "failed"), score
+    score = weigh(rubric, [item.score or 0.0 for item in criteria])
+    for item in criteria:
+        if item.threshold is not None and not item.passed:
+            return "failed", score
+    return ("passed" if reaches(score, rubric.passing_threshold) else "failed"), score
 
 
 def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
@@ -61,16 +69,16 @@ def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
     rubric, settled = _rubric_of(question), question.settled
     asked = [item for item in rubric.criteria if item.name not in settled] if settled else rubric.criteria
     entries = read_criteria(found, [item.name for item in asked])
-    graded = dict(settled)
-    for item in asked:
-        graded[item.name] = _grade_entry(item, entries[item.name], rubric, question)
-    criteria = tuple([graded[item.name] for item in rubric.criteria])
+    criteria = tuple(
+        [
+            _grade_entry(item, entries[item.name], rubric, question) if item.name in entries else settled[item.name]
+            for item in rubric.criteria
+        ]
+    )
     outcome, score = decide(rubric, criteria)
     check_flags(found, outcome, score)
     if "score" in found:
         check_finite(found["score"])
-    for item in asked:
-        check_flags(entries[item.name], "passed" if graded[item.name].passed else "failed", graded[item.name].score)
     return Answer(
         outcome=outcome,
         score=score,
@@ -132,8 +140,9 @@ def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric,
     if criterion.levels:
         _check_level(criterion, value)
     evidence = _check_quotes(entry, criterion, question) if criterion.quote else ()
-    reasoning = read_text(entry, "reasoning")
-    return grade_criterion(criterion, to_unit(value, rubric), reasoning=reasoning, evidence=evidence)
+    graded = grade_criterion(criterion, (value - low) / (high - low), read_text(entry, "reasoning"), evidence=evidence)
+    check_flags(entry, "passed" if graded.passed else "failed", graded.score)
+    return graded
 
 
 def _check_level(criterion: Criterion, value: float) -> None:

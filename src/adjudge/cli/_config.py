@@ -7,7 +7,6 @@ Whoever can edit it can change what passes; in CI, take it from the trusted bran
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -16,8 +15,10 @@ from typing import Any
 
 from adjudge import Rubric, load_rubric
 from adjudge._judge import check_timeout
+from adjudge._toml import read_toml
 from adjudge.cli._output import note
 from adjudge.errors import UsageError
+from adjudge.rules._words import flatten, show
 
 FILE = "adjudge.toml"
 LARGEST = 1_000_000
@@ -84,10 +85,10 @@ def read_config(path: Path | None) -> Config:
     if raw is None:
         return Config()
     try:
-        data = tomllib.loads(raw.decode("utf-8-sig"))
+        data = read_toml(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
     _check_tables(data, file)
     defaults, judges, rubrics = (data.get(name, {}) for name in _TABLES[:3])
@@ -100,15 +101,17 @@ def _check_tables(data: Mapping[str, Any], file: Path) -> None:
     check_keys(data, _TABLES, f"{file}")
     for name, table in data.items():
         if not isinstance(table, dict):
-            raise UsageError(f"{file}: {name} must be a table, written [{name}], got {table!r}")
+            raise UsageError(f"{file}: {name} must be a table, written [{name}], got {show(table)}")
         if name in _LATER:
             # Silence here would let somebody believe that a gate he wrote protects something.
             note(f"{file}: [{name}] is for a later version and does nothing yet")
     for name, table in data.get("judges", {}).items():
-        _check_judge(table, f"{file}: [judges.{name}]")
+        _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
     for name, where in data.get("rubrics", {}).items():
         if not isinstance(where, str) or not where.strip():
-            raise UsageError(f"{file}: [rubrics] {name} must be the path of a rubric file, got {where!r}")
+            raise UsageError(
+                f"{file}: [rubrics] {flatten(name, 120)} must be the path of a rubric file, got {show(where)}"
+            )
 
 
 def check_keys(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
@@ -117,7 +120,7 @@ def check_keys(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> N
         if key not in known:
             near = get_close_matches(key, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(known)}"
-            raise UsageError(f"{where}: unknown key {key!r}; {hint}")
+            raise UsageError(f"{where}: unknown key {show(key)}; {hint}")
 
 
 def _read_bytes(file: Path, *, wanted: bool) -> bytes | None:
@@ -142,11 +145,11 @@ def _read_bytes(file: Path, *, wanted: bool) -> bytes | None:
 
 def _check_judge(table: object, where: str) -> None:
     if not isinstance(table, dict):
-        raise UsageError(f"{where} must be a table with seats, got {table!r}")
+        raise UsageError(f"{where} must be a table with seats, got {show(table)}")
     check_keys(table, ("seats", *CHAIN_KEYS, *JUDGE_KEYS, *MODEL_KEYS), where)
     seats = table.get("seats")
     if not isinstance(seats, list) or not seats or not all(isinstance(item, str) for item in seats):
-        raise UsageError(f'{where}: seats must be a list of models, like ["openai:gpt-5-mini"], got {seats!r}')
+        raise UsageError(f'{where}: seats must be a list of models, like ["openai:gpt-5-mini"], got {show(seats)}')
 
 
 def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file: Path) -> None:
@@ -154,11 +157,11 @@ def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file
     check_keys(defaults, _DEFAULTS, where)
     for key in ("judge", "rubric"):
         if not isinstance(defaults.get(key, ""), str):
-            raise UsageError(f"{where} {key} must be a name in quotes, got {defaults[key]!r}")
+            raise UsageError(f"{where} {key} must be a name in quotes, got {show(defaults[key])}")
     name = defaults.get("judge")
     if name is not None and name not in judges and ":" not in name and name != "rules":
-        known = ", ".join(judges) or "none"
-        raise UsageError(f"{where} judge = {name!r} is neither a judge of this file ({known}) nor a model")
+        known = flatten(", ".join(judges), 400) or "none"
+        raise UsageError(f"{where} judge = {show(name)} is neither a judge of this file ({known}) nor a model")
     try:
         check_timeout("timeout", defaults.get("timeout"))
     except UsageError as error:

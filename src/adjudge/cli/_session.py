@@ -102,12 +102,15 @@ class Session:
         async def work() -> None:
             # One iterator for all workers: each takes the next input when it is free, so files are read when needed.
             for number, item in numbered:
+                done[number] = _leave_out(item)
                 done[number] = await self._judge_one(item)
                 step()
 
         async with asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(work())
+        # Nobody is left who would judge these, and an exit status that knows nothing of them could be a pass.
+        done |= {number: _leave_out(item) for number, item in numbered}
         return [done[number] for number in sorted(done)]
 
     async def _judge_one(self, item: Item) -> Done:
@@ -118,7 +121,17 @@ class Session:
             results = [result async for result in judge.evaluate_many([item.content], rubric, **self.how)]
         except UsageError as error:
             return replace(item, error=f"{item.label}: {error}"), None
-        return item, results[0]
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            results = []  # nobody cancelled this: something that was called cancelled itself
+        return (item, results[0]) if results else _leave_out(item)
+
+
+def _leave_out(item: Item) -> Done:
+    """What is shown of an item for which no result came."""
+    return replace(item, error=item.error or f"{item.label}: the judge ended without a result; run it again"), None
 
 
 def _print_prompts(item: Item, prompts: Sequence[dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from adjudge.models._exchange import HttpModel, Sent
+from adjudge.models._exchange import HttpModel, Sent, find_reason
 from adjudge.models._providers import ANTHROPIC, Place
 from adjudge.models._schema import Schema, change_schemas
 from adjudge.models._types import FinishReason, Reply, Request
@@ -29,6 +29,7 @@ _REASONS: Mapping[str, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
+    "pause_turn": "length",  # the turn is to be continued
 }
 
 _KEYWORDS = frozenset(
@@ -104,7 +105,8 @@ class Anthropic(HttpModel):
         # Text blocks alone: thinking, redacted thinking and tool blocks are no part of the answer.
         text = "".join(block.text for block in said.content if block.type == "text" and block.text)
         explained = said.stop_details.explanation if said.stop_details else None
-        reason = _REASONS.get(said.stop_reason or "", "other")
+        # "In non-streaming mode this value is always non-null": without it, something cut the reply off.
+        reason = find_reason(_REASONS, said.stop_reason, missing="length")
         return Reply(
             text=text or (explained if reason == "refusal" else None) or text,
             finish_reason=reason,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import msgspec
@@ -13,11 +13,14 @@ from adjudge.errors import ModelError, UsageError
 from adjudge.models._complaint import clean, find_refused, read_complaint, refuse
 from adjudge.models._http import Transport
 from adjudge.models._providers import Place, read_host
-from adjudge.models._types import Reply, Request
+from adjudge.models._types import FinishReason, Reply, Request, TokenLogprob
 
 MAX_INPUT_CHARACTERS = 1_000_000
 _ADAPTATIONS = 4
 _FRAMES = 64
+
+_SHORTEST_SECRET = 8
+"""Characters. A key that is shorter ("none", "EMPTY") stands for no key, and may be a word of any reply."""
 
 Sent = dict[str, tuple[str, ...]]
 """The optional parameters of a request, each with the names a provider's complaint may call it by."""
@@ -183,12 +186,49 @@ class HttpModel:
 
     def _read_safely(self, data: bytes, headers: Mapping[str, str], ready: _Ready) -> Reply:
         try:
-            return self._read(data, headers)
+            return _hide(self._read(data, headers), ready.secrets)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             said = clean(str(error), ready.secrets)
             raise ModelError(f"{ready.host} answered with something that is not its reply format: {said}") from None
         except ModelError as error:
             raise ModelError(f"{ready.host} {clean(str(error), ready.secrets)}", status=error.status) from None
+
+
+def find_reason(known: Mapping[str, FinishReason], said: str | None, *, missing: FinishReason) -> FinishReason:
+    """Why a reply ended. ``missing`` is what it means where the provider says nothing.
+
+    Raises ``ModelError`` for a reason that is not known: something stopped the model, and a reply that was stopped may
+    hold a verdict that its model was about to take back.
+    """
+    if not said:
+        return missing
+    reason = known.get(said)
+    if reason is None:
+        raise ModelError(f"ended its reply with the reason {said!r}, which does not say that the reply is complete")
+    return reason
+
+
+def _hide(reply: Reply, secrets: tuple[str, ...]) -> Reply:
+    """The reply with ``***`` for each secret: a server may send back the key it was asked with.
+
+    Log-probabilities with a secret in them are dropped; they would not fit the text any more.
+    """
+    for secret in secrets:
+        if len(secret) < _SHORTEST_SECRET:
+            continue
+        texts = {name: getattr(reply, name) for name in ("text", "model", "request_id")}
+        held = {name: text.replace(secret, "***") for name, text in texts.items() if text and secret in text}
+        if reply.logprobs is not None and ("text" in held or _holds(reply.logprobs, secret)):
+            reply = replace(reply, logprobs=None)
+        reply = replace(reply, **held) if held else reply
+    return reply
+
+
+def _holds(found: tuple[TokenLogprob, ...], secret: str) -> bool:
+    # The chosen tokens joined, since they cut a secret in pieces; of the others, each is all there is.
+    if secret in "".join([item.token for item in found]):
+        return True
+    return secret in "\n".join([text for item in found for text, _ in item.top])
 
 
 def check_count(what: str, value: Any) -> int:

@@ -10,7 +10,7 @@ import msgspec
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._complaint import read_complaint
-from adjudge.models._exchange import HttpModel, Sent
+from adjudge.models._exchange import HttpModel, Sent, find_reason
 from adjudge.models._providers import GEMINI, Place
 from adjudge.models._types import FinishReason, Reply, Request, TokenLogprob
 from adjudge.result import Usage
@@ -39,6 +39,8 @@ _REASONS: Mapping[str, FinishReason] = {
     "MODEL_ARMOR": "refusal",
     "PUP_LIMITED_DISABLED": "refusal",
 }
+"""Every other reason (``OTHER``, ``LANGUAGE``, ``MALFORMED_RESPONSE``) is an error of the model: what was written until
+then is not complete."""
 
 
 class _Part(msgspec.Struct):
@@ -138,10 +140,13 @@ class Gemini(HttpModel):
         if candidate is None and not blocked:
             raise ModelError(f"answered without a candidate: {read_complaint(data).message}")
         parts = (candidate.content.parts if candidate and candidate.content else None) or []
-        reason = _REASONS.get((candidate.finish_reason if candidate else None) or "", "other")
+        reason: FinishReason = "refusal"
+        if candidate is not None and not blocked:
+            # "If empty, the model has not stopped generating."
+            reason = find_reason(_REASONS, candidate.finish_reason, missing="length")
         return Reply(
             text="".join(part.text for part in parts if part.text and not part.thought) if candidate else None,
-            finish_reason="refusal" if blocked else reason,
+            finish_reason=reason,
             usage=_read_usage(said.usage_metadata),
             logprobs=_read_logprobs(candidate.logprobs_result) if candidate else None,
             model=said.model_version,

@@ -117,6 +117,7 @@ class Transport:
             )
         return asked
 
+
 class _Broken(Exception):
     """A connection that failed in a way another try may mend; its text is for the final error."""
 

@@ -72,11 +72,18 @@ def _find_cuts(pieces: Sequence[str], token: str | None) -> list[list[Cut]]:
         return cuts
     whole, begins = "".join(pieces), _add_up(pieces)
     places = [found.start() for found in re.finditer(re.escape(token), whole)]
-    for number, (piece, begin) in enumerate(zip(pieces, begins, strict=True)):
-        for place in places:
-            start, end = max(place, begin), min(place + len(token), begin + len(piece))
+    number = 0
+    # Both are in order, so they are walked side by side: a reply may be nothing but the token, many thousand times.
+    for place in places:
+        while begins[number] + len(pieces[number]) <= place:
+            number += 1
+        reached = number
+        while reached < len(pieces) and begins[reached] < place + len(token):
+            begin = begins[reached]
+            start, end = max(place, begin), min(place + len(token), begin + len(pieces[reached]))
             if start < end:
-                cuts[number].append((start - begin, end - begin, start - place))
+                cuts[reached].append((start - begin, end - begin, start - place))
+            reached += 1
     return cuts
 
 

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from adjudge.errors import UsageError
 from adjudge.models._function import as_model
 from adjudge.models._types import Model, Reply, Request
+from adjudge.rules._words import show
 
 _HTTP_OPTIONS = ("base_url", "key_env", "max_concurrency", "requests_per_minute", "max_input_characters")
 _CHAT_OPTIONS = (*_HTTP_OPTIONS, "free_text")
@@ -36,7 +37,7 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
     from the caller's own command line or configuration. Raises ``UsageError`` for a name that cannot be opened.
     """
     if not isinstance(spec, str) or not spec.strip():
-        raise UsageError(f"the name of a model must be a text like 'openai:gpt-5-mini', got {spec!r}")
+        raise UsageError(f"the name of a model must be a text like 'openai:gpt-5-mini', got {show(spec)}")
     spec = spec.strip()
     prefix, colon, rest = spec.partition(":")
     if spec == "rules":
@@ -162,14 +163,14 @@ def _check_options(spec: str, prefix: str, options: Mapping[str, object]) -> dic
     for name in options:
         if name not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise UsageError(f"{_show(spec)} has no option {name!r}; {takes}")
+            raise UsageError(f"{_show(spec)} has no option {show(name)}; {takes}")
     return {name: _READERS.get(name, _read_text)(name, value) for name, value in options.items() if value is not None}
 
 
 def _read_int(name: str, value: object) -> object:
     if isinstance(value, str):
         if not value.isascii() or not value.isdigit() or len(value) > 12:
-            raise UsageError(f"{name} must be a whole number, got {value!r}")
+            raise UsageError(f"{name} must be a whole number, got {show(value)}")
         return int(value)
     return value
 
@@ -179,7 +180,7 @@ def _read_float(name: str, value: object) -> object:
         try:
             return float(value)
         except ValueError:
-            raise UsageError(f"{name} must be a number, got {value!r}") from None
+            raise UsageError(f"{name} must be a number, got {show(value)}") from None
     return value
 
 
@@ -210,7 +211,7 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
 
 def _show(spec: str) -> str:
     """A spec for a message; what may hold a password is left out."""
-    return repr(spec.partition("?")[0]) if "@" not in spec else "the model's address"
+    return show(spec.partition("?")[0]) if "@" not in spec else "the model's address"
 
 
 def _reject(spec: str, prefix: str) -> NoReturn:

@@ -9,7 +9,7 @@ import msgspec
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._complaint import read_complaint
-from adjudge.models._exchange import HttpModel, Sent
+from adjudge.models._exchange import HttpModel, Sent, find_reason
 from adjudge.models._providers import Place
 from adjudge.models._schema import add_to_free_text
 from adjudge.models._types import FinishReason, Form, Reply, Request, TokenLogprob
@@ -19,12 +19,18 @@ _TOP_LOGPROBS = 20
 _REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
     "eos": "stop",  # Together
+    "eos_token": "stop",  # text-generation-inference
+    "stop_sequence": "stop",
+    "end_turn": "stop",  # proxies that pass on what Anthropic says
     "tool_calls": "stop",
     "function_call": "stop",
     "length": "length",
     "model_length": "length",  # Mistral
+    "max_tokens": "length",
     "content_filter": "refusal",
 }
+"""Every other reason is an error of the model: ``error`` (Mistral, OpenRouter), ``abort`` (vLLM, SGLang),
+``insufficient_system_resource`` (DeepSeek) and what nobody knows yet end replies that are not complete."""
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
@@ -87,7 +93,8 @@ class OpenAICompatible(HttpModel):
     """A model behind an OpenAI-compatible ``/chat/completions``.
 
     ``free_text`` adds JSON Schema keywords to every string of the form that has no ``enum``, ``const`` or
-    ``pattern``: ``{"pattern": "[ -~]{1,60}"}`` for a server whose decoder can write broken UTF-8.
+    ``pattern``: ``{"pattern": "^[A-Za-z0-9 ,.;:()-]{1,200}$"}`` for a server whose decoder can write broken UTF-8.
+    Such a pattern leaves out quotes, braces and backslashes, with which a small model breaks its own JSON.
     """
 
     def __init__(
@@ -152,7 +159,10 @@ class OpenAICompatible(HttpModel):
         choice = said.choices[0]
         message = choice.message
         text = message.content if not isinstance(message.content, list) else _join(message.content)
-        reason = "refusal" if message.refusal else _REASONS.get(choice.finish_reason or "", "other")
+        reason: FinishReason = "refusal"
+        if not message.refusal:
+            missing: FinishReason = "length" if self.place.provider.says_why else "other"
+            reason = find_reason(_REASONS, choice.finish_reason, missing=missing)
         return Reply(
             text=text or message.refusal or text,
             finish_reason=reason,

@@ -9,6 +9,7 @@ from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from adjudge.errors import UsageError
+from adjudge.rules._words import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,9 @@ class Provider:
     """``top``: ``logprobs`` and ``top_logprobs``; ``count``: a number in ``logprobs``; ``no``: not offered."""
     structured: bool = True
     """Whether ``response_format`` takes a JSON Schema."""
+    says_why: bool = False
+    """Whether every reply must say why it ended, so that one which does not was cut off. Local servers often leave it
+    out, and so may Together and OpenRouter."""
 
 
 # Sources: the request types of the packages openai 3.52, mistralai 3.7, groq 1.7 and together 3.1, and the
@@ -47,12 +51,14 @@ OPENAI_COMPATIBLE: Mapping[str, Provider] = {
             base_variable="OPENAI_BASE_URL",
             key_variables=("OPENAI_API_KEY",),
             max_tokens="max_completion_tokens",
+            says_why=True,
         ),
         Provider(
             prefix="mistral",
             base_url="https://api.mistral.ai/v1",
             key_variables=("MISTRAL_API_KEY",),
             seed="random_seed",
+            says_why=True,
         ),
         Provider(
             prefix="groq",
@@ -60,6 +66,7 @@ OPENAI_COMPATIBLE: Mapping[str, Provider] = {
             key_variables=("GROQ_API_KEY",),
             max_tokens="max_completion_tokens",
             logprobs="no",
+            says_why=True,
         ),
         Provider(
             prefix="together",
@@ -80,6 +87,7 @@ OPENAI_COMPATIBLE: Mapping[str, Provider] = {
             key_header="api-key",
             key_scheme="",
             max_tokens="max_completion_tokens",
+            says_why=True,
         ),
         Provider(
             prefix="ollama",
@@ -165,7 +173,7 @@ class Place:
 
 def read_host(base: str) -> str:
     """Host and, where one is given, port of an address."""
-    parts = urlsplit(base)
+    parts = _split(base, "the address")
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     return f"{host}:{parts.port}" if parts.port is not None else host
 
@@ -181,11 +189,19 @@ def _read_variable(provider: Provider, said: str) -> str:
 def _read_ollama_host(said: str) -> str:
     """``OLLAMA_HOST`` is what the server binds to: host, host:port or a URL; 0.0.0.0 is everywhere, so also here."""
     whole = said if "://" in said else f"http://{said}"
-    parts = urlsplit(whole)
+    parts = _split(whole, "OLLAMA_HOST")
     port = _port(parts, "OLLAMA_HOST") or (None if "://" in said else 11434)
     host = "127.0.0.1" if parts.hostname in (None, "", "0.0.0.0") else parts.hostname  # noqa: S104 - not a binding
     host = f"[{host}]" if host and ":" in host else host
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
+
+
+def _split(url: str, what: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:  # half a bracket, or a character that becomes a slash when it is normalised
+        shown = "" if "@" in url else f", got {show(url)}"
+        raise UsageError(f"{what} must be like https://host/v1{shown}") from None
 
 
 def _port(parts: SplitResult, what: str) -> int | None:
@@ -197,14 +213,16 @@ def _port(parts: SplitResult, what: str) -> int | None:
 
 def _check_address(url: str, what: str) -> None:
     """Raise ``UsageError`` for an address that cannot be used; its text is repeated only where it holds no password."""
-    parts = urlsplit(url)
+    parts = _split(url, what)
     if "@" in parts.netloc:
         raise UsageError(
             f"{what} holds a user name or password; addresses are written into results, so name the "
             "environment variable of the key with key_env instead"
         )
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise UsageError(f"{what} must be like https://host/v1, got {url!r}")
+    # urlsplit drops some control characters and keeps others; what it and the client read must be the same address.
+    odd = not url.isprintable() or any(char in url for char in " \\")
+    if odd or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise UsageError(f"{what} must be like https://host/v1, got {show(url)}")
     _port(parts, what)
 
 

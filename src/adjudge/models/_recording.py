@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,6 +45,21 @@ def make_key(model: str, described: Mapping[str, Any]) -> str:
         return hashlib.sha256(rfc8785.dumps({"model": model, **described})).hexdigest()
     except rfc8785.CanonicalizationError as error:
         raise UsageError(f"a request to {model} cannot be recorded or looked up: {error}") from None
+
+
+def make_keys(models: Sequence[str], described: Mapping[str, Any]) -> list[str]:
+    """``make_key`` for several models; what is long, the prompt, is written once."""
+    import rfc8785
+
+    # Raises for what has no canonical form.
+    first = [make_key(model, described) for model in models[:1]]
+    if len(models) < 2:
+        return first
+    head = b'{"form":' + rfc8785.dumps(described["form"]) + b',"model":'
+    rest = {name: value for name, value in described.items() if name != "form"}
+    # In canonical JSON members stand in the order of their names: form, model, and then all the others.
+    tail = b"," + rfc8785.dumps(rest)[1:]
+    return [*first, *(hashlib.sha256(head + rfc8785.dumps(model) + tail).hexdigest() for model in models[1:])]
 
 
 class RecordingModel:

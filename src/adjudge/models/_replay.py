@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adjudge.errors import ModelError, UsageError
-from adjudge.models._recording import describe_request, make_key
+from adjudge.models._recording import describe_request, make_key, make_keys
 from adjudge.models._types import Reply, Request
 
 if TYPE_CHECKING:
     from adjudge.models._rows import Row
+
+
+MAX_MODELS = 64
+"""Models whose rows may stand in one recording: a request is looked up under the name of each."""
 
 
 class MissingRecording(ModelError):
@@ -59,7 +63,7 @@ class ReplayModel:
         """The recorded reply; raises ``MissingRecording`` when no unused row answers the request."""
         index = self._read()
         described = describe_request(request)
-        keys = [make_key(model, described) for model in index.models]
+        keys = make_keys(index.models, described)
         row = index.find(request, keys)
         if row is None:
             raise _miss(self.path, request, keys[0] if keys else make_key("", described))
@@ -79,7 +83,13 @@ class ReplayModel:
             if not rows:
                 of = f" of {self.only}" if self.only else ""
                 raise UsageError(f"the recording {str(self.path)!r} has no rows{of}")
-            self._index = _Index(rows)
+            index = _Index(rows)
+            if len(index.models) > MAX_MODELS:
+                raise UsageError(
+                    f"the recording {str(self.path)!r} has rows of {len(index.models):,} models, and at most "
+                    f"{MAX_MODELS} are looked up; pick one with replay:FILE?model=NAME"
+                )
+            self._index = index
         return self._index
 
 

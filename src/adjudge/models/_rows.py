@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,9 @@ from adjudge.models._mask import unmask, unmask_tokens
 from adjudge.models._recording import SCHEMA
 from adjudge.models._types import FinishReason, Reply, TokenLogprob
 from adjudge.result import Usage
+
+LARGEST = 500_000_000
+"""The largest recording that is read, in bytes; it is held in memory, several times that."""
 
 
 class _Usage(msgspec.Struct):
@@ -61,13 +65,27 @@ class Row(msgspec.Struct):
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file; raises ``UsageError`` naming file, line and fault."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise UsageError(f"the recording {str(path)!r} cannot be read: {error.strerror}") from None
+    """The rows of a regular file of at most 500 MB; raises ``UsageError`` naming file, line and fault."""
+    lines = _read_bytes(path).splitlines()
     decoder = msgspec.json.Decoder(Row)
     return [_read_row(decoder, path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _read_bytes(path: Path) -> bytes:
+    # A pipe would keep everybody waiting, since nothing else runs meanwhile, and a device may never end.
+    if "\x00" in str(path):
+        raise UsageError("a path to a recording has no NUL character in it")
+    try:
+        kind = path.stat().st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # opening a folder says what is wrong itself
+            raise UsageError(f"the recording {str(path)!r} is not a regular file; a recording is read from one")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"the recording {str(path)!r} cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise UsageError(f"the recording {str(path)!r} is larger than {LARGEST // 10**6} MB; split it")
+    return data
 
 
 def _read_row(decoder: msgspec.json.Decoder[Row], path: Path, number: int, line: bytes) -> Row:

@@ -7,7 +7,7 @@ message quotes at most 120 characters of the content; ``Rule.check`` puts the ru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from adjudge.errors import UsageError
@@ -19,8 +19,13 @@ Check = Callable[[Any], RuleResult]
 Comparison = Callable[[Any, Any], RuleResult]
 Fold = Callable[[str], str]
 
-SIMILARITY_LIMIT = 100_000
-"""Characters of content and of reference that ``similarity`` compares; two texts of this length take about 0.2 s."""
+SIMILARITY_LIMIT = 20_000
+"""Characters of content and of reference that ``similarity`` compares; two texts of this length take about 10 ms, for
+which nothing else runs: no timeout can end it sooner."""
+
+PATTERN_BYTES = 2_000_000
+"""What the different patterns of one JSON Schema may take when they are compiled, together. ``\\pL{90}`` takes 4 MB,
+so that without a limit a schema of 30 KB fills the memory."""
 
 _UNITS = ("characters", "words", "lines")
 
@@ -268,13 +273,26 @@ def _compile_schema(schema: Any) -> Any:
     try:
         # Offline, because a remote $ref would let whoever writes a schema make this machine read a file or call a
         # host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
-        return jsonschema_rs.validator_for(to_plain(schema), offline=True, pattern_options=jsonschema_rs.RegexOptions())
+        plain = to_plain(schema)
+        share = PATTERN_BYTES // max(1, len(set(_find_patterns(plain))))
+        options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
+        return jsonschema_rs.validator_for(plain, offline=True, pattern_options=options)
     except ValueError as error:
         said = flatten(str(getattr(error, "message", error)), 300)
         raise UsageError(
-            f"rule json_schema: the schema cannot be used ({said}); references must stay inside the schema and "
-            "patterns have no look-around or back-references"
+            f"rule json_schema: the schema cannot be used ({said}); references must stay inside the schema, patterns "
+            "have no look-around or back-references, and large repetitions make them too large"
         ) from None
+
+
+def _find_patterns(part: Any) -> Iterator[str]:
+    """Every pattern of a schema; a text that only looks like one makes the others' share smaller, no more."""
+    if isinstance(part, dict):
+        one, named = part.get("pattern"), part.get("patternProperties")
+        yield from [one] if isinstance(one, str) else []
+        yield from named if isinstance(named, dict) else ()
+    for item in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _find_patterns(item)
 
 
 def _path_of(error: Any) -> str:

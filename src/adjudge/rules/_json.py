@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from adjudge._depth import MOST_DEPTH, nests_too_deeply
 from adjudge.rules._words import quote, show
 
-_MAX_DEPTH = 200
+_TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
 
 
 def read_json(text: str) -> Any:
@@ -18,25 +19,24 @@ def read_json(text: str) -> Any:
     Raises ``ValueError`` with one line for anything else: a syntax error (with line and column), a key that stands
     twice in one object, ``NaN``, ``Infinity``, a number too large to hold, nesting too deep to read.
     """
-    try:
-        value = json.loads(
-            text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_float=_read_float
-        )
-    except RecursionError:
-        raise ValueError("nested too deeply to read") from None
+    if nests_too_deeply(text):
+        raise ValueError(_TOO_DEEP)
+    value = json.loads(
+        text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_float=_read_float
+    )
     return to_plain(value)
 
 
 def to_plain(value: Any, depth: int = 0) -> Any:
     """A fresh copy of a JSON value made of plain types; raises ``ValueError`` naming what is not JSON in it."""
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"{value!r} is not a JSON number")
         return value
+    if depth >= MOST_DEPTH and isinstance(value, list | tuple | Mapping):
+        raise ValueError(_TOO_DEEP)
     if isinstance(value, list | tuple):
         return [to_plain(item, depth + 1) for item in value]
     if isinstance(value, Mapping):
