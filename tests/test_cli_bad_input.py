@@ -289,6 +289,24 @@ def test_nothing_that_was_judged_reaches_the_terminal_as_it_is(line: Line):
             assert ran.status in (0, 1, 2, 3)
 
 
+def test_a_huge_id_is_shown_in_part(line: Line):
+    """An id of a megabyte does not fill a terminal, whatever is said of its row; a short one is shown as it is."""
+    large = "k" * 1_000_000
+    contents = {f"{large}1": "good", f"{large}2": "no answer", f"{large}3": "a\x00b", "short": "good"}
+    rows = [json.dumps({"id": name, "content": content}) for name, content in contents.items()]
+    Path("rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    ran = line("judge", "rows.jsonl", *ASK)
+
+    assert ran.status == 2
+    assert ran.out.count("rows.jsonl: 'kkk") == 2
+    assert ran.err.count("rows.jsonl: 'kkk") == 2
+    assert "rows.jsonl: short" in ran.out
+    assert len(ran.out + ran.err) < 3000
+    prompts = line("judge", "rows.jsonl", *POLITE, "--rule", "{contains: never}", "--judge", WORDS, "--show-prompt")
+    assert "rules decide" in prompts.out
+    assert large not in prompts.out + prompts.err
+
+
 def test_markup_is_text(line: Line):
     """What looks like rich's markup or emoji is shown as it was written."""
     with serve(reasoning="[bold]fine[/bold] [link=http://x]y[/link] :smile:") as provider:

@@ -91,6 +91,28 @@ def test_proxies_are_listed_without_their_passwords(line: Line, monkeypatch: pyt
     assert "secret" not in ran.out + ran.err
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://[half:secret",
+        "http://me:secret@proxy.example:port/",
+        "http://secret\u2100.example",
+        "http://me:secret/half@proxy.example:3128",
+        "http://secret:12/half@proxy.example:3128",
+        "http://:secret@",
+    ],
+)
+def test_a_proxy_that_cannot_be_taken_apart_is_not_shown(line: Line, monkeypatch: pytest.MonkeyPatch, address: str):
+    """Half a bracket, a port that is no number, a slash inside the password: any part of it may be the password."""
+    monkeypatch.setenv("HTTPS_PROXY", address)
+    ran = line("doctor", "--offline")
+
+    assert ran.status == 0
+    assert "through the proxies: (unreadable)\n" in ran.out
+    assert line("doctor", "--offline", "--json").document["proxies"] == ["(unreadable)"]
+    assert "secret" not in ran.out + ran.err
+
+
 def test_offline_asks_nobody(line: Line, monkeypatch: pytest.MonkeyPatch):
     """Neither judges nor local ports: what can be found out without a connection, and no more."""
     with serve() as provider:

@@ -40,6 +40,8 @@ def say_outcome(result: JudgeResult) -> str:
     if result.score is not None:
         text += f" {result.score:.2f}"
         text += f" of {result.threshold:.2f} needed" if result.threshold is not None else ""
+    low = [item.name for item in result.criteria if item.threshold is not None and not item.passed]
+    text += f", below their own threshold: {clean(', '.join(low), keep_lines=False)}" if low else ""
     return text if result.decided_by == "judge" else f"{text}, decided by {clean(result.decided_by, keep_lines=False)}"
 
 

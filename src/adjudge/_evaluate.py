@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
-from typing import Any, Generic, Protocol, TypeVar, Unpack, runtime_checkable
+from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, runtime_checkable
 
 from adjudge._asking import Asking, RubricSource, prepare
 from adjudge._sync import run_sync
@@ -105,6 +105,16 @@ class Evaluates(Generic[R]):
     async def ask(self, question: Question | str, /) -> R:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
         raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Close the connections of every model that may be asked."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
 
     def _own_rubric(self) -> Rubric | None:
         return None

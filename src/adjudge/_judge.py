@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 from adjudge._evaluate import Evaluates, make_result, since
 from adjudge._reading import OWN, check_reader, give_up, read_reply, write_system
@@ -131,12 +131,6 @@ class Judge(Evaluates[JudgeResult]):
             close = getattr(model, "aclose", None)
             if close is not None:
                 await close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         return f"Judge({self.name!r})"

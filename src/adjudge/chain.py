@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 from adjudge._evaluate import Evaluates, JudgeLike, add_usage, since
 from adjudge._judge import Judge, check_flag, check_timeout, make_question
@@ -116,12 +116,6 @@ class JudgeChain(Evaluates[JudgeChainResult]):
             close = getattr(seat, "aclose", None)
             if close is not None:
                 await close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         return f"JudgeChain({self.name!r}, strategy={self.strategy!r})"

@@ -22,6 +22,7 @@ from adjudge.errors import UsageError
 from adjudge.models import hosts_of
 
 _PATIENCE = 30.0
+_UNREADABLE = "(unreadable)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +170,24 @@ def _list_rubric_hosts(config: Config) -> tuple[list[str], list[str]]:
 
 def _list_proxies() -> list[str]:
     """The hosts of the proxies that requests go through; what else stands in their addresses may be a password."""
-    from urllib.parse import urlsplit
     from urllib.request import getproxies_environment
 
     found = getproxies_environment()
-    named = [found[scheme] for scheme in ("http", "https") if found.get(scheme)]
-    places = [urlsplit(item if "://" in item else f"http://{item}").netloc.rpartition("@")[2] for item in named]
-    return sorted(set(places))
+    return sorted({_find_place(found[scheme]) for scheme in ("http", "https") if found.get(scheme)})
+
+
+def _find_place(address: str) -> str:
+    """Host and port of a proxy; an address that cannot be taken apart is not shown, for any of it may be a password."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        host, _ = parts.hostname, parts.port  # asking for a port that is no number raises
+    except ValueError:  # half a bracket, or a character that becomes a slash when it is normalised
+        return _UNREADABLE
+    # A slash in a password ends the host too early: what would be shown then is the user's name and half the password.
+    cut = "@" in parts.path + parts.query + parts.fragment
+    return parts.netloc.rpartition("@")[2] if host and not cut else _UNREADABLE
 
 
 def _write(report: Report) -> dict[str, Any]:

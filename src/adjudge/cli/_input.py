@@ -16,6 +16,7 @@ from adjudge import read_rows
 from adjudge.cli._output import is_terminal
 from adjudge.errors import UsageError
 from adjudge.rules import Rule
+from adjudge.rules._words import QUOTED, show
 
 LARGEST = 50_000_000
 """Bytes of the largest file that is read at once; a data set of rows may be of any size."""
@@ -36,8 +37,10 @@ class Item:
 
     @property
     def label(self) -> str:
-        """What a person is shown."""
-        return self.name if self.row is None else f"{self.name}: {self.row}"
+        """What a person is shown: an id stands in every message about its row, so a huge one is cut."""
+        if self.row is None:
+            return self.name
+        return f"{self.name}: {self.row if len(self.row) <= QUOTED else show(self.row)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
