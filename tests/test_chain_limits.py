@@ -149,3 +149,15 @@ def test_a_slow_no_does_not_buy_certainty():
     outcomes = {run_virtual(cascade(delays).ask("Safe?")).outcome for delays in [(0.0, 0.0), (0.0, 9.0), (9.0, 0.0)]}
 
     assert outcomes == {"failed"}
+
+
+def test_a_policy_hears_the_seats_of_an_inner_chain_that_has_passed():
+    """An inner quorum that is reached early waits all the same: its slow seat says no, and nothing opens over that."""
+    inner = JudgeChain(
+        [Seat("passed", name="quick"), Seat("failed", name="slow", delay=2.0)], strategy="quorum", quorum=1
+    )
+    outer = JudgeChain([inner, Seat("undecided", name="dead")], strategy="consensus", fail_open=True, timeout=10.0)
+
+    result = run_virtual(outer.ask("Safe?"))
+
+    assert (result.outcome, result.decided_by) == ("undecided", "policy")

@@ -199,8 +199,10 @@ class _Run:
         to_pass, to_fail = needed(chain.strategy, seats, chain.quorum)
         for seat in range(seats):
             self._start(seat)
-        # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted.
-        stop_early = chain.stop_early and not self.question.wants_confidence
+        # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a chain
+        # around this one that may open has to know of every seat that would have said no.
+        asked_by_policy = self.question.wants_everybody and not chain.fail_open
+        stop_early = chain.stop_early and not self.question.wants_confidence and not asked_by_policy
         while self.running and (self.settled is None or not stop_early):
             await self._next_answers(None)
             known, wait = list(self.known.values()), self.question.wants_everybody or not stop_early
