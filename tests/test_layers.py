@@ -39,6 +39,13 @@ LAYERS = (
     "_strategies",
     "chain",
     "_short",
+    "_foreign",
+    "_decision",
+    "_checking",
+    "_guarding",
+    "gate",
+    "_improve",
+    "asgi",
     "adjudge",  # the table of contents
     "testing",
     "demo",
