@@ -45,6 +45,7 @@ LAYERS = (
     "_guarding",
     "gate",
     "_improve",
+    "_bodies",
     "asgi",
     "adjudge",  # the table of contents
     "testing",

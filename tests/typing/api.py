@@ -42,6 +42,7 @@ from adjudge import (
     judge,
     read_result,
 )
+from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 
 
 def answer(prompt: str) -> str:
@@ -173,6 +174,10 @@ def shorten(content: str, result: JudgeResult) -> str:
     return content if result.passed else content[:100]
 
 
+async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    """An application."""
+
+
 async def decide(single: Judge) -> None:
     """A gate's check, its guard and the rounds of improving."""
     gate = Gate("door", rubric=RUBRIC, judge=single, rules=["json", RULE], on_undecided="allow", mode="observe")
@@ -186,6 +191,8 @@ async def decide(single: Judge) -> None:
     assert_type(gate.check_sync("content"), Decision)
     assert_type(gate.guard(argument="prompt")(answer)("x"), str)
     decision.allowed = True  # pyrefly: ignore[read-only]
+    GateMiddleware(serve, gate, on="response", largest=10_000, when=lambda scope: scope["type"] == "http")
+    GateMiddleware(serve, gate, on="both")  # pyrefly: ignore[bad-argument-type]
     done = await improve("content", single, RUBRIC, shorten, rounds=3, task="the task")
     assert_type(done, Improvement)
     assert_type(done.result, JudgeResult)
