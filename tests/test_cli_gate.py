@@ -167,6 +167,14 @@ def test_a_judge_that_cannot_be_asked_is_said_once(line: Line):
     assert "set OPENAI_API_KEY" in done.sentence
 
 
+def test_the_judge_of_a_gate_is_examined(line: Line):
+    """``adjudge doctor`` names every host that a gate can contact."""
+    configure(GATE + '[gates.other]\nrubric = "polite"\njudge = "http://judge.example:8080/v1#m"\n')
+    document = line("doctor", "--offline", "--json").document
+
+    assert any("judge.example" in host for host in document["hosts"])
+
+
 def test_list_shows_every_gate(line: Line):
     """In a pipe a line for each; as JSON with the digest of the file."""
     configure(GATE + '[gates.short]\nrules = ["json"]\nmode = "observe"\n')

@@ -289,6 +289,7 @@ def test_a_decision_goes_to_a_dictionary_and_back():
     [
         {"schema": "adjudge/result/1"},
         {"allowed": "yes"},
+        {"pending": [[]]},
         {"allowed": True},
         {"pending": True, "allowed": True, "decided_by": "policy"},
         {"decided_by": "nobody"},
@@ -353,6 +354,19 @@ def test_a_gate_that_cannot_be_is_refused_at_once(options: dict[str, object], sa
     name = options.pop("name", "door")
 
     assert said in complaint(Gate, name, **{"judge": passed(), "rubric": GOOD, **options})
+
+
+def test_a_rubric_with_a_model_does_not_go_with_a_chain():
+    """No content could ever pass, so it is said at once."""
+    said = complaint(Gate, "door", rubric={**GOOD, "model": "openai:gpt-5-mini"}, judge=JudgeChain([passed()]))
+
+    assert "take the model out of the rubric" in said
+
+
+def test_a_gate_closes_what_its_judge_opened():
+    """One of rules alone has nothing to close."""
+    run_virtual(gate(passed()).aclose())
+    run_virtual(gate(rules=[SHORT]).aclose())
 
 
 def test_a_gate_needs_something_to_check():

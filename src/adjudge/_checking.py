@@ -121,7 +121,7 @@ class Check:
             undecided_because="error",
             decided_by="policy",
             judge=self.gate.judge.name if self.gate.judge is not None else "rules",
-            detail=str(error) if ours else f"reading the content raised {type(error).__name__}",
+            detail=str(error) if ours else f"{type(error).__name__} was raised while the content was read or judged",
             attempts=0,
             subject=self.subject,
             metadata=self.metadata,

@@ -102,7 +102,8 @@ class Decision:
                 raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: it has no {name!r}")
         flags = {name: data[name] for name in ("allowed", "pending")}
         if not all(isinstance(value, bool) for value in flags.values()):
-            raise UsageError(f"allowed and pending of a decision are true or false; got {flags!r}")
+            kinds = ", ".join(type(value).__name__ for value in flags.values())
+            raise UsageError(f"allowed and pending of a decision are true or false; got {kinds}")
         result = None if data.get("result") is None else read_result(data["result"])
         import msgspec
 

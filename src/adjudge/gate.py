@@ -215,6 +215,12 @@ def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
     made = source if isinstance(source, Judge | JudgeChain) else Judge(source)
     if rubric is None and made._own_rubric() is None:  # noqa: SLF001 - asked here, or every single check would say it
         raise UsageError(f"gate {gate.name!r}: nothing says what good means; give rubric=")
+    model = rubric.model if rubric is not None else None
+    if model is not None and isinstance(made, JudgeChain):  # said by every check otherwise, as a blocked content
+        raise UsageError(
+            f"gate {gate.name!r}: rubric {rubric.name!r} names the model {model!r}, and the seats of the chain "
+            "that judges have models of their own; take the model out of the rubric"
+        )
     return made
 
 
