@@ -156,16 +156,13 @@ def test_judges_of_the_file_are_recorded_too(line: Line):
 
 
 def test_tables_of_later_versions_are_left_alone(line: Line):
-    """``[gates]`` and ``[ledger]`` may already be there; nothing in them is read, and that is said."""
-    configure(
-        f'[judges.words]\nseats = ["{WORDS}"]\n[gates.publish]\nrubric = "login"\nmode = "enforce"\n'
-        '[ledger]\nurl = "sqlite:///adjudge.db"\n'
-    )
+    """``[ledger]`` may already be there; nothing in it is read, and that is said."""
+    configure(f'[judges.words]\nseats = ["{WORDS}"]\n[ledger]\nurl = "sqlite:///adjudge.db"\n')
 
     done = line("judge", "good.txt", *POLITE, "--judge", "words")
 
     assert done.status == 0
-    assert "adjudge.toml: [gates] is for a later version and does nothing yet" in done.err
+    assert "adjudge.toml: [ledger] is for a later version and does nothing yet" in done.err
     assert not Path("adjudge.db").exists()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Judge, JudgeChain, JudgmentFailed, Rubric, UsageError
+from adjudge import Gate, Judge, JudgeChain, JudgmentFailed, Rubric, Rule, RuleResult, UsageError, improve
 from adjudge.errors import ReplyError
 from adjudge.reply import read_object
 from adjudge.result import REASONS, JudgeResult
@@ -41,6 +41,8 @@ FEATURES = (
     "result_parse",
     "model_choice",
     "judge.",
+    "rules.gate",
+    "evaluator_optimizer",
 )
 REMARKS = ("why", "with", "note", "next")
 """Keys of an expectation that explain it to people."""
@@ -285,7 +287,32 @@ def replay_config(given: Given) -> Outcome:
     return {"valid": equals(valid)}
 
 
+def replay_gate(given: Given) -> Outcome:
+    (said,) = take(given, "results")
+
+    def make_rule(spec: Given) -> Rule:
+        name, passed, severity, message = take(spec, "ruleName", "passed", "severity", "message")
+        known = RuleResult(name=name, passed=passed, severity=severity, message=message)
+        return Rule(name=name, severity=severity, evaluate=lambda content: known)
+
+    decision = run_virtual(Gate("door", rules=[make_rule(spec) for spec in said]).check("x"))
+    return {"blocked": equals(not decision.allowed)}
+
+
+def replay_improving(given: Given) -> Outcome:
+    values, threshold, most = take(given, "scores", "threshold", "max_iterations")
+    judge = Judge(ScriptedModel([scores(value) for value in values]))
+
+    async def rewrite(content: str, result: JudgeResult) -> str:
+        return f"{content}."
+
+    done = run_virtual(improve("x", judge, None, rewrite, rounds=most, criteria="Good.", threshold=threshold))
+    return {"iterations": equals(len(done.rounds)), "passed": equals(done.passed)}
+
+
 REPLAYS: dict[str, Callable[[Given], Outcome]] = {
+    "rules.gate": replay_gate,
+    "evaluator_optimizer": replay_improving,
     "judge_chain.create": replay_creation,
     "judge_chain.defaults": replay_creation,
     "judge_chain": replay_chain,

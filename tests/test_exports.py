@@ -12,7 +12,11 @@ import pytest
 
 import house
 
-PUBLIC = [name for name in ("adjudge", "adjudge.models", "adjudge.rules", "adjudge.testing") if name in house.modules()]
+PUBLIC = [
+    name
+    for name in ("adjudge", "adjudge.asgi", "adjudge.models", "adjudge.rules", "adjudge.testing")
+    if name in house.modules()
+]
 
 
 def sort_key(name: str) -> tuple[int, str]:

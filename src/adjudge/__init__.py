@@ -7,11 +7,14 @@ more than everything a program needs that imports adjudge and judges nothing in 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adjudge._decision import Decision
     from adjudge._evaluate import JudgeLike
+    from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
-    from adjudge.errors import AdjudgeError, JudgmentFailed, ModelError, ReplyError, UsageError
+    from adjudge.errors import AdjudgeError, Blocked, JudgmentFailed, ModelError, ReplyError, UsageError
+    from adjudge.gate import Gate
     from adjudge.models import Form, Model, Reply, Request, open_model
     from adjudge.question import Question
     from adjudge.result import (
@@ -30,10 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdjudgeError",
+    "Blocked",
     "Criterion",
     "CriterionResult",
+    "Decision",
     "Example",
     "Form",
+    "Gate",
+    "Improvement",
     "Judge",
     "JudgeChain",
     "JudgeChainResult",
@@ -53,6 +60,7 @@ __all__ = [
     "RuleResult",
     "Usage",
     "UsageError",
+    "improve",
     "judge",
     "load_rubric",
     "open_model",
@@ -64,10 +72,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdjudgeError": "adjudge.errors",
+    "Blocked": "adjudge.errors",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
+    "Decision": "adjudge._decision",
     "Example": "adjudge.rubric",
     "Form": "adjudge.models",
+    "Gate": "adjudge.gate",
+    "Improvement": "adjudge._improve",
     "Judge": "adjudge._judge",
     "JudgeChain": "adjudge.chain",
     "JudgeChainResult": "adjudge.result",
@@ -87,6 +99,7 @@ _HOMES = {
     "RuleResult": "adjudge.result",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
     "open_model": "adjudge.models",

@@ -4,10 +4,11 @@
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
     ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
     ├── ReplyError      a model answered and the answer cannot be read
-    └── JudgmentFailed  asked for with ``throw_on_fail`` or ``raise_if_failed``
+    ├── JudgmentFailed  asked for with ``throw_on_fail`` or ``raise_if_failed``
+    └── Blocked         a gate's guard stopped a function
 
-A failed judgement is a result and not an error; only ``JudgmentFailed``, which a caller asks for by name,
-turns one into an exception. Messages name the thing, the value and the remedy in one sentence.
+A failed judgement is a result and not an error; only ``JudgmentFailed`` and ``Blocked``, which a caller asks for by
+name, turn one into an exception. Messages name the thing, the value and the remedy in one sentence.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from adjudge._decision import Decision
     from adjudge.result import JudgeResult, Reason
 
 
@@ -55,3 +57,11 @@ class JudgmentFailed(AdjudgeError):
     def __init__(self, result: JudgeResult) -> None:
         super().__init__(result.explain())
         self.result = result
+
+
+class Blocked(AdjudgeError):
+    """A gate did not let something through; ``decision`` says who decided and why, and whether a person was asked."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.explain())
+        self.decision = decision

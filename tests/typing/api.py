@@ -14,8 +14,12 @@ from typing import Any, Literal, assert_type
 
 from adjudge import (
     AdjudgeError,
+    Blocked,
     Criterion,
     CriterionResult,
+    Decision,
+    Gate,
+    Improvement,
     Judge,
     JudgeChain,
     JudgeChainResult,
@@ -34,9 +38,11 @@ from adjudge import (
     RuleResult,
     Usage,
     UsageError,
+    improve,
     judge,
     read_result,
 )
+from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 
 
 def answer(prompt: str) -> str:
@@ -163,6 +169,35 @@ async def evaluate_many(single: Judge) -> AsyncIterator[float | None]:
         yield result.score
 
 
+def shorten(content: str, result: JudgeResult) -> str:
+    """Rewrite."""
+    return content if result.passed else content[:100]
+
+
+async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    """An application."""
+
+
+async def decide(single: Judge) -> None:
+    """A gate's check, its guard and the rounds of improving."""
+    gate = Gate("door", rubric=RUBRIC, judge=single, rules=["json", RULE], on_undecided="allow", mode="observe")
+    Gate(name="door", rules=["json"], sample=0.5, redact=str, on_result=print, on_event=print)
+    Gate("door", rules=["json"], on_failed="allow")  # pyrefly: ignore[bad-argument-type]
+    decision = await gate.check("content", task="the task", metadata={"case": "1"})
+    assert_type(decision, Decision)
+    assert_type(decision.allowed, bool)
+    assert_type(decision.decided_by, Literal["judge", "rule", "policy", "human"])
+    assert_type(decision.result, JudgeResult | None)
+    assert_type(gate.check_sync("content"), Decision)
+    assert_type(gate.guard(argument="prompt")(answer)("x"), str)
+    decision.allowed = True  # pyrefly: ignore[read-only]
+    GateMiddleware(serve, gate, on="response", largest=10_000, when=lambda scope: scope["type"] == "http")
+    GateMiddleware(serve, gate, on="both")  # pyrefly: ignore[bad-argument-type]
+    done = await improve("content", single, RUBRIC, shorten, rounds=3, task="the task")
+    assert_type(done, Improvement)
+    assert_type(done.result, JudgeResult)
+
+
 def read(result: JudgeResult, chained: JudgeChainResult) -> None:
     """Every field that a program branches on has a closed type."""
     assert_type(result.passed, bool)
@@ -193,6 +228,8 @@ def describe(error: AdjudgeError) -> str | Mapping[str, Any]:
     if isinstance(error, JudgmentFailed):
         assert_type(error.result, JudgeResult)
         return error.result.to_dict()
+    if isinstance(error, Blocked):
+        assert_type(error.decision, Decision)
     if isinstance(error, ModelError):
         assert_type(error.status, int | None)
     if isinstance(error, UsageError):

@@ -13,6 +13,7 @@ import typer
 from adjudge import __version__
 from adjudge.cli._demo import demo
 from adjudge.cli._doctor import doctor
+from adjudge.cli._gate import gate_app
 from adjudge.cli._judge import judge
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._rubric import rubric_app
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command()(judge)
 app.add_typer(rubric_app, name="rubric")
+app.add_typer(gate_app, name="gate")
 app.command()(demo)
 app.command()(doctor)
 

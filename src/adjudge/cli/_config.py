@@ -1,4 +1,4 @@
-"""``adjudge.toml``: the judges and rubrics of a project.
+"""``adjudge.toml``: the judges, rubrics and gates of a project.
 
 It is read from ``--config`` or the working directory only, never from parent folders, and never by the library.
 Whoever can edit it can change what passes; in CI, take it from the trusted branch.
@@ -40,8 +40,9 @@ JUDGE_KEYS = (
 MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_characters", "base_url", "free_text")
 
 _DEFAULTS = ("judge", "rubric", "timeout")
-_LATER = ("gates", "ledger")
-_TABLES = ("defaults", "judges", "rubrics", *_LATER)
+_GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample")
+_LATER = ("ledger",)
+_TABLES = ("defaults", "judges", "rubrics", "gates", *_LATER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class Config:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rubrics: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def find_rubric(self, name: str) -> Rubric:
         """The rubric of this name in the file, else a path from the working directory, or a shipped name."""
@@ -70,8 +72,12 @@ class Config:
     def find_default_rubric(self) -> Rubric | None:
         """The rubric of ``[defaults]``: of this file by name, a shipped one, or a path from this file's folder."""
         name = self.defaults.get("rubric")
-        if name is None or name in self.rubrics or not _looks_like_path(name):
-            return None if name is None else self.find_rubric(name)
+        return None if name is None else self.find_own_rubric(name)
+
+    def find_own_rubric(self, name: str) -> Rubric:
+        """The rubric that this file itself names: one of its own, a shipped one, or a path from its folder."""
+        if name in self.rubrics or not _looks_like_path(name):
+            return self.find_rubric(name)
         return load_rubric(self._beside(name))
 
     def _beside(self, path: str) -> Path:
@@ -91,10 +97,10 @@ def read_config(path: Path | None) -> Config:
     except ValueError as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
     _check_tables(data, file)
-    defaults, judges, rubrics = (data.get(name, {}) for name in _TABLES[:3])
+    defaults, judges, rubrics, gates = (data.get(name, {}) for name in _TABLES[:4])
     _check_defaults(defaults, judges, file)
     digest = hashlib.sha256(raw).hexdigest()
-    return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics)
+    return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics, gates=gates)
 
 
 def _check_tables(data: Mapping[str, Any], file: Path) -> None:
@@ -103,10 +109,12 @@ def _check_tables(data: Mapping[str, Any], file: Path) -> None:
         if not isinstance(table, dict):
             raise UsageError(f"{file}: {name} must be a table, written [{name}], got {show(table)}")
         if name in _LATER:
-            # Silence here would let somebody believe that a gate he wrote protects something.
+            # Silence here would let somebody believe that what he wrote is in force.
             note(f"{file}: [{name}] is for a later version and does nothing yet")
     for name, table in data.get("judges", {}).items():
         _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
+    for name, table in data.get("gates", {}).items():
+        _check_gate(table, f"{file}: [gates.{flatten(name, 120)}]")
     for name, where in data.get("rubrics", {}).items():
         if not isinstance(where, str) or not where.strip():
             raise UsageError(
@@ -150,6 +158,20 @@ def _check_judge(table: object, where: str) -> None:
     seats = table.get("seats")
     if not isinstance(seats, list) or not seats or not all(isinstance(item, str) for item in seats):
         raise UsageError(f'{where}: seats must be a list of models, like ["openai:gpt-5-mini"], got {show(seats)}')
+
+
+def _check_gate(table: object, where: str) -> None:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} must be a table with a rubric or rules, got {show(table)}")
+    check_keys(table, _GATE_KEYS, where)
+    for key in ("rubric", "judge"):
+        if not isinstance(table.get(key, ""), str):
+            raise UsageError(f"{where}: {key} must be a name in quotes, got {show(table[key])}")
+    rules = table.get("rules", [])
+    if not isinstance(rules, list) or not all(isinstance(item, str | dict) for item in rules):
+        raise UsageError(
+            f'{where}: rules must be a list like ["json", {{name = "length", max = 4000}}], got {show(rules)}'
+        )
 
 
 def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file: Path) -> None:

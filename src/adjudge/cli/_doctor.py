@@ -119,6 +119,7 @@ def doctor(
 
 def _list_configured(config: Config, *, offline: bool) -> Iterator[str]:
     yield from config.judges
+    yield from (table["judge"] for table in config.gates.values() if table.get("judge"))
     for named in (
         config.defaults.get("judge"),
         refuse_code(os.environ.get("ADJUDGE_JUDGE", "").strip(), "ADJUDGE_JUDGE"),

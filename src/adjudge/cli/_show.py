@@ -41,10 +41,10 @@ def write_results(done: Sequence[Done], *, single: bool) -> None:
     if single:
         for item, result in done:
             if result is not None:
-                write_json(_name(item) | result.to_dict())
+                write_json(name_item(item) | result.to_dict())
         return
     entries = [
-        _name(item) | (result.to_dict() if result is not None else {"error": item.error}) for item, result in done
+        name_item(item) | (result.to_dict() if result is not None else {"error": item.error}) for item, result in done
     ]
     write_json({"schema": "adjudge/results/1", "results": entries})
 
@@ -109,7 +109,7 @@ def get_row(item: Item) -> Row | None:
 def _describe_request(item: Item, judge: Judge, request: Request) -> dict[str, Any]:
     form = None if request.form is None else {"name": request.form.name, "schema": dict(request.form.schema)}
     size = sum(len(text.encode()) for text in (request.system, request.user, json.dumps(form) if form else ""))
-    return _name(item) | {
+    return name_item(item) | {
         "judge": judge.name,
         "tokens": (size + 3) // 4,
         "system": request.system,
@@ -118,7 +118,8 @@ def _describe_request(item: Item, judge: Judge, request: Request) -> dict[str, A
     }
 
 
-def _name(item: Item) -> dict[str, Any]:
+def name_item(item: Item) -> dict[str, Any]:
+    """How an item is named in a JSON document."""
     # A file's name need not be Unicode, and JSON must be.
     name = item.name.encode("utf-8", "replace").decode()
     return {"input": name} if item.row is None else {"input": name, "row": item.row}

@@ -1,0 +1,251 @@
+"""One check of a gate, from content to recorded decision."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from adjudge._decision import Decision, EventKind, GateEvent, choose_step
+from adjudge._evaluate import since
+from adjudge._foreign import call_safely, logger, notify
+from adjudge.content import content_text, digest_text
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.result import JudgeResult, RuleResult, make_id
+from adjudge.rules import Rule
+
+if TYPE_CHECKING:
+    from adjudge.gate import Gate
+
+
+class Check:
+    """One check under way: what was asked and since when. It lives as long as the call."""
+
+    __slots__ = ("data", "gate", "metadata", "started", "subject")
+
+    def __init__(self, gate: Gate, data: Mapping[str, object], metadata: dict[str, Any]) -> None:
+        self.gate = gate
+        self.data = {name: value for name, value in data.items() if value is not None}
+        self.metadata = metadata
+        self.started = time.perf_counter()
+        self.subject: str | None = None
+
+    async def run(self, content: object) -> Decision:
+        """Rules, then the judge, then the policy, then perhaps a person; recorded."""
+        gate = self.gate
+        try:
+            self.subject = digest_text(content_text(content))
+            for name, value in self.data.items():
+                content_text(value, what=name)
+        except Exception as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
+            return await self._conclude(self._give_up(error), readable=False)
+        ran = [await rule.check(content, self.data.get("reference")) for rule in gate.rules]
+        result = self._settle(ran)
+        if result is not None:
+            return await self._conclude(result)
+        if not gate.takes(self.subject):
+            said = f"not sampled (sample={gate.sample:g})"
+            return await self._record(self._make("policy", allowed=True, detail=said, sampled=False))
+        result, readable = await self._judge(content, ran)
+        return await self._conclude(result, readable=readable)
+
+    async def refuse(self, why: str) -> Decision:
+        """The decision about what could not be read."""
+        if self.gate.mode == "observe":
+            decision = self._make("policy", allowed=True, detail=f"observed: {why}", would_allow=False)
+        else:
+            decision = self._make("policy", detail=why, would_allow=False)
+        return await self._record(decision)
+
+    async def resume(self, pending: Decision) -> Decision:
+        """The decision in place of a pending one, once the person has answered."""
+        self.subject = pending.subject
+        return await self._record(await self._hear(pending))
+
+    # ------------------------------------------------------------ judging
+
+    def _settle(self, ran: Sequence[RuleResult]) -> JudgeResult | None:
+        """The result when rules settle the matter: one that decides failed, or there is nobody else to ask."""
+        broken = [f"rule {item.name!r} failed: {item.message}" for item in ran if _decides(item)]
+        if not broken and self.gate.judge is not None:
+            return None
+        return JudgeResult(
+            outcome="failed" if broken else "passed",
+            judge="rules",
+            decided_by="rule",
+            detail="; ".join(broken) or "no rule objected",
+            rule_results=tuple(ran),
+            attempts=0,
+            subject=self.subject,
+            metadata=self.metadata,
+        )
+
+    async def _judge(self, content: object, ran: Sequence[RuleResult]) -> tuple[JudgeResult, bool]:
+        """What the judge says, and whether the content could be put to it at all."""
+        gate = self.gate
+        how: dict[str, Any] = dict(self.data)
+        rules = [_repeat(item) for item in ran]
+        if gate.redact is not None:
+            given = {"content": content, **self.data}
+            for name, value in given.items():
+                said, error = await call_safely(gate.redact, value)
+                if error is not None or said is None:
+                    # Its type alone: what a redaction raises is likely to quote what it should have hidden.
+                    kind = type(error).__name__ if error is not None else "None"
+                    return self._give_up(
+                        AdjudgeError(f"the redaction of the {name} gave {kind}; nothing was sent")
+                    ), False
+                how[name] = said
+            content = how.pop("content")
+            # Warnings quote what they found, so what the judge is shown of them comes from the redacted content.
+            rules = [
+                own if item.severity == "warning" else _repeat(item) for own, item in zip(gate.rules, ran, strict=True)
+            ]
+        result, error = await call_safely(
+            gate.judge.evaluate, content, gate.rubric, rules=rules, metadata=self.metadata, **how
+        )
+        if error is not None:
+            return self._give_up(error), False
+        settled = result.rule_results[len(ran) :]
+        return replace(result, subject=self.subject, rule_results=(*ran, *settled)), True
+
+    def _give_up(self, error: Exception | SystemExit) -> JudgeResult:
+        """The result when nobody could be asked."""
+        ours = isinstance(error, AdjudgeError)
+        if not ours:
+            logger.debug("gate %r could not put the content to its judge", self.gate.name, exc_info=error)
+        return JudgeResult(
+            outcome="undecided",
+            undecided_because="error",
+            decided_by="policy",
+            judge=self.gate.judge.name if self.gate.judge is not None else "rules",
+            detail=str(error) if ours else f"{type(error).__name__} was raised while the content was read or judged",
+            attempts=0,
+            subject=self.subject,
+            metadata=self.metadata,
+        )
+
+    # ------------------------------------------------------------ deciding
+
+    async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
+        await notify(self.gate.on_result, result, what="on_result")
+        await self._tell("judged", detail=result.outcome)
+        return await self._record(await self._decide(result, readable=readable))
+
+    async def _decide(self, result: JudgeResult, *, readable: bool) -> Decision:
+        gate = self.gate
+        step, by = choose_step(result, gate.policy, readable=readable)
+        if step == "allow":
+            detail = "on_undecided='allow'" if not result.passed else ""
+            return self._make(by, allowed=True, result=result, detail=detail, would_allow=True)
+        if gate.mode == "observe":
+            detail = f"observed: enforce would {step}"
+            return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
+        blocked = self._make(by, result=result, would_allow=False)
+        return blocked if step == "block" else await self._ask(blocked, result)
+
+    async def _ask(self, blocked: Decision, result: JudgeResult) -> Decision:
+        gate = self.gate
+        if gate.approvals is None:  # a gate with "ask" has them; without this line a mistake elsewhere would raise
+            return replace(blocked, detail="nobody can be asked")
+        message = f"gate {gate.name!r} held this back: {result.explain()}"
+        said, error = await call_safely(gate.approvals.request, result, message, **gate.ask)
+        if error is not None or not isinstance(said, str) or not said:
+            return replace(blocked, detail=self._report(error, "nobody could be asked"))
+        await self._tell("asked", detail=said)
+        pending = replace(blocked, pending=True, approval_id=said, detail="a person was asked")
+        return await self._hear(pending) if gate.wait else pending
+
+    async def _hear(self, pending: Decision) -> Decision:
+        """The decision once the person has answered; anything but a plain yes blocks."""
+        assert self.gate.approvals is not None  # noqa: S101 - for the type checker; _ask and resume have looked
+        said, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
+        new: dict[str, Any] = {"pending": False, "id": make_id(), "created_at": datetime.now(UTC)}
+        if error is not None or not _is_answer(said):
+            return replace(pending, **new, detail=self._report(error, "the approval could not be read"))
+        approved, who, reason = said
+        await self._tell("answered", detail="approved" if approved else "denied")
+        word = "approved" if approved else "denied"
+        detail = f"{word} by {who}" if who else f"{word} by policy"
+        by = "human" if who else "policy"
+        return replace(
+            pending, **new, allowed=approved, decided_by=by, detail=f"{detail}: {reason}" if reason else detail
+        )
+
+    # ------------------------------------------------------------ recording
+
+    async def _record(self, decision: Decision) -> Decision:
+        """The decision with its place in the ledger; one that cannot be recorded does not let anything through."""
+        gate = self.gate
+        decision = replace(decision, duration_ms=since(self.started))
+        if gate.ledger is not None:
+            seq, error = await call_safely(
+                gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
+            )
+            if error is not None or isinstance(seq, bool) or not isinstance(seq, int):
+                decision = await self._lose(decision, self._report(error, "not recorded"))
+            else:
+                decision = replace(decision, ledger_seq=seq)
+        logger.info(
+            "gate %r %s by %s, decision %s",
+            gate.name,
+            "allowed" if decision.allowed else "pending" if decision.pending else "blocked",
+            decision.decided_by,
+            decision.id,
+        )
+        await self._tell("decided", decision=decision)
+        return decision
+
+    async def _lose(self, decision: Decision, why: str) -> Decision:
+        logger.error("gate %r: decision %s was %s", self.gate.name, decision.id, why)
+        await self._tell("unrecorded", detail=why)
+        said = f"{why}; {decision.detail}" if decision.detail else why
+        allowed = self.gate.mode == "observe"
+        return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=said)
+
+    def _report(self, error: Exception | SystemExit | None, what: str) -> str:
+        """What went wrong, without its text: a database's error quotes what it was given."""
+        if error is None:
+            return f"{what}: the answer is of the wrong type"
+        logger.debug("gate %r: %s", self.gate.name, what, exc_info=error)
+        return f"{what}: {error}" if isinstance(error, UsageError) else f"{what}: {type(error).__name__}"
+
+    async def _tell(self, kind: EventKind, *, detail: str = "", decision: Decision | None = None) -> None:
+        if self.gate.on_event is not None:
+            event = GateEvent(kind=kind, gate=self.gate.name, subject=self.subject, detail=detail, decision=decision)
+            await notify(self.gate.on_event, event, what="on_event")
+
+    def _make(self, by: Any, **more: Any) -> Decision:
+        more.setdefault("allowed", False)
+        return Decision(
+            gate=self.gate.name,
+            decided_by=by,
+            mode=self.gate.mode,
+            config=self.gate.config,
+            subject=self.subject,
+            metadata=self.metadata,
+            **more,
+        )
+
+
+def _decides(item: RuleResult) -> bool:
+    return not item.passed and item.severity == "error"
+
+
+def _repeat(known: RuleResult) -> Rule:
+    """A rule that has been evaluated already, for the question: no check runs twice."""
+
+    def repeat(_content: object) -> RuleResult:
+        return known
+
+    return Rule(name=known.name, evaluate=repeat, severity=known.severity)
+
+
+def _is_answer(said: object) -> bool:
+    """Whether somebody said yes or no: exactly a boolean, a name or nobody, and a reason."""
+    if not isinstance(said, tuple | list) or len(said) != 3:
+        return False
+    approved, who, reason = said
+    return isinstance(approved, bool) and (who is None or isinstance(who, str)) and isinstance(reason, str | None)

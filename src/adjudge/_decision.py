@@ -1,0 +1,189 @@
+"""What a gate decides, and the policy behind it: from a result to allow, block or ask, without any input or output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal, Self, get_args
+
+from adjudge._display import clean
+from adjudge._plain import to_plain
+from adjudge._strategies import may_open
+from adjudge.errors import UsageError
+from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult, make_id, read_result
+
+Mode = Literal["enforce", "observe"]
+OnFailed = Literal["block", "ask"]
+OnUndecided = Literal["block", "allow", "ask"]
+OnTampering = Literal["block", "ask"]
+Step = Literal["allow", "block", "ask"]
+EventKind = Literal["judged", "asked", "answered", "unrecorded", "decided"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Decision:
+    """Whether something may go through a gate, who decided that, and why.
+
+    A decision is true exactly when it allows. Durations are in milliseconds, digests are hexadecimal SHA-256.
+    """
+
+    schema: ClassVar[str] = "adjudge/decision/1"
+
+    gate: str
+    """The name of the gate."""
+    allowed: bool
+    decided_by: DecidedBy
+    """``policy`` whenever neither a judge, nor a rule, nor a person let it through or stopped it."""
+    pending: bool = False
+    """A person has been asked and has not answered; not allowed so far."""
+    result: JudgeResult | None = None
+    """What was judged; ``None`` when nobody was asked because the content was not sampled, or cannot be read."""
+    detail: str = ""
+    """One sentence: which policy decided, who approved, or what went wrong."""
+    mode: Mode = "enforce"
+    would_allow: bool | None = None
+    """What ``mode="enforce"`` would have said without a person; ``None`` when nothing was judged."""
+    sampled: bool = True
+    """False when the content was let through unjudged, because ``sample`` is below 1."""
+    approval_id: str | None = None
+    ledger_seq: int | None = None
+    """Where the ledger holds this decision; ``None`` without a ledger, and in the entry itself."""
+    config: str | None = None
+    """Digest of the configuration file that the gate was read from; ``None`` for a gate written in code."""
+    subject: str | None = None
+    """Digest of the content as it was handed in, before any redaction."""
+    duration_ms: float = 0.0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(default_factory=make_id)
+    created_at: datetime = field(default_factory=_now)
+
+    def __post_init__(self) -> None:
+        for name, choices in (("decided_by", get_args(DecidedBy)), ("mode", get_args(Mode))):
+            if getattr(self, name) not in choices:
+                raise UsageError(f"a decision's {name} is one of {', '.join(choices)}; got {getattr(self, name)!r}")
+        if self.pending and self.allowed:
+            raise UsageError("a decision that is pending is not allowed; leave allowed false until a person approved")
+        # Held here, no gate of today or tomorrow can let something through in a judge's name that no judge passed.
+        passed = self.result is not None and self.result.passed and self.result.decided_by == self.decided_by
+        if self.allowed and self.decided_by in ("judge", "rule") and not passed:
+            raise UsageError(
+                f"a decision allowed by a {self.decided_by} needs a result that this {self.decided_by} passed"
+            )
+
+    def __bool__(self) -> bool:
+        # Without this every decision is true, and `if await gate.check(...)` lets everything through.
+        return self.allowed
+
+    def explain(self) -> str:
+        """The decision in one line: what, by whom, and why; it may quote the content."""
+        word = "pending" if self.pending else "allowed" if self.allowed else "blocked"
+        parts = [self.detail] if self.detail else []
+        parts += [self.result.explain()] if self.result is not None else []
+        return clean(f"{word} by {self.decided_by}" + (f": {'; '.join(parts)}" if parts else ""), keep_lines=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """This decision as plain data that JSON can hold; ``from_dict`` reads it back."""
+        data: dict[str, Any] = {"schema": self.schema}
+        data |= {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
+            raise UsageError(f"a decision is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
+        for name in ("id", "created_at", "gate", "allowed", "pending", "decided_by"):
+            if name not in data:
+                raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: it has no {name!r}")
+        flags = {name: data[name] for name in ("allowed", "pending")}
+        if not all(isinstance(value, bool) for value in flags.values()):
+            kinds = ", ".join(type(value).__name__ for value in flags.values())
+            raise UsageError(f"allowed and pending of a decision are true or false; got {kinds}")
+        result = None if data.get("result") is None else read_result(data["result"])
+        import msgspec
+
+        try:
+            # Read as a blocked one, whose members are checked; what it allows is added together with its result.
+            read = msgspec.convert({**data, "allowed": False, "pending": False, "result": None}, cls)
+        except (TypeError, ValueError) as error:
+            said = clean(" ".join(str(error).split())[:200], keep_lines=False)
+            raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: {said}") from None
+        return replace(read, **flags, result=result)
+
+    def __repr__(self) -> str:
+        return f"<Decision {self.gate!r} {self.explain()}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateEvent:
+    """Something that happened in a gate, for ``on_event``."""
+
+    kind: EventKind
+    """``judged``, ``asked`` (a person), ``answered`` (that person), ``unrecorded`` (the ledger failed), ``decided``."""
+    gate: str
+    subject: str | None = None
+    """Digest of the content."""
+    detail: str = ""
+    decision: Decision | None = None
+    """With ``decided``, what was decided."""
+    at: datetime = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a gate does with a result that is not a pass."""
+
+    on_failed: OnFailed = "block"
+    on_undecided: OnUndecided = "block"
+    on_tampering: OnTampering = "block"
+
+    def __post_init__(self) -> None:
+        for name, kind in (("on_failed", OnFailed), ("on_undecided", OnUndecided), ("on_tampering", OnTampering)):
+            check_choice(name, getattr(self, name), get_args(kind))
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person may have to be asked."""
+        return "ask" in (self.on_failed, self.on_undecided, self.on_tampering)
+
+
+def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -> tuple[Step, DecidedBy]:
+    """What to do with a result, and who decided that.
+
+    ``on_undecided="allow"`` opens only where nobody objected: not over tampering or a contradiction, nor over a seat
+    that failed, at any depth, and not over content that could not be read (``readable=False``).
+    """
+    if result.passed:
+        return "allow", result.decided_by
+    wanted = _list_wanted(result, policy)
+    if "block" in wanted:
+        return "block", result.decided_by if result.outcome == "failed" else "policy"
+    if "ask" in wanted:
+        return "ask", "policy"
+    # Whoever can make content unreadable, or make one of two judges fail, must not get it through by doing so.
+    return ("allow", "policy") if readable and may_open([result]) else ("block", "policy")
+
+
+def _list_wanted(result: JudgeResult, policy: Policy) -> list[Step]:
+    """What each policy that applies says; the strictest counts."""
+    wanted: list[Step] = [policy.on_failed] if result.outcome == "failed" else []
+    if _was_tampered_with(result):
+        return [*wanted, policy.on_tampering]
+    return wanted or [policy.on_undecided]
+
+
+def _was_tampered_with(result: JudgeResult) -> bool:
+    if result.undecided_because == "tampering":
+        return True
+    return isinstance(result, JudgeChainResult) and any(_was_tampered_with(seat) for seat in result.results)
+
+
+def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise ``UsageError`` unless a value is one of some words."""
+    if value not in choices:
+        raise UsageError(f"{what} must be one of {', '.join(choices)}; got {value!r}")

@@ -1,0 +1,46 @@
+"""Calling what is somebody else's (hooks, ledgers, redactions): what it does wrong is known and never thrown."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from adjudge._tasks import count_cancellations
+
+logger = logging.getLogger("adjudge")
+"""Content, and whatever may quote it, is logged at DEBUG and never above."""
+
+
+async def call_safely(
+    function: Callable[..., Any], /, *given: object, **how: object
+) -> tuple[Any, Exception | SystemExit | None]:
+    """What a sync or async function returned and ``None``, or ``None`` and what it raised.
+
+    A cancellation from outside passes through; one that the function made itself is a failure like any other.
+    """
+    cancelled = count_cancellations()
+    try:
+        said = function(*given, **how)
+        if inspect.isawaitable(said):
+            said = await said
+    except asyncio.CancelledError:
+        if count_cancellations() > cancelled:
+            raise
+        return None, RuntimeError("it cancelled itself")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - what it raises is the caller's to judge
+        return None, error
+    return said, None
+
+
+async def notify(hook: Callable[[Any], Any] | None, value: object, *, what: str) -> None:
+    """Call a hook, if there is one; what it raises is logged."""
+    if hook is None:
+        return
+    _, error = await call_safely(hook, value)
+    if error is not None:
+        # Its type alone: a hook is handed content, and what it raises may quote that.
+        logger.error("the %s hook raised %s; its traceback is logged at DEBUG", what, type(error).__name__)
+        logger.debug("what the %s hook raised", what, exc_info=error)

@@ -1,0 +1,215 @@
+"""A gate in front of an ASGI application, or behind it: what a client sends, or what it would be sent, goes through.
+
+Any framework that speaks ASGI will do. Nothing is handed on before it was decided about: a body is held until it is
+complete, up to a limit, and what cannot be held or read is blocked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from adjudge._bodies import Headers, UnreadableBodyError, read_body
+from adjudge._decision import Decision, check_choice
+from adjudge.errors import UsageError
+from adjudge.gate import Gate
+
+__all__ = ["App", "GateMiddleware", "Message", "Receive", "Scope", "Send", "Side"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Side = Literal["request", "response"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GateMiddleware:
+    """An ASGI application whose JSON and text bodies go through a gate.
+
+    What is blocked is answered with 403 and ``{"error": "blocked", "decision": id}``; a request that cannot be read
+    with 400, 413 or 415. An empty body holds nothing to judge and passes; addresses and headers are not judged.
+    A websocket cannot be held, so it is refused. Raises ``UsageError`` for an option that cannot be.
+    """
+
+    app: App
+    gate: Gate
+    on: Side = field(default="request", kw_only=True)
+    """Which bodies go through the gate; for both, put one middleware around another."""
+    largest: int = field(default=1_000_000, kw_only=True)
+    """The largest body that is held, in bytes; a larger one is blocked."""
+    explain: bool = field(default=False, kw_only=True)
+    """Tell the client why. Off: whoever wants to pass could learn from it, and a reason may quote the content."""
+    when: Callable[[Scope], bool] | None = field(default=None, kw_only=True)
+    """Which scopes go through the gate, by path for instance; all without it, and whenever it is not plainly false."""
+
+    def __post_init__(self) -> None:
+        check_choice("on", self.on, get_args(Side))
+        if isinstance(self.largest, bool) or not isinstance(self.largest, int) or self.largest < 1:
+            raise UsageError(f"largest must be a whole number of bytes of at least 1, got {self.largest!r}")
+        if not isinstance(self.gate, Gate):
+            raise UsageError(f"gate must be a Gate, got {type(self.gate).__name__}")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        kind = scope["type"]
+        if kind == "lifespan" or (self.when is not None and self.when(scope) is False):
+            await self.app(scope, receive, send)
+        elif kind == "http" and self.on == "request":
+            await self._guard_request(scope, receive, send)
+        elif kind == "http":
+            await self._guard_response(scope, receive, send)
+        else:
+            await self._guard_other(scope, receive, send)
+
+    async def _guard_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        held = await _hold(receive, self.largest)
+        if held is None:  # the client went away
+            return
+        raw, more = held
+        if raw:
+            decision, status = await self.decide(raw, scope["headers"], scope)
+            if not decision.allowed:
+                await _answer(send, status, decision, explain=self.explain)
+                return
+        first: list[Message] = [{"type": "http.request", "body": raw, "more_body": more}]
+
+        async def replay() -> Message:
+            return first.pop() if first else await receive()
+
+        await self.app(scope, replay, send)
+
+    async def _guard_response(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = _Response(self, scope, send)
+        # Extensions offer ways to send what would not come past here (a file by its path); an application that does
+        # not see them uses none.
+        inner = {**scope, "extensions": {}}
+        try:
+            await self.app(inner, receive, response.send)
+        except Exception:
+            if not response.stopped:
+                raise
+
+    async def _guard_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        decision = await self.gate.refuse(
+            f"a {scope['type']} connection cannot be held", metadata=_describe(scope, self.on)
+        )
+        if decision.allowed:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def decide(self, raw: bytes, headers: Headers, scope: Scope) -> tuple[Decision, int]:
+        """The decision about a body, and the status of the answer where it is not allowed."""
+        metadata = _describe(scope, self.on)
+        try:
+            content = read_body(raw, headers, largest=self.largest)
+        except UnreadableBodyError as error:
+            return await self.gate.refuse(str(error), metadata=metadata), error.status
+        return await self.gate.check(content, metadata=metadata), 403
+
+
+class _StoppedError(OSError):
+    """Told to an application that goes on sending what was blocked, as a closed connection would tell it."""
+
+
+class _Response:
+    """A response that is held until it was decided about."""
+
+    def __init__(self, middleware: GateMiddleware, scope: Scope, send: Send) -> None:
+        self._middleware, self._scope, self._send = middleware, scope, send
+        self._start: Message | None = None
+        self._held = bytearray()
+        self._state: Literal["holding", "open", "blocked"] = "holding"
+        self.stopped = False
+        """Whether the application was told to stop, so that what it raises is our doing."""
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the application."""
+        if self._state == "open":
+            await self._send(message)
+        elif self._state == "blocked":
+            self.stopped = True
+            raise _StoppedError("the response was blocked")
+        elif message["type"] == "http.response.start" and self._start is None:
+            self._start = message
+        elif message["type"] == "http.response.body" and self._start is not None:
+            await self._take(message)
+        else:
+            await self._refuse(message, f"a response with {message['type']} cannot be held")
+
+    async def _take(self, message: Message) -> None:
+        start = self._start or {}
+        if start.get("trailers"):
+            await self._refuse(message, "a response with trailers cannot be held")
+            return
+        self._held += message.get("body", b"")
+        more = bool(message.get("more_body", False))
+        if more and len(self._held) <= self._middleware.largest:
+            return
+        raw = bytes(self._held)
+        if raw:
+            decision, _ = await self._middleware.decide(raw, start.get("headers", ()), self._scope)
+            if not decision.allowed:
+                await self._block(decision)
+                return
+        await self._open(more=more)
+
+    async def _refuse(self, message: Message, why: str) -> None:
+        gate = self._middleware.gate
+        decision = await gate.refuse(why, metadata=_describe(self._scope, "response"))
+        if not decision.allowed:
+            await self._block(decision)
+            return
+        if self._start is not None:
+            await self._open(more=True)
+        self._state = "open"
+        await self._send(message)
+
+    async def _open(self, *, more: bool) -> None:
+        """Hand on what was held; what follows is handed on as it comes."""
+        self._state = "open"
+        await self._send(self._start or {})
+        if self._held or not more:
+            await self._send({"type": "http.response.body", "body": bytes(self._held), "more_body": more})
+
+    async def _block(self, decision: Decision) -> None:
+        self._state = "blocked"
+        self._held.clear()
+        await _answer(self._send, 403, decision, explain=self._middleware.explain)
+
+
+async def _hold(receive: Receive, largest: int) -> tuple[bytes, bool] | None:
+    """A request's body up to the limit, and whether there is more; ``None`` when the client went away."""
+    held = bytearray()
+    more = True
+    while more and len(held) <= largest:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        held += message.get("body", b"")
+        more = bool(message.get("more_body", False))
+    return bytes(held), more
+
+
+async def _answer(send: Send, status: int, decision: Decision, *, explain: bool) -> None:
+    said = {"error": "pending" if decision.pending else "blocked", "decision": decision.id}
+    if explain:
+        said["reason"] = decision.explain()
+    body = json.dumps(said).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _describe(scope: Scope, side: str) -> dict[str, str]:
+    """Where it was, for the record. Not the query: it may hold what nobody asked to have kept."""
+    return {"on": side, "method": str(scope.get("method", "")), "path": str(scope.get("path", ""))}
