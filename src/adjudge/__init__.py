@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from adjudge._judge import Judge
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
-    from adjudge.errors import AdjudgeError, JudgmentFailed, ModelError, ReplyError, UsageError
+    from adjudge.errors import AdjudgeError, JudgmentFailed, LedgerError, ModelError, ReplyError, UsageError
+    from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
     from adjudge.question import Question
     from adjudge.result import (
@@ -40,6 +41,8 @@ __all__ = [
     "JudgeLike",
     "JudgeResult",
     "JudgmentFailed",
+    "Ledger",
+    "LedgerError",
     "Model",
     "ModelError",
     "Outcome",
@@ -74,6 +77,8 @@ _HOMES = {
     "JudgeLike": "adjudge._evaluate",
     "JudgeResult": "adjudge.result",
     "JudgmentFailed": "adjudge.errors",
+    "Ledger": "adjudge.ledger",
+    "LedgerError": "adjudge.errors",
     "Model": "adjudge.models",
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",
