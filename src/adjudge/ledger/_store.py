@@ -305,8 +305,10 @@ def _begin_file(connection: Connection) -> None:
 
 
 def _find_last(connection: Connection) -> tuple[int, str]:
+    from sqlalchemy import select
+
     table = make_table()
-    row = connection.exec_driver_sql(f"SELECT seq, hash FROM {table.name} ORDER BY seq DESC LIMIT 1").one_or_none()  # noqa: S608 - the name is ours
+    row = connection.execute(select(table.c.seq, table.c.hash).order_by(table.c.seq.desc()).limit(1)).one_or_none()
     return (row[0], row[1]) if row else (0, NO_PREV)
 
 
