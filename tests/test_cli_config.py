@@ -156,7 +156,7 @@ def test_judges_of_the_file_are_recorded_too(line: Line):
 
 
 def test_tables_of_later_versions_are_left_alone(line: Line):
-    """``[gates]`` and ``[ledger]`` may already be there; nothing in them is read, and that is said."""
+    """``[gates]`` may already be there and ``[ledger]`` is another command's; that nothing is recorded is said."""
     configure(
         f'[judges.words]\nseats = ["{WORDS}"]\n[gates.publish]\nrubric = "login"\nmode = "enforce"\n'
         '[ledger]\nurl = "sqlite:///adjudge.db"\n'
@@ -166,6 +166,7 @@ def test_tables_of_later_versions_are_left_alone(line: Line):
 
     assert done.status == 0
     assert "adjudge.toml: [gates] is for a later version and does nothing yet" in done.err
+    assert "adjudge.toml: [ledger] is read by adjudge ledger alone; this command records nothing yet" in done.err
     assert not Path("adjudge.db").exists()
 
 

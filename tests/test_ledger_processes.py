@@ -61,7 +61,7 @@ def stored(url: str, mark: str) -> set[tuple[int, int, int]]:
 
 
 def test_every_append_that_returned_survives_a_kill(url: str):
-    """Killed with -9 during concurrent appends, five times: all that returned is there, and the next process goes on."""
+    """Killed with -9 during concurrent appends, five times: all that returned is there, the next goes on."""
     random = Random()
     for kill in range(5):
         process = start_appender(url, f"process {kill}")

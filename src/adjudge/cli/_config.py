@@ -1,4 +1,4 @@
-"""``adjudge.toml``: the judges and rubrics of a project.
+"""``adjudge.toml``: the judges and rubrics of a project, and where its ledger is.
 
 It is read from ``--config`` or the working directory only, never from parent folders, and never by the library.
 Whoever can edit it can change what passes; in CI, take it from the trusted branch.
@@ -40,8 +40,9 @@ JUDGE_KEYS = (
 MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_characters", "base_url", "free_text")
 
 _DEFAULTS = ("judge", "rubric", "timeout")
-_LATER = ("gates", "ledger")
-_TABLES = ("defaults", "judges", "rubrics", *_LATER)
+_LATER = ("gates",)
+_TABLES = ("defaults", "judges", "rubrics", *_LATER, "ledger")
+_LEDGER = ("url", "store_content")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class Config:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rubrics: Mapping[str, str] = field(default_factory=dict)
+    ledger: Mapping[str, str] = field(default_factory=dict)
 
     def find_rubric(self, name: str) -> Rubric:
         """The rubric of this name in the file, else a path from the working directory, or a shipped name."""
@@ -78,7 +80,7 @@ class Config:
         return self.path.parent / path if self.path else Path(path)
 
 
-def read_config(path: Path | None) -> Config:
+def read_config(path: Path | None, *, for_ledger: bool = False) -> Config:
     """The configuration of ``--config``, else of ``adjudge.toml`` in the working directory, else an empty one."""
     file = path or Path(FILE)
     raw = _read_bytes(file, wanted=path is not None)
@@ -93,8 +95,12 @@ def read_config(path: Path | None) -> Config:
     _check_tables(data, file)
     defaults, judges, rubrics = (data.get(name, {}) for name in _TABLES[:3])
     _check_defaults(defaults, judges, file)
+    ledger = data.get("ledger", {})
+    if ledger and not for_ledger:
+        # As with gates: somebody may believe that what he judges here is on record.
+        note(f"{file}: [ledger] is read by adjudge ledger alone; this command records nothing yet")
     digest = hashlib.sha256(raw).hexdigest()
-    return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics)
+    return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics, ledger=ledger)
 
 
 def _check_tables(data: Mapping[str, Any], file: Path) -> None:
@@ -105,6 +111,10 @@ def _check_tables(data: Mapping[str, Any], file: Path) -> None:
         if name in _LATER:
             # Silence here would let somebody believe that a gate he wrote protects something.
             note(f"{file}: [{name}] is for a later version and does nothing yet")
+    check_keys(data.get("ledger", {}), _LEDGER, f"{file}: [ledger]")
+    for key, said in data.get("ledger", {}).items():
+        if not isinstance(said, str):
+            raise UsageError(f"{file}: [ledger] {key} must be a text in quotes, got {show(said)}")
     for name, table in data.get("judges", {}).items():
         _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
     for name, where in data.get("rubrics", {}).items():
