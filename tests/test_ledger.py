@@ -6,6 +6,7 @@ import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,10 @@ def test_values_without_a_canonical_form_are_written_as_text(url: str, value: An
     assert find(url)[1].payload["x"] == stored  # type: ignore[index]
 
 
-@given(some.recursive(some.none() | some.booleans() | some.integers() | some.floats() | some.text(), some.lists))
+LEAVES = some.none() | some.booleans() | some.integers() | some.floats() | some.floats(-1e6, 1e6) | some.text()
+
+
+@given(some.recursive(LEAVES, lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner)))
 def test_any_payload_is_canonical_json(value: Any):
     """Whatever stands in a payload, its bytes are those that another RFC 8785 encoder makes of them."""
     from adjudge._plain import to_plain
@@ -148,6 +152,21 @@ def test_any_payload_is_canonical_json(value: Any):
 
     # Read as the standard has numbers: all of them are doubles.
     assert rfc8785.dumps(json.loads(written, parse_int=float)) == written
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Number(float):
+    pass
+
+
+def test_values_of_derived_types_are_recorded_as_what_they_are(url: str):
+    """An enumeration's member, or a text or number of the caller's own type, is its text or number."""
+    record(url, {"a": Text("é"), "b": Number(1.0), "c": Number(0.5), "d": HTTPStatus.OK})
+
+    assert find(url)[1].payload == {"a": "é", "b": 1, "c": 0.5, "d": 200}
 
 
 def test_the_value_is_recorded_as_it_was_when_append_was_called(url: str):
