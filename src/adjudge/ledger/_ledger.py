@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import closing
@@ -56,7 +57,8 @@ class Ledger:
         self._about = {"store_content": store_content}
         self._url = url
         self._store_content = store_content
-        self._pid = 0
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
         self._writer: Writer | None = None
         self._finalizer: weakref.finalize[[], Ledger] | None = None
         self._store = Store(url, signer=self._signer, about=self._about)
@@ -201,17 +203,18 @@ class Ledger:
     def _find_store(self) -> Store:
         # A connection or a thread of the process this one was forked from must not be used, or even closed.
         if self._pid != os.getpid():
-            self._pid, self._writer = os.getpid(), None
+            self._pid, self._writer, self._lock = os.getpid(), None, threading.Lock()
             self._store = Store(self._url, signer=self._signer, about=self._about)
         return self._store
 
     def _find_writer(self) -> Writer:
         store = self._find_store()
-        if self._writer is None:
-            self._writer = Writer(store)
-            # A ledger that nobody holds any more closes itself, though nobody can wait for it then.
-            self._finalizer = weakref.finalize(self, self._writer.let_go)
-        return self._writer
+        with self._lock:  # loops of several threads may come here at once
+            if self._writer is None:
+                self._writer = Writer(store)
+                # A ledger that nobody holds any more closes itself, though nobody can wait for it then.
+                self._finalizer = weakref.finalize(self, self._writer.let_go)
+            return self._writer
 
 
 def make_chain(head: Head | str | os.PathLike[str] | None, public_key: PublicKey | None) -> Chain:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 30
 """How long a writer waits for others to finish."""
-PAGE = 1_000
-"""Rows that are fetched at once."""
+PAGE = 200
+"""Rows that are fetched at once: their payloads, which can be large, are in memory together."""
 _CREATE_LOCK = 0x61646A75
 """Held on PostgreSQL while the table is looked for and made; any number that is ours."""
 
