@@ -246,6 +246,14 @@ def test_query_finds_by_everything_it_names(url: str):
     assert {tuple(entry.seq for entry in find(url, **given)): given for given in wanted.values()} == wanted
 
 
+@pytest.mark.parametrize("odd", [[], {}, 5, None, [1], "x"], ids=repr)
+def test_query_passes_over_payloads_of_other_shapes(url: str, odd: Any):
+    """What a mapping holds under the names of a result need not be what a result holds there."""
+    record(url, dict.fromkeys(("outcome", "judge", "gate", "execution", "results", "result"), odd), make_result())
+
+    assert [entry.seq for entry in find(url, outcome="failed", judge="careful")] == [3]
+
+
 def test_query_finds_by_time(url: str):
     """``since`` is included, ``until`` is not, and a time without a zone is refused."""
     record(url, *[{"n": number} for number in range(5)])

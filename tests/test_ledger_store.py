@@ -240,6 +240,21 @@ def test_an_erased_payload_is_gone_and_the_chain_holds(url: str, tmp_path: Path)
     assert found.erased == {2: 4}
 
 
+def test_an_erasure_does_not_wait_for_readers(url: str):
+    """Somebody reads for long: the erasure is recorded, and what was erased leaves the log with a later one."""
+    record(url, {"text": SECRET}, {"n": 2})
+    with connect(url) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT COUNT(*) FROM adjudge_ledger").fetchone()
+        assert run(url, lambda ledger: ledger.erase(2, "why", "me")) == 4
+        assert reader.execute("SELECT payload FROM adjudge_ledger WHERE seq = 2").fetchone()[0] is not None
+        reader.execute("COMMIT")
+    run(url, lambda ledger: ledger.erase(3, "why", "me"))
+
+    assert SECRET.encode() not in Path(url.removeprefix("sqlite:///")).read_bytes()
+    assert verify(url).erased == {2: 4, 3: 5}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -134,7 +134,7 @@ def read_entry(row: Row) -> Entry:
     values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     try:
         values["at"] = datetime.fromisoformat(values["at"])
-        values["payload"] = None if values["payload"] is None else json.loads(values["payload"])
+        values["payload"] = None if values["payload"] is None else dict(json.loads(values["payload"]))
     except (RecursionError, TypeError, ValueError):
         raise UsageError(f"entry {row[0]} of the ledger cannot be read; `adjudge ledger verify` says why") from None
     return Entry(**values)

@@ -244,7 +244,13 @@ def _match(row: Row, inside: Mapping[str, str]) -> Entry | None:
         return None
     entry = read_entry(row)
     said = entry.payload or {}
-    about = said.get("result") if isinstance(said.get("result"), dict) else said
-    found = {name: {said.get(name), about.get(name)} for name in ("outcome", "gate", "execution")}
-    found["judge"] = {about.get("judge")} | {seat.get("judge") for seat in about.get("results") or ()}
+    inner = said.get("result")
+    about: dict[str, Any] = inner if isinstance(inner, dict) else said
+    seats = about.get("results")
+    # Lists and not sets: a mapping of anybody's may hold anything under these names.
+    found = {name: [said.get(name), about.get(name)] for name in ("outcome", "gate", "execution")}
+    found["judge"] = [about.get("judge")]
+    found["judge"] += [
+        seat.get("judge") for seat in (seats if isinstance(seats, list) else ()) if isinstance(seat, dict)
+    ]
     return entry if all(text in found[name] for name, text in inside.items()) else None

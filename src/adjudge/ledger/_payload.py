@@ -116,8 +116,16 @@ def check_text(name: str, text: object) -> None:
     if len(text) > MOST_SUBJECT:
         raise UsageError(f"{name} has at most {MOST_SUBJECT:,} characters, got {len(text):,}; give its digest")
     # PostgreSQL's texts hold no NUL, and half a surrogate pair has no UTF-8.
-    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+    if "\0" in text or not _has_bytes(text):
         raise UsageError(f"{name} holds a NUL or half a surrogate pair, which cannot be stored: {clean(text)[:80]!r}")
+
+
+def _has_bytes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _find_kind(data: Mapping[str, Any]) -> str:

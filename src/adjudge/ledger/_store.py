@@ -108,12 +108,18 @@ class Store:
             places = self._insert(connection, [Draft(kind="erasure", subject=found.id, payload=payload)])
             connection.execute(table.update().where(table.c.seq == seq).values(payload=None))
         if self._is_file:
-            # The bytes still stand in the write-ahead log until it is written back.
-            with self._explaining("written"), self._open().connect() as connection:
-                connection.exec_driver_sql("COMMIT")
-                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-                connection.exec_driver_sql("BEGIN")
+            self._write_back()
         return places[0]
+
+    def _write_back(self) -> None:
+        """Empty the write-ahead log, where what was erased still stands; given up soon when somebody is reading."""
+        with self._explaining("written"), self._open().connect() as connection:
+            connection.exec_driver_sql("COMMIT")
+            # Others wait behind this one: a long verification must not hold up every append.
+            connection.exec_driver_sql("PRAGMA busy_timeout=200")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+            connection.exec_driver_sql("BEGIN")
 
     def _insert(self, connection: Connection, drafts: Sequence[Draft]) -> list[int]:
         seq, prev = _find_last(connection)
@@ -121,15 +127,16 @@ class Store:
             # Beginning anew would make a ledger whose entries were all removed look like a new one.
             raise LedgerError(f"the ledger {self.name} has lost its entries; restore it, or begin another")
         rows: list[dict[str, Any]] = []
+        at = write_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
         for draft in drafts:
             seq += 1
-            rows.append(self._make_row(seq, prev, draft))
+            rows.append(self._make_row(seq, at, prev, draft))
             prev = rows[-1]["hash"]
         connection.execute(make_table().insert(), rows)
         return [row["seq"] for row in rows]
 
-    def _make_row(self, seq: int, prev: str, draft: Draft) -> dict[str, Any]:
-        ident, at = make_id(), write_time(datetime.now(UTC))
+    def _make_row(self, seq: int, at: str, prev: str, draft: Draft) -> dict[str, Any]:
+        ident = make_id()
         payload_hash = sha256(draft.payload).hexdigest()
         said = hash_entry(seq, ident, at, draft.kind, draft.subject, payload_hash, prev)
         signature = self._signer.sign(signed_bytes(said)) if self._signer else None
@@ -177,7 +184,7 @@ class Store:
             connection.exec_driver_sql(statement)
         said = {"schema": LEDGER_SCHEMA, "public_key": self._signer.public_key if self._signer else None}
         draft = Draft(kind="genesis", subject="", payload=write_payload(said | self._about))
-        connection.execute(make_table().insert(), [self._make_row(1, NO_PREV, draft)])
+        connection.execute(make_table().insert(), [self._make_row(1, write_time(datetime.now(UTC)), NO_PREV, draft)])
 
     def _check_genesis(self, connection: Connection) -> None:
         table = make_table()
