@@ -155,14 +155,14 @@ def test_judges_of_the_file_are_recorded_too(line: Line):
     assert (first.status, again.status) == (0, 0)
 
 
-def test_tables_of_later_versions_are_left_alone(line: Line):
-    """``[ledger]`` may already be there; nothing in it is read, and that is said."""
+def test_the_ledger_of_the_file_is_not_written_by_judging(line: Line):
+    """``[ledger]`` is another command's; that nothing is recorded is said."""
     configure(f'[judges.words]\nseats = ["{WORDS}"]\n[ledger]\nurl = "sqlite:///adjudge.db"\n')
 
     done = line("judge", "good.txt", *POLITE, "--judge", "words")
 
     assert done.status == 0
-    assert "adjudge.toml: [ledger] is for a later version and does nothing yet" in done.err
+    assert "adjudge.toml: [ledger] is read by adjudge ledger alone; this command records nothing yet" in done.err
     assert not Path("adjudge.db").exists()
 
 

@@ -12,7 +12,7 @@ import math
 import pytest
 
 from adjudge import Judge, JudgeChain, JudgeResult, Rubric, judge
-from adjudge.errors import AdjudgeError, JudgmentFailed, ModelError, ReplyError, UsageError
+from adjudge.errors import AdjudgeError, JudgmentFailed, LedgerError, ModelError, ReplyError, UsageError
 from adjudge.testing import FaultyModel, ScriptedModel
 from judge_support import NO, YES, complaint, scores
 
@@ -34,7 +34,7 @@ def test_every_error_is_an_adjudge_error():
     """One name catches all, and ``UsageError`` is a ``ValueError`` too."""
     assert issubclass(UsageError, AdjudgeError)
     assert issubclass(UsageError, ValueError)
-    assert {ModelError, ReplyError, JudgmentFailed} <= set(AdjudgeError.__subclasses__())
+    assert {ModelError, ReplyError, LedgerError, JudgmentFailed} <= set(AdjudgeError.__subclasses__())
 
 
 def test_errors_carry_what_a_program_needs():

@@ -12,11 +12,8 @@ import pytest
 
 import house
 
-PUBLIC = [
-    name
-    for name in ("adjudge", "adjudge.asgi", "adjudge.models", "adjudge.rules", "adjudge.testing")
-    if name in house.modules()
-]
+PACKAGES = ("adjudge", "adjudge.asgi", "adjudge.ledger", "adjudge.models", "adjudge.rules", "adjudge.testing")
+PUBLIC = [name for name in PACKAGES if name in house.modules()]
 
 
 def sort_key(name: str) -> tuple[int, str]:

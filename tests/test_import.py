@@ -14,7 +14,8 @@ import pytest
 import house
 
 PROBE = Path(__file__).with_name("import_probe.py")
-HEAVY = {"aiohttp", "jsonschema_rs", "openai", "pydantic", "rapidfuzz", "re2", "rich", "typer", "yaml"}
+HEAVY = {"aiohttp", "cryptography", "jsonschema_rs", "openai", "psycopg", "pydantic", "rapidfuzz", "re2", "rich"}
+HEAVY |= {"sqlalchemy", "typer", "yaml"}
 
 SPEC = find_spec("adjudge")
 INSTALLED = Path(next(iter(SPEC.submodule_search_locations or ()))) if SPEC else house.PACKAGE

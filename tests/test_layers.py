@@ -31,6 +31,7 @@ LAYERS = (
     "_logprobs",
     "_reading",
     "_value",
+    "ledger",  # knows results; nothing of judges
     "_sync",
     "_async",
     "_asking",

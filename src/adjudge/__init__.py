@@ -13,8 +13,17 @@ if TYPE_CHECKING:
     from adjudge._judge import Judge
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
-    from adjudge.errors import AdjudgeError, Blocked, JudgmentFailed, ModelError, ReplyError, UsageError
+    from adjudge.errors import (
+        AdjudgeError,
+        Blocked,
+        JudgmentFailed,
+        LedgerError,
+        ModelError,
+        ReplyError,
+        UsageError,
+    )
     from adjudge.gate import Gate
+    from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
     from adjudge.question import Question
     from adjudge.result import (
@@ -47,6 +56,8 @@ __all__ = [
     "JudgeLike",
     "JudgeResult",
     "JudgmentFailed",
+    "Ledger",
+    "LedgerError",
     "Model",
     "ModelError",
     "Outcome",
@@ -86,6 +97,8 @@ _HOMES = {
     "JudgeLike": "adjudge._evaluate",
     "JudgeResult": "adjudge.result",
     "JudgmentFailed": "adjudge.errors",
+    "Ledger": "adjudge.ledger",
+    "LedgerError": "adjudge.errors",
     "Model": "adjudge.models",
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",

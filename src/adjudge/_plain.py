@@ -16,6 +16,7 @@ from adjudge._depth import MOST_DEPTH
 from adjudge._display import clean
 
 _HOLDERS = (Mapping, tuple, list, set, frozenset)
+_AS_IS = frozenset((str, int, bool, type(None)))
 _LEAVES = (str, int, float, datetime, type(None))
 
 
@@ -25,6 +26,8 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     NaN and the infinities become ``"nan"``, ``"inf"`` and ``"-inf"``; what nests deeper than 200 levels, or cannot be
     taken apart, becomes a text that says so.
     """
+    if type(value) in _AS_IS:  # nearly everything there is, known without asking what it could be taken for
+        return value
     held = value if isinstance(value, _HOLDERS) else _open(value)
     if not isinstance(held, _HOLDERS):
         return held

@@ -4,6 +4,7 @@
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
     ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
     ├── ReplyError      a model answered and the answer cannot be read
+    ├── LedgerError     the store of a ledger failed: nothing is known to be recorded
     ├── JudgmentFailed  asked for with ``throw_on_fail`` or ``raise_if_failed``
     └── Blocked         a gate's guard stopped a function
 
@@ -49,6 +50,10 @@ class ReplyError(AdjudgeError):
         super().__init__(detail)
         self.because: Reason = because
         self.detail = detail
+
+
+class LedgerError(AdjudgeError):
+    """A ledger's store failed: a disk, a lock or a server; what was to be recorded must be taken as not recorded."""
 
 
 class JudgmentFailed(AdjudgeError):

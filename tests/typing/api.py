@@ -26,6 +26,7 @@ from adjudge import (
     JudgeLike,
     JudgeResult,
     JudgmentFailed,
+    Ledger,
     Model,
     ModelError,
     Outcome,
@@ -43,6 +44,7 @@ from adjudge import (
     read_result,
 )
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.ledger import Entry, Head, Verification, verify_export
 
 
 def answer(prompt: str) -> str:
@@ -236,3 +238,17 @@ def describe(error: AdjudgeError) -> str | Mapping[str, Any]:
         value_error: ValueError = error
         return str(value_error)
     return error.detail if isinstance(error, ReplyError) else str(error)
+
+
+async def record(result: JudgeResult, secret: bytes) -> None:
+    """A ledger takes results and mappings, and yields entries."""
+    async with Ledger("sqlite:///a.db", store_content="redacted", redact=str.upper, key=secret) as ledger:
+        assert_type(await ledger.append(result, gate="publish"), int)
+        await ledger.append({"passed": 3}, kind="run", subject="suite")
+        await ledger.append(result, "publish")  # type: ignore[bad-argument-count]
+        async for entry in ledger.query(outcome="passed", since=datetime.now().astimezone()):
+            assert_type(entry, Entry)
+        assert_type(await ledger.verify(await ledger.head(), public_key="ab"), Verification)
+        assert_type(await ledger.export(Path("a.jsonl")), Head)
+    assert_type(verify_export("a.jsonl", head="1:ab"), Verification)
+    Ledger("sqlite:///a.db", store_content="all")  # type: ignore[bad-argument-type]

@@ -1,4 +1,4 @@
-"""``adjudge.toml``: the judges, rubrics and gates of a project.
+"""``adjudge.toml``: the judges, rubrics and gates of a project, and where its ledger is.
 
 It is read from ``--config`` or the working directory only, never from parent folders, and never by the library.
 Whoever can edit it can change what passes; in CI, take it from the trusted branch.
@@ -41,8 +41,8 @@ MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_ch
 
 _DEFAULTS = ("judge", "rubric", "timeout")
 _GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample")
-_LATER = ("ledger",)
-_TABLES = ("defaults", "judges", "rubrics", "gates", *_LATER)
+_LEDGER = ("url", "store_content")
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,7 @@ class Config:
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rubrics: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    ledger: Mapping[str, str] = field(default_factory=dict)
 
     def find_rubric(self, name: str) -> Rubric:
         """The rubric of this name in the file, else a path from the working directory, or a shipped name."""
@@ -84,7 +85,7 @@ class Config:
         return self.path.parent / path if self.path else Path(path)
 
 
-def read_config(path: Path | None) -> Config:
+def read_config(path: Path | None, *, for_ledger: bool = False) -> Config:
     """The configuration of ``--config``, else of ``adjudge.toml`` in the working directory, else an empty one."""
     file = path or Path(FILE)
     raw = _read_bytes(file, wanted=path is not None)
@@ -99,8 +100,14 @@ def read_config(path: Path | None) -> Config:
     _check_tables(data, file)
     defaults, judges, rubrics, gates = (data.get(name, {}) for name in _TABLES[:4])
     _check_defaults(defaults, judges, file)
+    ledger = data.get("ledger", {})
+    if ledger and not for_ledger:
+        # As with gates: somebody may believe that what he judges here is on record.
+        note(f"{file}: [ledger] is read by adjudge ledger alone; this command records nothing yet")
     digest = hashlib.sha256(raw).hexdigest()
-    return Config(path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics, gates=gates)
+    return Config(
+        path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics, gates=gates, ledger=ledger
+    )
 
 
 def _check_tables(data: Mapping[str, Any], file: Path) -> None:
@@ -108,9 +115,10 @@ def _check_tables(data: Mapping[str, Any], file: Path) -> None:
     for name, table in data.items():
         if not isinstance(table, dict):
             raise UsageError(f"{file}: {name} must be a table, written [{name}], got {show(table)}")
-        if name in _LATER:
-            # Silence here would let somebody believe that what he wrote is in force.
-            note(f"{file}: [{name}] is for a later version and does nothing yet")
+    check_keys(data.get("ledger", {}), _LEDGER, f"{file}: [ledger]")
+    for key, said in data.get("ledger", {}).items():
+        if not isinstance(said, str):
+            raise UsageError(f"{file}: [ledger] {key} must be a text in quotes, got {show(said)}")
     for name, table in data.get("judges", {}).items():
         _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
     for name, table in data.get("gates", {}).items():

@@ -1,0 +1,216 @@
+"""``adjudge ledger``: look into a ledger, check it, and take it elsewhere. Nothing here writes to one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from adjudge._display import clean
+from adjudge.cli import _options as option
+from adjudge.cli._config import read_config
+from adjudge.cli._output import add_row, make_table, note, say, show, write_json
+from adjudge.errors import UsageError
+
+if TYPE_CHECKING:
+    from adjudge.ledger import Entry, Ledger, Verification
+
+ledger_app = typer.Typer(
+    help="Look into a ledger, check it, and take it elsewhere.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+T = TypeVar("T")
+
+Place = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="URL", help="A file, or postgresql://...; by default [ledger] of adjudge.toml."),
+]
+
+
+def _name(name: str, what: str) -> Any:
+    return typer.Option(f"--{name}", metavar=name.upper()[:1], help=what)
+
+
+@ledger_app.command("list")
+def list_entries(
+    ledger: Place = None,
+    kind: Annotated[str | None, _name("kind", "Only this kind: result, decision, erasure, ...")] = None,
+    outcome: Annotated[str | None, _name("outcome", "Only passed, failed or undecided.")] = None,
+    judge: Annotated[str | None, _name("judge", "Only of this judge, or with it as a seat.")] = None,
+    gate: Annotated[str | None, _name("gate", "Only of this gate.")] = None,
+    subject: Annotated[str | None, _name("subject", "Only about this, most often a digest.")] = None,
+    execution: Annotated[str | None, _name("execution", "Only of this execution.")] = None,
+    since: Annotated[str | None, _name("since", "From this time on, like 2026-11-20T12:00Z.")] = None,
+    until: Annotated[str | None, _name("until", "Before this time.")] = None,
+    last: Annotated[int, typer.Option("--last", metavar="N", min=0, help="Only the last N; 0 for all.")] = 100,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """List entries of a ledger, oldest first."""
+    wanted: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate}
+    wanted |= {"subject": subject, "execution": execution}
+    wanted |= {"since": _read_time("--since", since), "until": _read_time("--until", until)}
+
+    async def find(opened: Ledger) -> tuple[list[Entry], int]:
+        found: deque[Entry] = deque(maxlen=last or None)
+        count = 0
+        async for entry in opened.query(**wanted):
+            found.append(entry)
+            count += 1
+        return list(found), count
+
+    entries, count = _use(ledger, config, find)
+    if as_json:
+        items = [entry.to_dict() for entry in entries]
+        write_json({"schema": "adjudge/ledger-entries/1", "matching": count, "entries": items})
+        return
+    _draw(entries)
+    if count > len(entries):
+        note(f"the last {len(entries)} of {count}; --last 0 shows all")
+
+
+@ledger_app.command("show")
+def show_entry(
+    seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
+    ledger: Place = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Show one entry with its payload.
+
+    SEQ is its place, which `adjudge ledger list` shows.
+    """
+    entry = _use(ledger, config, lambda opened: opened.read(seq))
+    data = entry.to_dict()
+    if as_json:
+        write_json(data)
+        return
+    payload = data.pop("payload")
+    for name, said in data.items():
+        if name != "schema":
+            say(f"{name:<13}{clean('-' if said is None else str(said), keep_lines=False)}")
+    say("payload      erased" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False))
+
+
+@ledger_app.command("verify")
+def verify(
+    ledger: Place = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="Check this export and no ledger; works offline.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="HEAD", help="A head kept elsewhere: SEQ:HASH, or a file.")
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option("--public-key", metavar="KEY", help="The key to trust: hexadecimal, or a PEM file.")
+    ] = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Check that nothing in a ledger was changed, dropped, reordered or inserted.
+
+    Exit status: 0 nothing found, 1 something found, 2 there is no ledger, 3 it could not be read.
+    """
+    from adjudge.ledger import verify_export
+
+    if file is not None and ledger is not None:
+        raise UsageError("--file checks an export and --ledger a ledger; give one of them")
+    if file is not None:
+        found = verify_export(file, head=head, public_key=public_key)
+    else:
+        found = _use(ledger, config, lambda opened: opened.verify(head, public_key=public_key))
+    if as_json:
+        write_json(found.to_dict())
+    else:
+        _tell(found)
+    return 0 if found.valid else 1
+
+
+@ledger_app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    ledger: Place = None,
+    config: option.ConfigFile = None,
+) -> None:
+    """Write a ledger to FILE, one JSON object per line, and print its head.
+
+    `adjudge ledger verify --file FILE` checks it without the ledger. FILE must not exist.
+    """
+    say(str(_use(ledger, config, lambda opened: opened.export(file))))
+
+
+@ledger_app.command("head")
+def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
+    """Print the last entry's place and hash.
+
+    Kept where nobody who can write the ledger can write, it shows later what was dropped or rewritten.
+    """
+    found = _use(ledger, config, lambda opened: opened.head())
+    if as_json:
+        write_json(found.to_dict())
+    else:
+        say(str(found))
+
+
+def _use(url: str | None, config: Path | None, work: Callable[[Ledger], Awaitable[T]]) -> T:
+    """What some work makes of the ledger that was named."""
+    from adjudge.ledger import Ledger
+
+    async def run() -> T:
+        async with Ledger(_find_url(url, config)) as opened:
+            return await work(opened)
+
+    return asyncio.run(run())
+
+
+def _find_url(url: str | None, config: Path | None) -> str:
+    if url is None:
+        found = read_config(config, for_ledger=True)
+        url = found.ledger.get("url")
+        if url is None:
+            raise UsageError(
+                "no ledger is named: give --ledger adjudge.db, or write url under [ledger] of adjudge.toml"
+            )
+    return url if "://" in url else f"sqlite:///{url}"
+
+
+def _read_time(name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{name} must be a time like 2026-11-20T12:00Z, got {clean(text[:80])!r}") from None
+    return found if found.tzinfo else found.astimezone()  # without a zone, this machine's
+
+
+def _draw(entries: list[Entry]) -> None:
+    table = make_table("", ("seq", "at", "kind", "outcome", "judge", "gate", "subject"))
+    for entry in entries:
+        said = entry.payload or {}
+        about = said.get("result") if isinstance(said.get("result"), dict) else said
+        outcome = "(erased)" if entry.payload is None else str(about.get("outcome") or "")
+        at = entry.at.strftime("%Y-%m-%d %H:%M:%SZ")
+        texts = (str(about.get("judge") or ""), str(said.get("gate") or ""), entry.subject[:16])
+        add_row(table, str(entry.seq), at, entry.kind, outcome, *texts)
+    show(table)
+
+
+def _tell(found: Verification) -> None:
+    if found.valid:
+        say(f"in order: {found.entries} entries, up to {found.head}")
+    else:
+        say(f"not in order: {found.detail} [{found.code}]; {found.entries} entries before it are")
+    for seq, by in found.erased.items():
+        say(f"entry {seq}: payload erased, recorded at {by}")
+    say(f"pinned head: {'compared' if found.pinned_head else 'none'}; signatures: {found.signatures}")
+    for item in found.unseen:
+        note(f"could not see {item}")

@@ -1,0 +1,336 @@
+"""Where entries are kept: one table, through SQLAlchemy Core, on SQLite or PostgreSQL.
+
+Entries are appended in one transaction that first excludes every other writer, so places have no gaps and every hash
+names the one before it, whatever the number of threads, processes and machines. The database refuses updates and
+deletions by itself; whoever owns its file can take those triggers away, which is what the hashes are for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjudge._display import clean
+from adjudge.errors import LedgerError, UsageError
+from adjudge.ledger._entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes, write_time
+from adjudge.ledger._payload import Draft, write_payload
+from adjudge.ledger._tables import POSTGRES_DDL, SQLITE_DDL, TABLE, make_table
+from adjudge.result import make_id
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, Select
+    from sqlalchemy.engine import URL
+
+    from adjudge.ledger._sign import Signer
+
+BUSY_SECONDS = 30
+"""How long a writer waits for others to finish."""
+PAGE = 200
+"""Rows that are fetched at once: their payloads, which can be large, are in memory together."""
+_CREATE_LOCK = 0x61646A75
+"""Held on PostgreSQL while the table is looked for and made; any number that is ours."""
+
+
+class Store:
+    """A ledger's database. Opened at first use; its methods block, so they are called from threads."""
+
+    def __init__(self, url: str, *, signer: Signer | None, about: dict[str, Any]) -> None:
+        """``about`` is what the genesis entry says beside the schema and the public key."""
+        self._url = _read_url(url)
+        self._signer, self._about = signer, about
+        self._engine: Engine | None = None
+        self._is_ready = False
+
+    @property
+    def name(self) -> str:
+        """The address, without a password."""
+        return self._url.render_as_string(hide_password=True)
+
+    # ---------------------------------------------------------------- reading
+
+    def fetch(self, *, after: int = 0, count: int = PAGE, **wanted: Any) -> list[Row]:
+        """The next rows in order: of a ``kind`` and a ``subject``, and ``since`` and ``until`` a time."""
+        with self._reading() as connection:
+            statement = _select(after, wanted).limit(count)
+            return [_plain(row) for row in connection.execute(statement)]
+
+    def stream(self) -> Generator[Row]:
+        """All rows, as they are at one moment."""
+        with self._reading() as connection:
+            options = {"yield_per": PAGE, "stream_results": True}
+            for part in connection.execution_options(**options).execute(_select(0, {})).partitions():
+                yield from map(_plain, part)
+
+    def head(self) -> Head | None:
+        """The last entry; ``None`` when there is none."""
+        with self._reading() as connection:
+            found = _find_last(connection)
+        return Head(seq=found[0], hash=found[1]) if found[0] else None
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        # Reading makes no ledger: a mistyped address would otherwise verify as an empty one.
+        if self._is_file and not Path(str(self._url.database)).is_file():
+            raise UsageError(f"there is no ledger at {self.name}; the first append makes one")
+        with self._explaining("read"), self._open().connect() as connection:
+            from sqlalchemy import inspect
+
+            if not inspect(connection).has_table(TABLE):
+                raise UsageError(f"{self.name} holds no ledger; the first append makes one")
+            yield connection
+
+    # ---------------------------------------------------------------- writing
+
+    def append(self, drafts: Sequence[Draft]) -> list[int]:
+        """Record some drafts, in their order, in one durable commit, and return their places."""
+        with self._writing() as connection:
+            return self._insert(connection, drafts)
+
+    def erase(self, seq: int, reason: str, by: str) -> int:
+        """Record the erasure of an entry's payload and erase it, both or neither; the place of the record."""
+        table = make_table()
+        with self._writing() as connection:
+            found = connection.execute(table.select().where(table.c.seq == seq)).one_or_none()
+            if found is None:
+                raise UsageError(f"the ledger has no entry {seq}; `adjudge ledger list` shows those it has")
+            if found.kind in ("genesis", "erasure"):
+                raise UsageError(f"entry {seq} is a {found.kind}; it holds nothing of what was judged, and it stays")
+            if found.payload is None:
+                raise UsageError(f"the payload of entry {seq} was erased before")
+            said = {"seq": seq, "id": found.id, "payload_hash": found.payload_hash, "reason": reason, "by": by}
+            payload = write_payload({"schema": "adjudge/erasure/1", **said})
+            places = self._insert(connection, [Draft(kind="erasure", subject=found.id, payload=payload)])
+            connection.execute(table.update().where(table.c.seq == seq).values(payload=None))
+        if self._is_file:
+            self._write_back()
+        return places[0]
+
+    def _write_back(self) -> None:
+        """Empty the write-ahead log, where what was erased still stands; given up soon when somebody is reading."""
+        with self._explaining("written"), self._open().connect() as connection:
+            connection.exec_driver_sql("COMMIT")
+            # Others wait behind this one: a long verification must not hold up every append.
+            connection.exec_driver_sql("PRAGMA busy_timeout=200")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+            connection.exec_driver_sql("BEGIN")
+
+    def _insert(self, connection: Connection, drafts: Sequence[Draft]) -> list[int]:
+        seq, prev = _find_last(connection)
+        if seq == 0:
+            # Beginning anew would make a ledger whose entries were all removed look like a new one.
+            raise LedgerError(f"the ledger {self.name} has lost its entries; restore it, or begin another")
+        rows: list[dict[str, Any]] = []
+        at = write_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
+        for draft in drafts:
+            seq += 1
+            rows.append(self._make_row(seq, at, prev, draft))
+            prev = rows[-1]["hash"]
+        connection.execute(make_table().insert(), rows)
+        return [row["seq"] for row in rows]
+
+    def _make_row(self, seq: int, at: str, prev: str, draft: Draft) -> dict[str, Any]:
+        ident = make_id()
+        payload_hash = sha256(draft.payload).hexdigest()
+        said = hash_entry(seq, ident, at, draft.kind, draft.subject, payload_hash, prev)
+        signature = self._signer.sign(signed_bytes(said)) if self._signer else None
+        values = seq, ident, at, draft.kind, draft.subject, draft.payload, payload_hash, prev, said, signature
+        return dict(zip(COLUMNS, values, strict=True))
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        if not self._is_ready:
+            self._prepare()
+        with self._explaining("written"), self._begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _begin(self) -> Iterator[Connection]:
+        """A transaction that excludes every other writer of this ledger."""
+        with self._open().execution_options(adjudge_writes=True).begin() as connection:
+            if not self._is_file and self._is_ready:
+                # A lock of our own, not of the table: that one would stop vacuuming, and be stopped by it. Where the
+                # server answers before its log is on disk, that is switched off, or an append could be lost.
+                connection.exec_driver_sql(
+                    f"SELECT pg_advisory_xact_lock({_CREATE_LOCK}::bigint << 32 | '{TABLE}'::regclass::oid::bigint), "
+                    "set_config('synchronous_commit', 'on', true)"
+                )
+            yield connection
+
+    def _prepare(self) -> None:
+        """Make the ledger with its genesis entry if there is none; else check that it is one we can go on with."""
+        from sqlalchemy import inspect
+
+        if self._is_file:
+            self._create_file()
+        with self._explaining("written"), self._begin() as connection:
+            if not self._is_file:
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK})")
+            if inspect(connection).has_table(TABLE):
+                self._check_genesis(connection)
+            else:
+                self._create(connection)
+        self._is_ready = True
+
+    def _create(self, connection: Connection) -> None:
+        make_table().create(connection)
+        for statement in SQLITE_DDL if self._is_file else POSTGRES_DDL:
+            connection.exec_driver_sql(statement)
+        said = {"schema": LEDGER_SCHEMA, "public_key": self._signer.public_key if self._signer else None}
+        draft = Draft(kind="genesis", subject="", payload=write_payload(said | self._about))
+        connection.execute(make_table().insert(), [self._make_row(1, write_time(datetime.now(UTC)), NO_PREV, draft)])
+
+    def _check_genesis(self, connection: Connection) -> None:
+        table = make_table()
+        found = connection.execute(table.select().where(table.c.seq == 1)).one_or_none()
+        if found is None or found.payload is None:
+            raise LedgerError(f"the ledger {self.name} has lost its genesis entry; restore it, or begin another")
+        import json
+
+        try:
+            data = json.loads(found.payload)
+            schema, named = data["schema"], data["public_key"]
+        except (KeyError, TypeError, ValueError, RecursionError):
+            schema = named = None
+        if schema != LEDGER_SCHEMA:
+            raise UsageError(f"{self.name} holds a ledger of another schema than {LEDGER_SCHEMA}; update adjudge")
+        own = self._signer.public_key if self._signer else None
+        if named != own:
+            told = f"is signed with {clean(str(named)[:64])}" if named else "was begun without signatures"
+            raise UsageError(f"the ledger {self.name} {told}; open it with that key, or begin another ledger")
+
+    # ---------------------------------------------------------------- the database
+
+    @property
+    def _is_file(self) -> bool:
+        return self._url.get_backend_name() == "sqlite"
+
+    def _create_file(self) -> None:
+        # SQLite gives its log the mode of the database, so this one decides for all three files.
+        try:
+            os.close(os.open(str(self._url.database), os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise UsageError(f"the ledger {self.name} cannot be written: {error.strerror}; name another file") from None
+
+    def _open(self) -> Engine:
+        if self._engine is None:
+            from sqlalchemy import create_engine, event
+
+            try:
+                self._engine = create_engine(self._url)
+            except ImportError:
+                raise UsageError(
+                    "PostgreSQL needs the package psycopg; to have it, pip install 'adjudge[postgres]'"
+                ) from None
+            if self._is_file:
+                event.listen(self._engine, "connect", _set_up_file)
+                event.listen(self._engine, "begin", _begin_file)
+        return self._engine
+
+    @contextmanager
+    def _explaining(self, what: str) -> Iterator[None]:
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+        try:
+            yield
+        except DBAPIError as error:  # whose own text quotes the payload
+            said = clean(" ".join(str(error.orig).split())[:300], keep_lines=False)
+            kind = DamagedError if any(sign in said for sign in _DAMAGE) else LedgerError
+            raise kind(f"the ledger {self.name} cannot be {what}: {said}") from None
+        except (SQLAlchemyError, UnicodeDecodeError) as error:
+            raise LedgerError(f"the ledger {self.name} cannot be {what}: {type(error).__name__}") from None
+
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones."""
+        if self._engine is not None:
+            self._engine.dispose()
+        self._engine, self._is_ready = None, False
+
+
+class DamagedError(LedgerError):
+    """What is stored is no database, or no text, any more."""
+
+
+_DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
+
+
+def _read_url(url: str) -> URL:
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        found = make_url(url)
+    except (ArgumentError, ValueError):
+        found = None
+    name = found.get_backend_name() if found is not None else ""
+    if found is not None and name in ("postgresql", "postgres"):
+        return found.set(drivername="postgresql+psycopg")
+    if found is None or found.drivername != "sqlite":
+        raise UsageError("a ledger's url is sqlite:///FILE or postgresql://HOST/DATABASE; this one is neither")
+    if not found.database or found.database == ":memory:" or found.query:
+        raise UsageError("a ledger in SQLite needs a file and no options: sqlite:///adjudge.db")
+    return found
+
+
+def _set_up_file(connection: Any, _record: object) -> None:
+    # Transactions are begun by us: the driver would begin one that only locks when it is too late to wait.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+    _enter_wal(cursor)
+    # Without FULL, a commit in WAL mode is not on disk when it returns. secure_delete: what is erased is overwritten.
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA secure_delete=ON")
+    cursor.close()
+
+
+def _enter_wal(cursor: Any) -> None:
+    # Two processes that open a new file at once both want its lock, and here SQLite does not wait for it by itself.
+    import sqlite3
+
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _begin_file(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("adjudge_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _find_last(connection: Connection) -> tuple[int, str]:
+    from sqlalchemy import select
+
+    table = make_table()
+    row = connection.execute(select(table.c.seq, table.c.hash).order_by(table.c.seq.desc()).limit(1)).one_or_none()
+    return (row[0], row[1]) if row else (0, NO_PREV)
+
+
+def _select(after: int, wanted: dict[str, Any]) -> Select[Any]:
+    table = make_table()
+    statement = table.select().where(table.c.seq > after).order_by(table.c.seq)
+    for name in ("kind", "subject"):
+        if wanted.get(name) is not None:
+            statement = statement.where(table.c[name] == wanted[name])
+    if wanted.get("since") is not None:
+        statement = statement.where(table.c.at >= wanted["since"])
+    if wanted.get("until") is not None:
+        statement = statement.where(table.c.at < wanted["until"])
+    return statement
+
+
+def _plain(row: Any) -> Row:
+    return tuple(row)  # type: ignore[return-value]

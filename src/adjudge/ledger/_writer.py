@@ -1,0 +1,137 @@
+"""The thread that writes a ledger: what waits is written together, in one durable commit.
+
+Appends of one caller are as fast as the disk; those of many share its commits, so they cost little more than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+from adjudge.errors import LedgerError
+from adjudge.ledger._payload import Draft
+from adjudge.ledger._store import Store
+
+MOST_TOGETHER = 1_000
+"""Entries of one commit."""
+MOST_BYTES_TOGETHER = 20_000_000
+"""Bytes of payload after which a commit takes no further entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A draft to append, or something else that only the writer may do; and who waits for it."""
+
+    work: Draft | Callable[[], int]
+    future: asyncio.Future[int]
+    loop: asyncio.AbstractEventLoop
+
+
+Waiting = SimpleQueue[Job | None]
+
+
+class Writer:
+    """One thread, started with the first job; ``stop`` lets it finish what was handed in."""
+
+    def __init__(self, store: Store) -> None:
+        self._waiting: Waiting = SimpleQueue()
+        # A daemon: a program that ends does not wait, and an append that has not returned was promised to nobody.
+        self._thread = threading.Thread(target=_run, args=(self._waiting, store), name="adjudge-ledger", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Draft | Callable[[], int]) -> asyncio.Future[int]:
+        """Hand in a job; the future is done when it is durable."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[int] = loop.create_future()
+        self._waiting.put(Job(work=work, future=future, loop=loop))
+        return future
+
+    def let_go(self) -> None:
+        """End the thread once everything handed in is written, without waiting for it."""
+        self._waiting.put(None)
+
+    def stop(self) -> None:
+        """``let_go``, and wait."""
+        self.let_go()
+        self._thread.join()
+
+
+def _run(waiting: Waiting, store: Store) -> None:
+    jobs: list[Job | None] = []
+    while None not in jobs:
+        jobs = _take(waiting)
+        together: list[Job] = []
+        for job in jobs:
+            if job is None or isinstance(job.work, Draft):
+                together += [job] if job is not None else []
+                continue
+            _write(store, together)
+            together = []
+            _do(job)
+        _write(store, together)
+    store.close()
+
+
+def _take(waiting: Waiting) -> list[Job | None]:
+    """Everything that waits, at least one job; what comes after the end is left."""
+    jobs = [waiting.get()]
+    size = 0
+    with suppress(Empty):
+        while len(jobs) < MOST_TOGETHER and size < MOST_BYTES_TOGETHER and jobs[-1] is not None:
+            jobs.append(waiting.get_nowait())
+            work = jobs[-1].work if jobs[-1] else None
+            size += len(work.payload) if isinstance(work, Draft) else 0
+    return jobs
+
+
+def _write(store: Store, jobs: list[Job]) -> None:
+    if not jobs:
+        return
+    try:
+        places = store.append([job.work for job in jobs if isinstance(job.work, Draft)])
+    except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+        for job in jobs:
+            _tell([(job, None, _again(error))])
+        return
+    _tell([(job, place, None) for job, place in zip(jobs, places, strict=True)])
+
+
+def _do(job: Job) -> None:
+    assert callable(job.work)  # noqa: S101 - for the type checker: there is no third kind
+    try:
+        _tell([(job, job.work(), None)])
+    except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+        _tell([(job, None, error)])
+
+
+def _again(error: Exception) -> Exception:
+    """An exception of its own for each who waits: raising one many times would mix up their tracebacks."""
+    from adjudge.errors import AdjudgeError
+
+    return type(error)(str(error)) if isinstance(error, AdjudgeError) else LedgerError(f"nothing was recorded: {error}")
+
+
+Told = tuple[Job, int | None, Exception | None]
+
+
+def _tell(told: list[Told]) -> None:
+    loops: dict[asyncio.AbstractEventLoop, list[Told]] = {}
+    for item in told:
+        loops.setdefault(item[0].loop, []).append(item)
+    for loop, items in loops.items():
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, items)
+
+
+def _settle(told: list[Told]) -> None:
+    for job, place, error in told:
+        if job.future.done():  # cancelled meanwhile
+            continue
+        if error is not None:
+            job.future.set_exception(error)
+        elif place is not None:
+            job.future.set_result(place)

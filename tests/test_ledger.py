@@ -1,0 +1,301 @@
+"""What a ledger records, finds again, and refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as some
+
+from adjudge import Ledger, UsageError, read_result
+from adjudge.ledger import KINDS
+from adjudge.ledger._entry import COLUMNS, SCHEMA, hash_entry
+from adjudge.ledger._payload import MOST_BYTES, digest, write_payload
+from ledger_support import SECRET, connect, find, make_chain_result, make_result, record, run
+
+
+@pytest.fixture(name="url")
+def make_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'adjudge.db'}"
+
+
+# ---------------------------------------------------------------- what is recorded
+
+
+def test_a_ledger_begins_with_a_genesis_entry(url: str):
+    """The first thing recorded is entry 2; entry 1 says which schema this is and which key signs."""
+    assert record(url, make_result()) == [2]
+    first = find(url, kind="genesis")[0]
+
+    assert (first.seq, first.prev, first.subject) == (1, "0" * 64, "")
+    assert first.payload == {"schema": "adjudge/ledger/1", "public_key": None, "store_content": "hash"}
+
+
+def test_stored_columns_and_hashes_are_those_of_the_standard(url: str):
+    """Each hash is SHA-256 of RFC 8785 of what the entry says; the payload's is of its very bytes."""
+    record(url, make_result(), {"n": 2**60, "x": 0.1, "é": "\u2028"})
+    with connect(url) as connection:
+        names = [row[1] for row in connection.execute("PRAGMA table_info(adjudge_ledger)")]
+        rows = [dict(zip(names, row, strict=True)) for row in connection.execute("SELECT * FROM adjudge_ledger")]
+
+    assert tuple(names) == COLUMNS
+    for row in rows:
+        said = {name: row[name] for name in ("at", "id", "kind", "payload_hash", "prev", "seq", "subject")}
+        assert row["hash"] == sha256(rfc8785.dumps(said | {"schema": SCHEMA})).hexdigest()
+        assert row["payload_hash"] == sha256(row["payload"]).hexdigest()
+        assert rfc8785.dumps(json.loads(row["payload"])) == row["payload"]
+
+
+@given(
+    some.lists(some.text(some.characters(exclude_categories=["Cs"])), min_size=6, max_size=6),
+    some.integers(1, 2**53 - 1),
+)
+def test_headers_of_any_text_are_canonical(texts: list[str], seq: int):
+    """The bytes hashed are those of an RFC 8785 encoder, whatever stands in the texts."""
+    ident, at, kind, subject, payload_hash, prev = texts
+    said = {"at": at, "id": ident, "kind": kind, "payload_hash": payload_hash, "prev": prev, "schema": SCHEMA}
+    wanted = rfc8785.dumps(said | {"seq": seq, "subject": subject})
+
+    assert hash_entry(seq, ident, at, kind, subject, payload_hash, prev) == sha256(wanted).hexdigest()
+
+
+def test_a_result_is_read_back(url: str):
+    """The payload is the value's own form, so with ``full`` the same result comes out."""
+    seat = make_result(judge="seat")
+    result, chain = make_result(), make_chain_result(seat)
+    record(url, result, chain, store_content="full")
+    one, two = find(url, kind="result")
+
+    assert one.payload is not None
+    assert two.payload is not None
+    assert read_result(one.payload) == result
+    assert read_result(two.payload) == chain
+    assert (one.subject, two.subject) == (result.subject, "")
+
+
+def test_by_default_no_text_that_can_quote_the_content_is_stored(url: str, tmp_path: Path):
+    """``hash`` keeps the digest of each such text, in a chain's seats as well, and still reads as a result."""
+    result = make_result()
+    record(url, result, make_chain_result(result), {"result": result, "allowed": False})
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    kept = find(url)[1].payload
+
+    assert kept is not None
+    assert SECRET.encode() not in stored
+    assert kept["reasoning"] == digest(SECRET) == f"sha256:{sha256(SECRET.encode()).hexdigest()}"
+    assert kept["criteria"][0]["evidence"] == [digest(SECRET)]
+    assert (kept["outcome"], kept["score"], kept["metadata"]) == ("failed", 0.25, {"case": 7})
+    assert read_result(kept).criteria[0].score == 0.25
+
+
+def test_redacted_keeps_what_the_function_makes_of_a_text(url: str):
+    """``redacted`` hands every such text to the caller's function."""
+    redact = lambda text: text.replace(SECRET, "[someone]")  # noqa: E731
+    record(url, make_result(), store_content="redacted", redact=redact)
+    kept = find(url)[1].payload
+
+    assert kept is not None
+    assert SECRET not in json.dumps(kept)
+    assert (kept["detail"], kept["rule_results"][0]["metadata"]) == ("it says [someone]", {"match": "[someone]"})
+
+
+@pytest.mark.parametrize(("mode", "kept"), [("hash", digest(SECRET)), ("full", SECRET)])
+def test_content_is_kept_as_store_content_says(url: str, mode: Any, kept: str):
+    """``content=`` is stored, or its digest; its digest is the subject where nothing else is."""
+    run(url, lambda ledger: ledger.append({"n": 1}, kind="run", content=SECRET), store_content=mode)
+    entry = find(url)[1]
+
+    assert entry.payload == {"n": 1, "content": kept}
+    assert entry.subject == sha256(SECRET.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (2**53 - 1, 2**53 - 1),
+        (2**53 + 1, str(2**53 + 1)),
+        (-(2**70), str(-(2**70))),
+        (10**5000, hex(10**5000)),
+        (float("nan"), "nan"),
+        (1e300, 1e300),
+        (True, True),
+        ("a\0\x1b\u202e", "a\0\x1b\u202e"),
+        ("\ud800", "\\ud800"),
+        (datetime(2026, 11, 20, tzinfo=UTC), "2026-11-20T00:00:00+00:00"),
+    ],
+    ids=range(10),
+)
+def test_values_without_a_canonical_form_are_written_as_text(url: str, value: Any, stored: Any):
+    """What was paid for is recorded, whatever it holds: large integers, NaN, half a surrogate pair."""
+    record(url, {"x": value, str(value) if isinstance(value, str) else "y": 1})
+
+    assert find(url)[1].payload["x"] == stored  # type: ignore[index]
+
+
+LEAVES = some.none() | some.booleans() | some.integers() | some.floats() | some.floats(-1e6, 1e6) | some.text()
+
+
+@given(some.recursive(LEAVES, lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner)))
+def test_any_payload_is_canonical_json(value: Any):
+    """Whatever stands in a payload, its bytes are those that another RFC 8785 encoder makes of them."""
+    from adjudge._plain import to_plain
+
+    written = write_payload(to_plain({"value": value}))
+
+    # Read as the standard has numbers: all of them are doubles.
+    assert rfc8785.dumps(json.loads(written, parse_int=float)) == written
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Number(float):
+    pass
+
+
+def test_values_of_derived_types_are_recorded_as_what_they_are(url: str):
+    """An enumeration's member, or a text or number of the caller's own type, is its text or number."""
+    record(url, {"a": Text("é"), "b": Number(1.0), "c": Number(0.5), "d": HTTPStatus.OK})
+
+    assert find(url)[1].payload == {"a": "é", "b": 1, "c": 0.5, "d": 200}
+
+
+def test_the_value_is_recorded_as_it_was_when_append_was_called(url: str):
+    """What the caller changes before the writer's turn comes does not reach the ledger."""
+
+    async def work(ledger: Ledger) -> None:
+        value = {"n": 1}
+        waiting = asyncio.ensure_future(ledger.append(value, kind="run"))
+        await asyncio.sleep(0)
+        value["n"] = 2
+        await waiting
+
+    run(url, work)
+
+    assert find(url)[1].payload == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "said"),
+    [
+        ({"n": 1}, {}, "needs a kind"),
+        ({"n": 1}, {"kind": "runn"}, "did you mean 'run'"),
+        ({"n": 1}, {"kind": "genesis"}, "writes that one itself"),
+        ({"kind": "erasure", "seq": 2}, {}, "writes that one itself"),
+        ("text", {"kind": "run"}, "results and mappings, got str"),
+        ({}, {"kind": "run", "subject": "a\0b"}, "NUL"),
+        ({}, {"kind": "run", "subject": "\ud800"}, "surrogate"),
+        ({}, {"kind": "run", "subject": "x" * 1001}, "1,000 characters"),
+        ({}, {"kind": "run", "gate": 5}, "gate must be a text"),
+        ({"x": "y" * MOST_BYTES}, {"kind": "run"}, "at most 10,000,000 bytes"),
+    ],
+    ids=range(10),
+)
+def test_what_cannot_be_recorded_is_refused(url: str, value: Any, options: Any, said: str):
+    """A sentence says what and why, and nothing was opened."""
+    with pytest.raises(UsageError, match=said):
+        run(url, lambda ledger: ledger.append(value, **options))
+
+    assert not Path(url.removeprefix("sqlite:///")).exists()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("genesis", "erasure")])
+def test_every_kind_is_recorded(url: str, kind: str):
+    """A mapping may name its kind itself, and then does not hold it."""
+    run(url, lambda ledger: ledger.append({"kind": kind, "n": 1}))
+    entry = find(url, kind=kind)[0]
+
+    assert (entry.kind, entry.payload) == (kind, {"n": 1})
+
+
+# ---------------------------------------------------------------- finding again
+
+
+def test_query_finds_by_everything_it_names(url: str):
+    """Outcome, judge (a seat's too), gate, subject, execution, kind and time; all given must match."""
+    good, bad = make_result(outcome="passed", judge="a", subject="1" * 64), make_result(judge="b")
+
+    async def work(ledger: Ledger) -> None:
+        await ledger.append(good, gate="publish", execution="e1")
+        await ledger.append(bad, gate="publish")
+        await ledger.append(make_chain_result(bad))
+        await ledger.append({"result": bad, "allowed": False, "gate": "merge"}, kind="decision")
+
+    run(url, work)
+    wanted: dict[tuple[int, ...], Any] = {
+        (2, 4): {"outcome": "passed"},
+        (3, 4, 5): {"judge": "b"},
+        (2, 3): {"gate": "publish"},
+        (3,): {"gate": "publish", "outcome": "failed"},
+        (5,): {"gate": "merge", "outcome": "failed", "subject": "5" * 64},
+        (2,): {"execution": "e1"},
+        (3, 5): {"subject": "5" * 64},
+        (2, 3, 4): {"kind": "result"},
+        (): {"judge": "nobody"},
+    }
+
+    assert {tuple(entry.seq for entry in find(url, **given)): given for given in wanted.values()} == wanted
+
+
+@pytest.mark.parametrize("odd", [[], {}, 5, None, [1], "x"], ids=repr)
+def test_query_passes_over_payloads_of_other_shapes(url: str, odd: Any):
+    """What a mapping holds under the names of a result need not be what a result holds there."""
+    record(url, dict.fromkeys(("outcome", "judge", "gate", "execution", "results", "result"), odd), make_result())
+
+    assert [entry.seq for entry in find(url, outcome="failed", judge="careful")] == [3]
+
+
+def test_query_finds_by_time(url: str):
+    """``since`` is included, ``until`` is not, and a time without a zone is refused."""
+    record(url, *[{"n": number} for number in range(5)])
+    entries = find(url)
+    third = entries[2].at
+
+    assert [entry.seq for entry in find(url, since=third)] == [3, 4, 5, 6]
+    assert [entry.seq for entry in find(url, until=third)] == [1, 2]
+    assert find(url, since=datetime.now(UTC) + timedelta(hours=1)) == []
+    with pytest.raises(UsageError, match="needs a zone"):
+        find(url, since=third.replace(tzinfo=None))
+
+
+def test_query_goes_on_over_many_pages(url: str):
+    """More entries than are fetched at once come in order, each once."""
+
+    async def work(ledger: Ledger) -> list[int]:
+        async with asyncio.TaskGroup() as group:
+            for number in range(2500):
+                group.create_task(ledger.append({"n": number}, kind="run"))
+        return [entry.seq async for entry in ledger.query(kind="run")]
+
+    assert run(url, work) == list(range(2, 2502))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [Ledger.verify, Ledger.head, lambda ledger: ledger.read(1), lambda ledger: anext(ledger.query())],
+    ids=range(4),
+)
+def test_reading_makes_no_ledger(url: str, work: Any):
+    """A mistyped address is an error and not an empty ledger."""
+    with pytest.raises(UsageError, match="there is no ledger"):
+        run(url, work)
+
+    assert not Path(url.removeprefix("sqlite:///")).exists()
+
+
+def test_one_entry_is_read_by_its_place(url: str):
+    """``read`` returns it, or says that there is none."""
+    record(url, {"n": 1})
+
+    assert run(url, lambda ledger: ledger.read(2)).payload == {"n": 1}
+    with pytest.raises(UsageError, match="no entry 3"):
+        run(url, lambda ledger: ledger.read(3))
