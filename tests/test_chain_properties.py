@@ -302,9 +302,12 @@ def test_silencing_counted_judges_makes_no_pass(tree: Node, seed: int, early: bo
 
 
 @settings(max_examples=400)
-@given(tree=trees(CLOCKLESS), seed=SEEDS, reason=st.sampled_from(SILENCES))
+@given(tree=trees((*COUNTED, "fallback")) | trees(("cascade",), depth=1), seed=SEEDS, reason=st.sampled_from(SILENCES))
 def test_silencing_a_judge_that_passed_makes_no_pass(tree: Node, seed: int, reason: str):
-    """Under every strategy, a judge that would have passed and could not answer makes nothing pass."""
+    """A judge that would have passed and could not answer makes nothing pass.
+
+    (Not so a chain inside a cascade: where an unsure judge falls silent, a fallback asks the next, who may be sure.)
+    """
     before, _ = ask(tree, seed, stop_early=False)
     after, _ = ask(change(tree, {"passed": reason}, random.Random(seed)), seed, stop_early=False)
 
@@ -347,17 +350,34 @@ def test_nothing_opens_over_a_judge_that_failed(
         assert result.score is None
 
 
-@settings(max_examples=300)
-@given(tree=trees(EVERY), seed=SEEDS, opens=st.booleans(), early=st.booleans())
-def test_opening_only_turns_undecided_into_passed(tree: Node, seed: int, opens: bool, early: bool):
-    """``fail_open`` changes no pass and no failure, and what it opens says so."""
-    closed, _ = ask(tree, seed, stop_early=early)
-    result, _ = ask(tree, seed, stop_early=early, fail_open=opens)
-
+def check_opening(closed: JudgeChainResult, result: JudgeChainResult, *, opens: bool) -> None:
     if closed.outcome != "undecided":
         assert result.outcome == closed.outcome
     elif result.outcome != "undecided":
         assert (opens, result.outcome, result.decided_by) == (True, "passed", "policy")
+
+
+@settings(max_examples=300)
+@given(tree=trees(EVERY), seed=SEEDS, opens=st.booleans())
+def test_opening_only_turns_undecided_into_passed(tree: Node, seed: int, opens: bool):
+    """``fail_open`` changes no pass and no failure, and what it opens says so, in any nesting where all are asked.
+
+    (It makes inner chains wait for everybody, so against chains that stop early it may also hear more.)
+    """
+    closed, _ = ask(tree, seed, stop_early=False)
+    result, _ = ask(tree, seed, stop_early=False, fail_open=opens)
+
+    check_opening(closed, result, opens=opens)
+
+
+@settings(max_examples=300)
+@given(tree=trees(EVERY, depth=1), seed=SEEDS, opens=st.booleans())
+def test_opening_changes_nothing_else_in_a_flat_chain(tree: Node, seed: int, opens: bool):
+    """The same for chains of judges that stop early."""
+    closed, _ = ask(tree, seed)
+    result, _ = ask(tree, seed, fail_open=opens)
+
+    check_opening(closed, result, opens=opens)
 
 
 @settings(max_examples=300)
