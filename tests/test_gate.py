@@ -72,7 +72,12 @@ def test_no_rule_runs_twice():
 
 
 def test_a_rule_that_raises_blocks():
-    """A broken check lets nothing through."""
+    """A broken check lets nothing through, not even one that ends the program; on the sync door nobody hangs."""
+
+    def leave(text: str) -> bool:
+        raise SystemExit(0)
+
+    assert gate(rules=[leave]).check_sync("x").decided_by == "rule"
     assert word(check(gate(passed(), rules=[lambda text: 1 / 0]))) == ("blocked", "rule")
 
 

@@ -39,7 +39,7 @@ class Check:
             self.subject = digest_text(content_text(content))
             for name, value in self.data.items():
                 content_text(value, what=name)
-        except Exception as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
             return await self._conclude(self._give_up(error), readable=False)
         ran = [await rule.check(content, self.data.get("reference")) for rule in gate.rules]
         result = self._settle(ran)

@@ -50,7 +50,7 @@ class Rule:
             if count_cancellations() > cancelled:
                 raise
             return self._say(passed=False, message="the rule cancelled itself")
-        except Exception as error:  # noqa: BLE001 - any failure of a check is a failed check
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure of a check is a failed check
             return self._say(passed=False, message=f"the rule raised {type(error).__name__}: {flatten(str(error))}")
         if isinstance(said, RuleResult) and isinstance(said.passed, bool):
             return replace(said, name=self.name, severity=self.severity)
