@@ -9,21 +9,25 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import closing
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, UsageError
 from adjudge.ledger._chain import Chain, Verification
 from adjudge.ledger._entry import Entry, Head, Row, read_entry, write_time
 from adjudge.ledger._export import read_head, write_export
-from adjudge.ledger._payload import StoreContent, check_text, choose_keep, make_draft
+from adjudge.ledger._payload import Draft, StoreContent, check_text, choose_keep, make_draft
 from adjudge.ledger._sign import find_check, open_check, open_signer
-from adjudge.ledger._store import PAGE, DamagedError, Store
+from adjudge.ledger._store import PAGE, DamagedError, Store, Transaction
 from adjudge.ledger._writer import Writer
 from adjudge.result import JudgeResult
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection, MetaData
+
     from adjudge.ledger._sign import PrivateKey, PublicKey
+
+T = TypeVar("T")
 
 
 class Ledger:
@@ -102,6 +106,27 @@ class Ledger:
         # Written here and not in the thread: the value may be changed by the caller before its turn comes.
         draft = make_draft(value, self._keep, kind=kind, subject=subject, more=more)
         return await self._find_writer().submit(draft)
+
+    async def transact(self, work: Callable[[Transaction], T], *, tables: MetaData) -> T:
+        """Do some work on tables beside the ledger and append entries about it: all of it, durably, or nothing.
+
+        ``work`` runs in the writer's thread, while every other writer of this ledger waits, and its exceptions are
+        raised here; ``make_entry`` makes what its transaction appends. The tables are made when they are missing.
+        """
+        store = self._find_store()
+        said: T = await self._find_writer().submit(lambda: store.transact(work, tables))
+        return said
+
+    async def look(self, work: Callable[[Connection], T], *, tables: MetaData) -> T | None:
+        """What some reading makes of tables beside the ledger; ``None`` where ``transact`` never made them.
+
+        Raises ``UsageError`` where there is no ledger.
+        """
+        return await asyncio.to_thread(self._find_store().look, work, tables)
+
+    def make_entry(self, value: JudgeResult | Mapping[str, Any] | object, *, kind: str, subject: str) -> Draft:
+        """What ``append`` would record of a value, for ``transact``; raises ``UsageError`` for what it cannot."""
+        return make_draft(value, self._keep, kind=kind, subject=subject, more={})
 
     async def erase(self, seq: int, reason: str, by: str) -> int:
         """Erase the payload of an entry, keep its hash, and record who did it and why; the place of that record.

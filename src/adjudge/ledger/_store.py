@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge._display import clean
 from adjudge.errors import LedgerError, UsageError
@@ -24,10 +24,12 @@ from adjudge.ledger._tables import POSTGRES_DDL, SQLITE_DDL, TABLE, make_table
 from adjudge.result import make_id
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, Select
+    from sqlalchemy import Connection, Engine, MetaData, Select
     from sqlalchemy.engine import URL
 
     from adjudge.ledger._sign import Signer
+
+T = TypeVar("T")
 
 BUSY_SECONDS = 30
 """How long a writer waits for others to finish."""
@@ -46,6 +48,7 @@ class Store:
         self._signer, self._about = signer, about
         self._engine: Engine | None = None
         self._is_ready = False
+        self._made: tuple[MetaData, ...] = ()
 
     @property
     def name(self) -> str:
@@ -91,6 +94,23 @@ class Store:
         """Record some drafts, in their order, in one durable commit, and return their places."""
         with self._writing() as connection:
             return self._insert(connection, drafts)
+
+    def transact(self, work: Callable[[Transaction], T], tables: MetaData) -> T:
+        """What some work makes of the ledger and of tables beside it, in one durable commit, or nothing of it."""
+        with self._writing() as connection:
+            if tables not in self._made:
+                tables.create_all(connection)
+            said = work(Transaction(connection, lambda draft: self._insert(connection, [draft])[0]))
+        self._made = (*self._made, tables) if tables not in self._made else self._made
+        return said
+
+    def look(self, work: Callable[[Connection], T], tables: MetaData) -> T | None:
+        """What some reading makes of tables beside the ledger; ``None`` where they were never written."""
+        from sqlalchemy import inspect
+
+        with self._reading() as connection:
+            there = set(inspect(connection).get_table_names())
+            return work(connection) if set(tables.tables) <= there else None
 
     def erase(self, seq: int, reason: str, by: str) -> int:
         """Record the erasure of an entry's payload and erase it, both or neither; the place of the record."""
@@ -250,7 +270,21 @@ class Store:
         """Close all connections; the next use opens new ones."""
         if self._engine is not None:
             self._engine.dispose()
-        self._engine, self._is_ready = None, False
+        self._engine, self._is_ready, self._made = None, False, ()
+
+
+class Transaction:
+    """A transaction of a ledger: its connection, for tables beside the entries, and a way to append entries."""
+
+    __slots__ = ("_insert", "connection")
+
+    def __init__(self, connection: Connection, insert: Callable[[Draft], int]) -> None:
+        self.connection = connection
+        self._insert = insert
+
+    def append(self, draft: Draft) -> int:
+        """Append an entry within the transaction; its place, which holds once the transaction is committed."""
+        return self._insert(draft)
 
 
 class DamagedError(LedgerError):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from adjudge.errors import LedgerError
 from adjudge.ledger._payload import Draft
@@ -26,8 +27,8 @@ MOST_BYTES_TOGETHER = 20_000_000
 class Job:
     """A draft to append, or something else that only the writer may do; and who waits for it."""
 
-    work: Draft | Callable[[], int]
-    future: asyncio.Future[int]
+    work: Draft | Callable[[], Any]
+    future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
 
 
@@ -43,10 +44,10 @@ class Writer:
         self._thread = threading.Thread(target=_run, args=(self._waiting, store), name="adjudge-ledger", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Draft | Callable[[], int]) -> asyncio.Future[int]:
-        """Hand in a job; the future is done when it is durable."""
+    def submit(self, work: Draft | Callable[[], Any]) -> asyncio.Future[Any]:
+        """Hand in a job; the future is done, with its place or what it returned, when it is durable."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[int] = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
         self._waiting.put(Job(work=work, future=future, loop=loop))
         return future
 
@@ -115,7 +116,7 @@ def _again(error: Exception) -> Exception:
     return type(error)(str(error)) if isinstance(error, AdjudgeError) else LedgerError(f"nothing was recorded: {error}")
 
 
-Told = tuple[Job, int | None, Exception | None]
+Told = tuple[Job, Any, Exception | None]
 
 
 def _tell(told: list[Told]) -> None:
@@ -133,5 +134,5 @@ def _settle(told: list[Told]) -> None:
             continue
         if error is not None:
             job.future.set_exception(error)
-        elif place is not None:
+        else:
             job.future.set_result(place)

@@ -1,0 +1,53 @@
+"""What the guards share: the chain that is asked, and the event that tells what a check came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
+
+from adjudge._judge import Judge
+from adjudge._plain import to_plain
+from adjudge.chain import JudgeChain
+from adjudge.result import DecidedBy
+
+GuardKind = Literal["prompt", "input", "probe", "creation", "promotion"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardEvent:
+    """What one check of a guard came to; there is one for each check that asked something."""
+
+    schema: ClassVar[str] = "adjudge/guard-event/1"
+
+    kind: GuardKind
+    guard: str
+    """The guard's name: that of the tool it stands before, where it has one."""
+    subject: str
+    """SHA-256 of what was checked."""
+    passed: bool
+    allowed_count: int
+    rejected_count: int
+    decided_by: DecidedBy
+    duration_ms: float
+    at: datetime = field(default_factory=_now)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain data."""
+        return {"schema": self.schema, **to_plain(self)}
+
+
+def open_chain(source: Any) -> JudgeChain:
+    """Whatever a guard is given as its judge, as a chain: every seat's own answer is then in the result.
+
+    A chain stays as it is; a judge, an object with ``ask``, or whatever ``Judge`` takes as its model becomes the one
+    seat of a chain that adds no time limit of its own. Raises ``UsageError`` for anything else.
+    """
+    if isinstance(source, JudgeChain):
+        return source
+    seat = source if hasattr(source, "ask") else Judge(source)
+    return JudgeChain([seat], timeout=None, name=str(seat.name))
