@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from adjudge._judge import Judge
 from adjudge._plain import to_plain
 from adjudge.chain import JudgeChain
+from adjudge.question import Answer, Part, Question, Wording, digest_question
 from adjudge.result import DecidedBy
 
 GuardKind = Literal["prompt", "input", "probe", "creation", "promotion"]
@@ -39,6 +41,25 @@ class GuardEvent:
     def to_dict(self) -> dict[str, Any]:
         """The event as plain data."""
         return {"schema": self.schema, **to_plain(self)}
+
+
+def make_question(
+    wording: Wording,
+    parts: Sequence[Part],
+    answer: Callable[[Mapping[str, Any], Question], Answer],
+    *,
+    subject: str,
+    metadata: Mapping[str, Any] | None = None,
+) -> Question:
+    """A question of a guard: its wording, what is checked as data, and how to read the reply.
+
+    ``subject`` is the SHA-256 of what is checked.
+    """
+    given = tuple(parts)
+    digest = digest_question(wording, given)
+    return Question(
+        wording=wording, parts=given, answer=answer, digest=digest, subject=subject, metadata=dict(metadata or {})
+    )
 
 
 def open_chain(source: Any) -> JudgeChain:
