@@ -1,0 +1,41 @@
+"""Forged tools: reviewed when they are made, checked when they are used, reviewed again before they rise a tier."""
+
+from adjudge.tools._history import ToolHistory
+from adjudge.tools._types import (
+    MISSING,
+    TIERS,
+    EmergentTool,
+    ToolCandidate,
+    ToolMode,
+    ToolTest,
+    ToolTier,
+    ToolUsage,
+    tool_digest,
+)
+from adjudge.tools._verdicts import (
+    CreationVerdict,
+    PromotionVerdict,
+    ReuseVerdict,
+    ReviewVerdict,
+    ToolVerdict,
+    read_verdict,
+)
+
+__all__ = [
+    "MISSING",
+    "TIERS",
+    "CreationVerdict",
+    "EmergentTool",
+    "PromotionVerdict",
+    "ReuseVerdict",
+    "ReviewVerdict",
+    "ToolCandidate",
+    "ToolHistory",
+    "ToolMode",
+    "ToolTest",
+    "ToolTier",
+    "ToolUsage",
+    "ToolVerdict",
+    "read_verdict",
+    "tool_digest",
+]
