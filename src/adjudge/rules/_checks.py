@@ -7,12 +7,13 @@ message quotes at most 120 characters of the content; ``Rule.check`` puts the ru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules._json import read_json, to_plain
+from adjudge.rules._schema import compile_schema
 from adjudge.rules._words import QUOTED, flatten, quote, show, suggest
 
 Check = Callable[[Any], RuleResult]
@@ -22,10 +23,6 @@ Fold = Callable[[str], str]
 SIMILARITY_LIMIT = 20_000
 """Characters of content and of reference that ``similarity`` compares; two texts of this length take about 10 ms, for
 which nothing else runs: no timeout can end it sooner."""
-
-PATTERN_BYTES = 2_000_000
-"""What the different patterns of one JSON Schema may take when they are compiled, together. ``\\pL{90}`` takes 4 MB,
-so that without a limit a schema of 30 KB fills the memory."""
 
 _UNITS = ("characters", "words", "lines")
 
@@ -266,33 +263,16 @@ def _compile(pattern: Any, *, ignore_case: bool) -> Any:
 
 
 def _compile_schema(schema: Any) -> Any:
-    import jsonschema_rs
-
     if not isinstance(schema, Mapping | bool):
         raise UsageError(f"rule json_schema: the schema must be an object, true or false; got {show(schema)}")
     try:
-        # Offline, because a remote $ref would let whoever writes a schema make this machine read a file or call a
-        # host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
-        plain = to_plain(schema)
-        share = PATTERN_BYTES // max(1, len(set(_find_patterns(plain))))
-        options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
-        return jsonschema_rs.validator_for(plain, offline=True, pattern_options=options)
+        return compile_schema(to_plain(schema))
     except ValueError as error:
         said = flatten(str(getattr(error, "message", error)), 300)
         raise UsageError(
             f"rule json_schema: the schema cannot be used ({said}); references must stay inside the schema, patterns "
             "have no look-around or back-references, and large repetitions make them too large"
         ) from None
-
-
-def _find_patterns(part: Any) -> Iterator[str]:
-    """Every pattern of a schema; a text that only looks like one makes the others' share smaller, no more."""
-    if isinstance(part, dict):
-        one, named = part.get("pattern"), part.get("patternProperties")
-        yield from [one] if isinstance(one, str) else []
-        yield from named if isinstance(named, dict) else ()
-    for item in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-        yield from _find_patterns(item)
 
 
 def _path_of(error: Any) -> str:

@@ -1,0 +1,31 @@
+"""JSON Schema, compiled so that neither a schema nor what is checked against it can hold up or contact anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+PATTERN_BYTES = 2_000_000
+"""What the different patterns of one JSON Schema may take when they are compiled, together. ``\\pL{90}`` takes 4 MB,
+so that without a limit a schema of 30 KB fills the memory."""
+
+
+def compile_schema(schema: Any, **how: Any) -> Any:
+    """A validator for a schema of plain types; ``how`` is handed on. Raises ``ValueError`` for what is no schema."""
+    import jsonschema_rs
+
+    # Offline, because a remote $ref would let whoever writes a schema make this machine read a file or call a
+    # host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
+    share = PATTERN_BYTES // max(1, len(set(_find_patterns(schema))))
+    options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
+    return jsonschema_rs.validator_for(schema, offline=True, pattern_options=options, **how)
+
+
+def _find_patterns(part: Any) -> Iterator[str]:
+    """Every pattern of a schema; a text that only looks like one makes the others' share smaller, no more."""
+    if isinstance(part, dict):
+        one, named = part.get("pattern"), part.get("patternProperties")
+        yield from [one] if isinstance(one, str) else []
+        yield from named if isinstance(named, dict) else ()
+    for item in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _find_patterns(item)

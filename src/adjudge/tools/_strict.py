@@ -1,0 +1,152 @@
+"""Whether a value is JSON, all of it, in time linear in its size and without calling methods that are the value's own.
+
+The validator looks at what its schema speaks of and reads NaN and integers too long to write as null, so this is asked
+beside it. Both take the same for JSON: exact numbers, texts and truth values, ``None``, tuples, dictionaries and lists
+(and classes derived from these two, whose own methods are not used), decimal numbers, and members of an ``Enum`` for
+their ``value``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from enum import EnumType
+from math import isfinite
+from typing import Any
+
+from adjudge._depth import MOST_DEPTH
+from adjudge.rules._words import flatten
+
+MOST_VALUES = 5_000_000
+"""Values in one output; what is shared counts as often as it stands there, since it would be written as often."""
+
+_SAFE = frozenset((bool, type(None)))
+_LONGEST = 10**4300
+"""From here on Python does not write an integer in decimal digits, and the validator reads it as null."""
+
+
+def is_json(values: Iterable[Any]) -> bool:
+    """Whether all of these values are JSON."""
+    level: list[Iterable[Any]] = [values]
+    left = MOST_VALUES
+    for _ in range(MOST_DEPTH + 1):  # not for ever: what holds itself has one more level each time
+        if not level or left < 0:
+            break
+        following: list[Iterable[Any]] = []
+        for items in level:
+            if not _take_level(items, following):
+                return False
+        level, left = following, left - sum(map(len, following))  # type: ignore[arg-type]
+    return not level
+
+
+def _take_level(items: Iterable[Any], following: list[Iterable[Any]]) -> bool:
+    for item in items:
+        kind = type(item)
+        if kind is str:
+            if not item.isascii() and not _is_unicode(item):
+                return False
+        elif kind is dict:
+            if not _has_good_keys(item):
+                return False
+            following.append(item.values())
+        elif kind is list:
+            following.append(item)
+        elif kind is float:
+            if not isfinite(item):
+                return False
+        elif kind is int:
+            if not -_LONGEST < item < _LONGEST:
+                return False
+        elif kind not in _SAFE and not _take_rare(item, following):
+            return False
+    return True
+
+
+def _take_rare(item: Any, following: list[Iterable[Any]]) -> bool:
+    kind = type(item)
+    if kind is tuple:
+        following.append(item)
+    elif kind is Decimal:
+        return item.is_finite()
+    elif issubclass(kind, dict):
+        if not _has_good_keys(item):
+            return False
+        following.append(list(dict.values(item)))
+    elif issubclass(kind, list):
+        following.append(list.__getitem__(item, slice(None)))
+    elif isinstance(kind, EnumType):
+        following.append((item.value,))
+    else:
+        return False
+    return True
+
+
+def _has_good_keys(item: dict[Any, Any]) -> bool:
+    for key in dict.keys(item):
+        if type(key) is not str:
+            return isinstance(key, str) and isinstance(type(key), EnumType)
+        if not key.isascii() and not _is_unicode(key):
+            return False
+    return True
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return False
+    return True
+
+
+def find_odd(value: Any) -> str:
+    """Where a value stops being JSON, as ``path: what``; for values of which ``is_json`` says no."""
+    waiting = [iter([("", value)])]
+    for _ in range(MOST_VALUES):
+        path, item = next(waiting[-1], (None, None))
+        if path is None:
+            waiting.pop()
+            if not waiting:
+                break
+            continue
+        inner: list[Iterable[Any]] = []
+        if not _take_level((item,), inner):
+            return f"{name(path)}: {_describe(item)}"
+        if inner and len(waiting) > MOST_DEPTH:
+            return f"{name(path)}: nests more than {MOST_DEPTH} levels deep"
+        waiting += [_list_held(path, item, values) for values in inner]
+    return f"the output: has more than {MOST_VALUES:,} values"
+
+
+def _list_held(path: str, item: Any, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """What an item holds, each with its path; made as it is looked at, since there may be millions."""
+    if isinstance(item, dict):
+        return ((step(path, key), held) for key, held in zip(dict.keys(item), values, strict=True))
+    if isinstance(item, list | tuple):
+        return ((step(path, place), held) for place, held in enumerate(values))
+    return ((path, held) for held in values)
+
+
+def _describe(item: Any) -> str:
+    kind = type(item)
+    if kind is float or kind is Decimal:
+        return f"{item} is not a JSON number"
+    if kind is int:
+        return "is a number of more than 4,300 digits"
+    if kind is str:
+        return "is not valid Unicode (half a surrogate pair)"
+    if issubclass(kind, dict):
+        return "has a key that is not a text, or not valid Unicode"
+    return f"{flatten(kind.__name__, 60)} is not a JSON type"
+
+
+def step(path: str, part: object) -> str:
+    """The path one further down: ``u.n``, ``[2].x``."""
+    if isinstance(part, int):
+        return f"{path}[{part}]"
+    return f"{path}.{part}" if path else str(part)
+
+
+def name(path: str) -> str:
+    """A path for a message, short and on one line; the whole output has none."""
+    return flatten(path, 120) or "the output"
