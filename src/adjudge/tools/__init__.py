@@ -1,6 +1,8 @@
 """Forged tools: reviewed when they are made, checked when they are used, reviewed again before they rise a tier."""
 
+from adjudge.tools._emergent import EmergentJudge
 from adjudge.tools._history import ToolHistory
+from adjudge.tools._reuse import validate_reuse
 from adjudge.tools._types import (
     MISSING,
     TIERS,
@@ -25,6 +27,7 @@ __all__ = [
     "MISSING",
     "TIERS",
     "CreationVerdict",
+    "EmergentJudge",
     "EmergentTool",
     "PromotionVerdict",
     "ReuseVerdict",
@@ -38,4 +41,5 @@ __all__ = [
     "ToolVerdict",
     "read_verdict",
     "tool_digest",
+    "validate_reuse",
 ]

@@ -39,7 +39,7 @@ class ToolHistory:
     largest: int = 0
     """The largest size so far, in bytes."""
     shapes: tuple[str, ...] = ()
-    """Digests of the shapes seen, sorted; at most 64."""
+    """Digests of the shapes seen, sorted; the first 65, since more than 64 say no more."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shapes", tuple(self.shapes))
@@ -53,7 +53,7 @@ class ToolHistory:
         """The history with one more output; raises ``UsageError`` for one that is not JSON."""
         try:
             size, shape = measure(output)
-        except (TypeError, ValueError, RecursionError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise UsageError(f"only JSON can be added to a history ({error})") from None
         return ToolHistory(
             count=self.count + 1,
@@ -67,7 +67,7 @@ class ToolHistory:
 
         Never before 10 outputs. Then its size is unusual below half the smallest and above twice the largest so far;
         its shape is when it is new, unless new shapes are what the tool brings: more than one in five outputs, or
-        more than 64 in all. Raises ``TypeError`` or ``ValueError`` for what is not JSON.
+        more than 64 in all. Raises for what is not JSON.
         """
         if self.count < ENOUGH:
             return False
@@ -102,19 +102,20 @@ def measure(output: Any) -> tuple[int, str]:
     """The size of a JSON value in bytes, and the digest of its shape."""
     import msgspec
 
-    shape = msgspec.json.encode(_shape_of(output), order="sorted")
-    return len(msgspec.json.encode(output)), hashlib.sha256(shape).hexdigest()[:16]
+    return len(msgspec.json.encode(output)), _shape_of(output)
 
 
-def _shape_of(value: Any, depth: int = 0) -> Any:
+def _shape_of(value: Any, depth: int = 0) -> str:
     if depth > MOST_DEPTH:
         raise ValueError(f"it nests more than {MOST_DEPTH} levels deep")
-    if isinstance(value, Mapping):
-        return {str(key): _shape_of(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        found = [_shape_of(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        held = [f"{key!r}:{_shape_of(value[key], depth + 1)}" for key in sorted(value)]
+    elif isinstance(value, list | tuple):
         # A list is as its kinds of elements are, however many: ten orders have the shape of one.
-        return sorted({str(item): item for item in found}.values(), key=str)
-    if isinstance(value, bool):
+        held = ["[]", *sorted({_shape_of(item, depth + 1) for item in value})]
+    elif isinstance(value, bool):
         return "boolean"
-    return "null" if value is None else "string" if isinstance(value, str) else "number"
+    else:
+        return "null" if value is None else "string" if isinstance(value, str) else "number"
+    # A digest on every level, or a deep value would be written out again on each.
+    return hashlib.sha256(",".join(held).encode()).hexdigest()[:16]

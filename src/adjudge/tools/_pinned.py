@@ -22,8 +22,8 @@ _MOST_OPEN, _MOST_NODES, _MOST_DEPTH = 16, 2_000, 20
 _TYPED = frozenset(("string", "number", "integer", "boolean"))
 """Types that the validator takes no NaN or infinity for; it reads both as null."""
 _DEFINITION = re.compile(r"#/(\$defs|definitions)/([A-Za-z0-9_.-]+)")
-# To compare a text the validator has to read it, and it refuses one that holds half a surrogate pair. Of what does that,
-# this takes the least time.
+# To compare a text the validator has to read it, and it refuses one with half a surrogate pair in it. Of all keywords
+# that do, this takes the least time.
 _READ = {"not": {"const": "\x00"}}
 # Where these stand, a copied part could mean something else than it did in its place, or be referred to by a part that
 # negates it.
@@ -84,14 +84,16 @@ class _Pinning:
             return node | {"properties": inner, "additionalProperties": False}
         if kinds == "array" and isinstance(node.get("items"), dict) and "prefixItems" not in node:
             return node | {"items": self.pin(node["items"], (*path, EACH))}
-        if _names_texts(node):
-            return node
-        kinds = kinds if isinstance(kinds, list) else [kinds]
-        if not all(isinstance(item, str) and item in _TYPED for item in kinds):
-            return self._leave(given, path)
-        if "string" in kinds and "pattern" not in node:
-            return node | _READ if "not" not in node else self._leave(given, path)
-        return node
+        return self._pin_leaf(node, path)
+
+    def _pin_leaf(self, node: dict[str, Any], path: Path) -> Any:
+        said = node.get("type")
+        kinds = said if isinstance(said, list) else [said]
+        texts = "string" in kinds and not _names_texts(node)
+        typed = _names_texts(node) or all(isinstance(item, str) and item in _TYPED for item in kinds)
+        if not typed or (texts and "not" in node and "pattern" not in node):
+            return self._leave(node, path)
+        return node | _READ if texts and "pattern" not in node else node
 
     def _follow(self, node: Any) -> Any:
         """What a reference stands for, where nothing stands beside it."""

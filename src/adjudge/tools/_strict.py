@@ -8,7 +8,7 @@ their ``value``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from enum import EnumType
 from math import isfinite
@@ -20,15 +20,14 @@ from adjudge.rules._words import flatten
 MOST_VALUES = 5_000_000
 """Values in one output; what is shared counts as often as it stands there, since it would be written as often."""
 
-_SAFE = frozenset((bool, type(None)))
 _LONGEST = 10**4300
 """From here on Python does not write an integer in decimal digits, and the validator reads it as null."""
 
 
-def is_json(values: Iterable[Any]) -> bool:
-    """Whether all of these values are JSON."""
+def is_json(values: Iterable[Any], *, most: int = MOST_VALUES) -> bool:
+    """Whether all of these values are JSON, of at most so many values together."""
     level: list[Iterable[Any]] = [values]
-    left = MOST_VALUES
+    left = most
     for _ in range(MOST_DEPTH + 1):  # not for ever: what holds itself has one more level each time
         if not level or left < 0:
             break
@@ -43,22 +42,18 @@ def is_json(values: Iterable[Any]) -> bool:
 def _take_level(items: Iterable[Any], following: list[Iterable[Any]]) -> bool:
     for item in items:
         kind = type(item)
-        if kind is str:
-            if not item.isascii() and not _is_unicode(item):
-                return False
-        elif kind is dict:
+        if kind in _PLAIN:
+            continue
+        if kind is dict:
             if not _has_good_keys(item):
                 return False
             following.append(item.values())
         elif kind is list:
             following.append(item)
-        elif kind is float:
-            if not isfinite(item):
+        elif kind in _LEAVES:
+            if not _LEAVES[kind](item):
                 return False
-        elif kind is int:
-            if not -_LONGEST < item < _LONGEST:
-                return False
-        elif kind not in _SAFE and not _take_rare(item, following):
+        elif not _take_rare(item, following):
             return False
     return True
 
@@ -67,8 +62,6 @@ def _take_rare(item: Any, following: list[Iterable[Any]]) -> bool:
     kind = type(item)
     if kind is tuple:
         following.append(item)
-    elif kind is Decimal:
-        return item.is_finite()
     elif issubclass(kind, dict):
         if not _has_good_keys(item):
             return False
@@ -86,12 +79,14 @@ def _has_good_keys(item: dict[Any, Any]) -> bool:
     for key in dict.keys(item):
         if type(key) is not str:
             return isinstance(key, str) and isinstance(type(key), EnumType)
-        if not key.isascii() and not _is_unicode(key):
+        if not _is_unicode(key):
             return False
     return True
 
 
 def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair
@@ -99,10 +94,19 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def find_odd(value: Any) -> str:
+_PLAIN = frozenset((bool, type(None)))
+_LEAVES: dict[type, Callable[[Any], bool]] = {
+    str: _is_unicode,
+    float: isfinite,
+    int: lambda number: -_LONGEST < number < _LONGEST,
+    Decimal: Decimal.is_finite,
+}
+
+
+def find_odd(value: Any, *, most: int = MOST_VALUES) -> str:
     """Where a value stops being JSON, as ``path: what``; for values of which ``is_json`` says no."""
     waiting = [iter([("", value)])]
-    for _ in range(MOST_VALUES):
+    for _ in range(most):
         path, item = next(waiting[-1], (None, None))
         if path is None:
             waiting.pop()
@@ -115,7 +119,7 @@ def find_odd(value: Any) -> str:
         if inner and len(waiting) > MOST_DEPTH:
             return f"{name(path)}: nests more than {MOST_DEPTH} levels deep"
         waiting += [_list_held(path, item, values) for values in inner]
-    return f"the output: has more than {MOST_VALUES:,} values"
+    return f"the output: has more than {most:,} values"
 
 
 def _list_held(path: str, item: Any, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:

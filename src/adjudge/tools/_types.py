@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, ClassVar, Final, Literal, Self, get_args
 
+from adjudge._plain import to_plain as as_plain
 from adjudge.errors import UsageError
 from adjudge.rules._json import to_plain
 from adjudge.rules._words import flatten, show
 from adjudge.tools._history import ToolHistory
+from adjudge.tools._strict import find_odd, is_json
 from adjudge.tools._verdicts import CreationVerdict, PromotionVerdict, ToolVerdict, read_verdict
 
 ToolMode = Literal["compose", "sandbox"]
@@ -25,6 +27,8 @@ ToolTier = Literal["session", "agent", "shared"]
 TIERS: tuple[ToolTier, ...] = get_args(ToolTier)
 """The tiers, lowest first."""
 _MODES: tuple[ToolMode, ...] = get_args(ToolMode)
+MOST_VALUES = 100_000
+"""Values in one schema, step, input or output of a candidate; what has more is not reviewed."""
 _LARGEST = 2**53 - 1
 """The largest integer RFC 8785 has a form for."""
 
@@ -60,13 +64,14 @@ class ToolTest:
     def __post_init__(self) -> None:
         if not isinstance(self.success, bool):
             raise UsageError(f"whether a test succeeded is true or false, got {show(self.success)}")
-        if self.error is not None and not isinstance(self.error, str):
-            raise UsageError(f"the error of a test is a text or None, got {show(self.error)}")
+        if self.error is not None:
+            _check_text("the error of a test", self.error)
 
     def to_dict(self) -> dict[str, Any]:
         """This test as plain data; without ``expected`` where nothing was expected."""
         data = {"input": self.input, "output": self.output, "success": self.success, "error": self.error}
-        return data if self.expected is MISSING else {**data, "expected": self.expected}
+        data |= {} if self.expected is MISSING else {"expected": self.expected}
+        return {name: as_plain(item) for name, item in data.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -88,7 +93,7 @@ class ToolCandidate:
     name: str
     description: str
     input_schema: Any
-    """JSON Schema of the arguments: a mapping, or true or false."""
+    """JSON Schema of the arguments: a dictionary, or true or false."""
     output_schema: Any = None
     """JSON Schema of what comes out; ``None`` where none is declared."""
     source: str = ""
@@ -251,7 +256,7 @@ class EmergentTool:
 
     @property
     def own_verdicts(self) -> tuple[ToolVerdict, ...]:
-        """The verdicts on exactly this source, these schemas and this allowlist; those on what it was before are not."""
+        """The verdicts on exactly what the tool is now, and none on what it was before a change."""
         own = self.digest
         return tuple(item for item in self.verdicts if item.tool_digest == own)
 
@@ -316,20 +321,19 @@ def _take_out(value: Any, path: tuple[str | int, ...], large: list[Any]) -> Any:
 
 
 def _copy_schema(what: str, value: Any) -> Any:
-    if not isinstance(value, Mapping | bool):
-        raise UsageError(f"{what} is a JSON Schema: a mapping, true or false; got {show(value)}")
+    if not isinstance(value, dict | bool):
+        raise UsageError(f"{what} is a JSON Schema: a dictionary, true or false; got {show(value)}")
     return _copy_json(what, value)
 
 
 def _copy_json(what: str, value: Any) -> Any:
-    import msgspec
-
+    # Looked at before it is copied: what holds itself twice over would be copied for ever.
+    if not is_json((value,), most=MOST_VALUES):
+        raise UsageError(f"{what} is not JSON that can be reviewed: {find_odd(value, most=MOST_VALUES)}")
     try:
-        copied = to_plain(value)
-        msgspec.json.encode(copied)  # half a surrogate pair has no UTF-8, and so no digest
-    except (ValueError, RecursionError) as error:
+        return to_plain(value)
+    except ValueError as error:
         raise UsageError(f"{what} is not JSON: {flatten(str(error), 200)}") from None
-    return copied
 
 
 def _check_text(what: str, value: object) -> None:

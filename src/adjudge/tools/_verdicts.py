@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from adjudge.errors import UsageError
 from adjudge.result import JudgeChainResult, read_result
 from adjudge.rules._words import show
-
 
 DIMENSIONS = ("safety", "correctness", "determinism", "bounded")
 """What a candidate is reviewed for."""
@@ -167,9 +166,6 @@ def read_verdict(data: Any) -> ToolVerdict:
     return kinds[said].from_dict(data)
 
 
-_V = TypeVar("_V", CreationVerdict, ReviewVerdict, PromotionVerdict)
-
-
 def _check_flag(what: str, value: object) -> None:
     if not isinstance(value, bool):
         raise UsageError(f"{what} of a verdict is true or false, got {show(value)}")
@@ -215,7 +211,7 @@ def _read(data: object, schema: str) -> dict[str, Any]:
     return given
 
 
-def _make(kind: type[_V], given: Mapping[str, Any]) -> _V:
+def _make(kind: type[Any], given: Mapping[str, Any]) -> Any:
     try:
         return kind(**given)
     except TypeError as error:  # a member too many, or too few
