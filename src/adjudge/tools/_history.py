@@ -42,6 +42,8 @@ class ToolHistory:
     """Digests of the shapes seen, sorted; the first 65, since more than 64 say no more."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.shapes, list | tuple):
+            raise UsageError(f"a history's shapes are a list, got {type(self.shapes).__name__}")
         object.__setattr__(self, "shapes", tuple(self.shapes))
         numbers = (self.count, self.smallest, self.largest)
         if not all(type(number) is int and number >= 0 for number in numbers) or self.smallest > self.largest:
