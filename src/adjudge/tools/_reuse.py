@@ -12,7 +12,7 @@ from typing import Any
 from adjudge._depth import MOST_DEPTH, nests_too_deeply
 from adjudge.rules._schema import compile_schema
 from adjudge.rules._words import flatten
-from adjudge.tools._history import ToolHistory
+from adjudge.tools._history import ToolHistory, lies_outside
 from adjudge.tools._pinned import Path, pin, reach
 from adjudge.tools._strict import find_odd, is_json, name, step
 from adjudge.tools._verdicts import ReuseVerdict
@@ -71,7 +71,7 @@ def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: 
         errors = _list_errors(output, compiled)
     if strict:
         errors += islice(_list_absent(output, compiled.schema, ""), MOST_ERRORS)
-    anomaly = history is not None and history.is_unusual(output)
+    anomaly = history is not None and lies_outside(history, output)
     if not errors and not anomaly:
         return _VALID
     return ReuseVerdict(valid=not errors, schema_errors=tuple(errors[:MOST_ERRORS]), anomaly=anomaly)
