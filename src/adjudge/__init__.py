@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from adjudge.gate import Gate
     from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
+    from adjudge.probe import (
+        ProbeReport,
+        ProbeResult,
+        ProbeThresholds,
+        SemanticProbe,
+        evaluate_probe,
+        evaluate_probes,
+    )
     from adjudge.question import Question
     from adjudge.result import (
         CriterionResult,
@@ -61,6 +69,9 @@ __all__ = [
     "Model",
     "ModelError",
     "Outcome",
+    "ProbeReport",
+    "ProbeResult",
+    "ProbeThresholds",
     "Question",
     "Reply",
     "ReplyError",
@@ -69,8 +80,11 @@ __all__ = [
     "Rubric",
     "Rule",
     "RuleResult",
+    "SemanticProbe",
     "Usage",
     "UsageError",
+    "evaluate_probe",
+    "evaluate_probes",
     "improve",
     "judge",
     "load_rubric",
@@ -102,6 +116,9 @@ _HOMES = {
     "Model": "adjudge.models",
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",
+    "ProbeReport": "adjudge.probe",
+    "ProbeResult": "adjudge.probe",
+    "ProbeThresholds": "adjudge.probe",
     "Question": "adjudge.question",
     "Reply": "adjudge.models",
     "ReplyError": "adjudge.errors",
@@ -110,8 +127,11 @@ _HOMES = {
     "Rubric": "adjudge.rubric",
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
+    "SemanticProbe": "adjudge.probe",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "evaluate_probe": "adjudge.probe",
+    "evaluate_probes": "adjudge.probe",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",

@@ -17,6 +17,7 @@ from adjudge.cli._gate import gate_app
 from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
+from adjudge.cli._probe import probe
 from adjudge.cli._rubric import rubric_app
 from adjudge.errors import AdjudgeError, UsageError
 
@@ -37,6 +38,7 @@ app.add_typer(gate_app, name="gate")
 app.add_typer(ledger_app, name="ledger")
 app.command()(demo)
 app.command()(doctor)
+app.command()(probe)
 
 
 def _show_version(asked: bool) -> None:
