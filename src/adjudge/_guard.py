@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
@@ -40,7 +40,8 @@ class GuardEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain data."""
-        return {"schema": self.schema, **to_plain(self)}
+        # Member by member: to_plain asks an object for its to_dict first, which is this.
+        return {"schema": self.schema, **{item.name: to_plain(getattr(self, item.name)) for item in fields(self)}}
 
 
 def make_question(

@@ -89,8 +89,10 @@ async def evaluate_probes(
         for _ in range(min(concurrency, len(pairs))):
             group.create_task(work())
     # A worker that something cancelled from inside is missed by nobody but its probes, so those are undecided.
-    results = [done.get(number) or run.give_up(probe, "nobody evaluated it") for number, (probe, _) in enumerate(pairs)]
-    return ProbeReport(results=tuple(results), thresholds=thresholds)
+    for number, (probe, _) in enumerate(pairs):
+        if number not in done:  # not "or": a result that failed is false, and must not become undecided
+            done[number] = run.give_up(probe, "nobody evaluated it")
+    return ProbeReport(results=tuple(done[number] for number in range(len(pairs))), thresholds=thresholds)
 
 
 def evaluate_probe_sync(probe: SemanticProbe, judge: JudgeLike | ModelSource, **how: Any) -> ProbeResult:
