@@ -220,18 +220,17 @@ def test_no_shell_reads_the_command(line: Line):
     assert not Path("here").exists()
 
 
-def test_a_program_that_is_late_is_ended_with_what_it_started(line: Line):
+def test_a_program_is_ended_with_what_it_started(line: Line):
     """No child of it goes on, and its pipes are not waited for."""
-    write("parent.py", "import subprocess, sys, time\n"
-          "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-          "open('pids', 'w').write(str(child.pid))\ntime.sleep(600)")  # fmt: skip
-    ran = line(
-        "probe", "probes.yaml", "--command", f"{sys.executable} parent.py", "--judge", JUDGE,
-        "--only", "same", "--tool-timeout", "3",
-    )  # fmt: skip
+    child = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    last = "print('x' * 2_000_000, flush=True); time.sleep(600)"
+    write("parent.py", f"import subprocess, sys, time\nopen('pid', 'w').write(str({child}.pid))\n{last}")
+    command = f"{sys.executable} parent.py"
+    ran = line("probe", "probes.yaml", "--command", command, "--judge", JUDGE, "--only", "same")
 
     assert ran.status == 1
-    assert is_gone(int(Path("pids").read_text("utf-8")))
+    assert "the command wrote more than 1,000,000 bytes" in ran.out
+    assert is_gone(int(Path("pid").read_text("utf-8")))
 
 
 def is_gone(pid: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -171,6 +172,20 @@ def test_a_judge_that_gives_no_similarity_has_measured_nothing():
     assert (yes.outcome, yes.undecided_because, yes.similarity) == ("undecided", "error", None)
     assert "without a similarity" in yes.detail
     assert (no.outcome, no.similarity) == ("failed", None)
+
+
+def test_a_judge_that_passes_what_its_reading_fails_is_not_believed():
+    """Whatever stands around a judge, the similarity decides."""
+
+    class Generous:
+        name = "generous"
+
+        async def ask(self, question: Any, /) -> Any:
+            return replace(await says(0.3).ask(question), outcome="passed")
+
+    result = probed(Generous())
+
+    assert (result.outcome, result.similarity, result.drift) == ("failed", 0.3, "high")
 
 
 # ---------------------------------------------------------------- what is asked

@@ -30,6 +30,9 @@ from adjudge import (
     Model,
     ModelError,
     Outcome,
+    ProbeReport,
+    ProbeResult,
+    ProbeThresholds,
     Question,
     Reply,
     ReplyError,
@@ -37,8 +40,11 @@ from adjudge import (
     Rubric,
     Rule,
     RuleResult,
+    SemanticProbe,
     Usage,
     UsageError,
+    evaluate_probe,
+    evaluate_probes,
     improve,
     judge,
     read_result,
@@ -223,6 +229,23 @@ def read(result: JudgeResult, chained: JudgeChainResult) -> None:
     JudgeResult(outcome="perhaps", judge="x")  # pyrefly: ignore[bad-argument-type]
     result.passed = True  # pyrefly: ignore[read-only]
     result.score = 1.0  # pyrefly: ignore[read-only]
+
+
+async def probe_tool(judge: JudgeLike) -> None:
+    """An output or a tool; a report's mean and drift may be unknown."""
+    probe = SemanticProbe(name="hours", input={"q": 1}, expected="9 to 18", contract={"readOnly": True})
+    result = await evaluate_probe(probe, judge, actual=None, thresholds=ProbeThresholds(low=0.8))
+    assert_type(result, ProbeResult)
+    assert_type(result.outcome, Outcome)
+    assert_type(result.similarity, float | None)
+    assert_type(result.drift, Literal["none", "low", "medium", "high"] | None)
+    report = await evaluate_probes([probe], "openai:gpt-5-mini", tool=answer, concurrency=2)
+    assert_type(report, ProbeReport)
+    assert_type(report.mean, float | None)
+    assert_type((await evaluate_probes([(probe, "9 to 18")], answer)).stable, bool)
+    SemanticProbe(name="hours", input=1)  # pyrefly: ignore[missing-argument]
+    await evaluate_probe(probe, judge, "x")  # pyrefly: ignore[bad-argument-count]
+    result.outcome = "passed"  # pyrefly: ignore[read-only]
 
 
 def describe(error: AdjudgeError) -> str | Mapping[str, Any]:

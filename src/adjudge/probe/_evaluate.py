@@ -163,6 +163,9 @@ class _Run:
         if said.outcome == "passed" and said.decided_by != "policy" and reading is None:
             # A judge of another make: it says yes and not how similar, so nothing was measured.
             return self.give_up(probe, f"{said.judge} passed the output without a similarity", **more)
+        if said.outcome == "passed" and more.get("drift") in ("medium", "high"):
+            # A judge of another make again, which hands on a reading with an outcome of its own. Code decides.
+            return ProbeResult(probe=probe, outcome="failed", detail="the similarity does not reach the pass", **more)
         return ProbeResult(
             probe=probe,
             outcome=said.outcome,

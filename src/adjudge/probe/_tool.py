@@ -62,13 +62,14 @@ async def _run_in_thread(tool: Tool, given: Any) -> Any:
             answer.set_result((said, error))
 
     def work() -> None:
-        outcome: tuple[Any, BaseException | None]
+        outcome: tuple[Any, BaseException | None] = (None, RuntimeError("it ended its own thread"))
         try:
             outcome = (tool(given), None)
-        except BaseException as error:  # noqa: BLE001 - carried to where it is awaited, and raised there
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - raised where it is awaited
             outcome = (None, error)
-        with suppress(RuntimeError):  # the loop was closed meanwhile, and nobody waits
-            loop.call_soon_threadsafe(settle, *outcome)
+        finally:
+            with suppress(RuntimeError):  # the loop was closed meanwhile, and nobody waits
+                loop.call_soon_threadsafe(settle, *outcome)
 
     # Not the loop's executor: a tool that hangs would hold one of its threads, and the end of the program.
     threading.Thread(target=work, name="adjudge probe", daemon=True).start()
