@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjudge import ProbeThresholds, UsageError
@@ -231,6 +231,7 @@ JSONS = st.recursive(
 
 
 @given(output=JSONS)
+@example(output=[1e16, 5e-324, -1e-7])
 def test_every_output_is_read_back_as_it_was(output: Any):
     """Whatever a tool writes; and the other parts of the file stay what they were."""
     for text, suffix in ((YAML, "yaml"), (json.dumps(JSON | {"probes": [{"name": "who", "input": 1}]}), "json")):
