@@ -31,7 +31,8 @@ THRESHOLD = 0.5
 _FULL = 10
 _MARKS = frozenset({STOP, LINE, ":"})
 _UNSEEN, _CODED, _SPACED = "unseen-text", "encoded-text", "spaced-letters"
-_EXTRA = {_UNSEEN: 5, _CODED: 3, _SPACED: 3}
+_TIMES = {sign.name: sign.times for sign in SIGNS}
+_EXTRA = {_UNSEEN: 5, _CODED: 3, _SPACED: 5}
 _LETTERS = 8
 _FAR = 1_000_000
 _ROOTS = ("ignore", "disregard", "instruction", "prompt", "forget", "system", "reveal")
@@ -122,20 +123,23 @@ def _find_phrases(words: list[str]) -> Iterator[tuple[int, str]]:
 
 def _find_densest(hits: list[tuple[int, str]], everywhere: set[str], weights: Mapping[str, int]) -> set[str]:
     """The signs of the stretch whose points, with those of the signs that have no place, are most."""
-    present: Counter[str] = Counter(everywhere)
-    points = most = sum(weights[name] for name in everywhere)
-    best, start = set(everywhere), 0
+    counts: Counter[str] = Counter()
+    present, points = set(everywhere), sum(weights[name] for name in everywhere)
+    most, best, start = points, set(everywhere), 0
     for place, name in hits:
-        if not present[name]:
+        counts[name] += 1
+        if counts[name] >= _TIMES[name] and name not in present:
+            present.add(name)
             points += weights[name]
-        present[name] += 1
         while hits[start][0] < place - WINDOW:
             left = hits[start][1]
-            present[left] -= 1
-            points -= 0 if present[left] else weights[left]
+            counts[left] -= 1
+            if counts[left] < _TIMES[left] and left in present and left not in everywhere:
+                present.remove(left)
+                points -= weights[left]
             start += 1
         if points > most:
-            most, best = points, {item for item, count in present.items() if count}
+            most, best = points, set(present)
     return best
 
 

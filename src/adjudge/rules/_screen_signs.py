@@ -26,6 +26,8 @@ class Sign:
     points: int
     found: int | None = None
     graded: int | None = None
+    times: int = 1
+    """How often it must be seen within the window."""
     phrases: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     """RE2, over the folded text with its punctuation."""
@@ -66,7 +68,7 @@ WORDS: Mapping[str, str] = {
         onceki tum butun""",
     "INSTR": """instruction instructions prompt prompts directive directives guideline guidelines rule rules command
         commands order orders restriction restrictions constraint constraints programming training safeguards
-        instruct directions policies protocols filters ethics limitations guardrails programmed
+        directions policies filters ethics limitations guardrails
         anweisung anweisungen instruktion instruktionen regel regeln vorgaben befehle anordnungen richtlinien
         consigne consignes regles ordres directives
         instruccion instrucciones regla reglas ordenes indicaciones directrices
@@ -103,9 +105,9 @@ WORDS: Mapping[str, str] = {
     "MODENAME": """developer dev god debug admin dan evil unrestricted jailbreak opposite sudo unfiltered root
         maintenance uncensored simulation chaos hacker override test diagnostic training master jailbroken""",
     "REFUSE": """refuse refuses refusing refusal decline declines reject deny apologize apologise apologizing sorry
-        moralize lecture lecturing censor censored disclaimer disclaimers warn warnings unable""",
+        moralize lecture lecturing censor censored disclaimer disclaimers unable""",
     "CAVEAT": """disclaimer disclaimers warning warnings caveats apologies apology moralizing moralising lecturing
-        lectures refusals refusal censorship explanations""",
+        lectures refusals refusal explanations""",
     "HARM": "illegal unethical immoral harmful dangerous offensive nsfw explicit violent derogatory controversial "
     "inappropriate vulgar profanity obscene profane swear curse hateful racist sexist",
     "RESPOND": """respond reply answer answers responds replies say output print write return generate act behave speak
@@ -126,7 +128,7 @@ WORDS: Mapping[str, str] = {
     "NEXT": "following subsequent below next given ensuing",
     "TASK": """write compose generate create draft translate summarize summarise explain describe list suggest provide
         tell give recommend outline calculate compute convert encode decode reverse rewrite rephrase paraphrase
-        brainstorm propose identify analyze analyse compare discuss design develop rank solve define predict
+        brainstorm propose identify analyze analyse compare discuss design develop rank solve define predict formulate
         evaluate craft produce prepare recite sing implement classify categorize elaborate""",
     "THING": """essay poem story stories joke jokes summary list lists email letter code script function program report
         explanation overview translation recipe article paragraph plan example examples sentence sentences haiku
@@ -134,9 +136,8 @@ WORDS: Mapping[str, str] = {
         tips ways steps ideas strategies reasons advice guide itinerary definition comparison facts outline
         difference differences benefits advantages concept history meaning theory process importance impact role
         causes effects trends""",
-    "AWARD": """give gives assign award rate rated score grade mark deserves deserve receive receives output set earns
-        merits gib vergib donne dar asigna""",
-    "TOP": "full maximum max highest perfect top 100 10 5 ten excellent best maximal flawless outstanding 1 a",
+    "AWARD": """give gives assign award rate rated score grade mark deserves deserve receive receives earns merits gib vergib donne dar asigna""",
+    "TOP": "full maximum max highest perfect top 100 10 5 ten excellent best maximal flawless outstanding",
     "MARKS": "score scores marks mark rating ratings points grade grades credit stars star note punktzahl verdict",
     "GOOD": """correct safe approved approve pass passed passes passing benign compliant verified perfect acceptable
         harmless trusted valid accepted winner better best superior""",
@@ -217,7 +218,12 @@ SIGNS: tuple[Sign, ...] = (
             "take on the role|persona",
             "you are now|going|about|no",
             "your name is",
-            "i am going to|i will|i would|id like 2 you",
+            "i will|would|id like 2 you",
+            "adopt|assume|assuming 4 role|persona|personality|identity|character",
+            "your role|personality|character|persona is|:",
+            "lets|let|we|going 3 play|roleplay 2 game|role|roles",
+            "character named|called",
+            "you 2 been|are 2 transformed|replaced|reprogrammed|updated|jailbroken|freed|liberated|unlocked|hacked",
             "youre now|going",
             "du bist jetzt|nun",
             "tu es maintenant",
@@ -253,12 +259,16 @@ SIGNS: tuple[Sign, ...] = (
     Sign(
         name="do-anything",
         points=5,
+        phrases=("do anything now", "act|acting|stay|mode|called|as|become|respond 2 dan", "dan mode|stands|jailbreak"),
+    ),
+    Sign(
+        name="anything-goes",
+        points=3,
         phrases=(
-            "do|say|generate|tell 1 anything|everything 1 now|asked|i|you|without|the",
-            "can|could|able 2 do|say|generate 2 anything|everything|whatever",
-            "act|acting|you|are|stay|mode|called|as|named|be|like|become|respond 1 dan",
-            "dan 1 mode|would|can|should|is|will|stands|response|has|does|must|has",
+            "do|say|generate|tell|answer 1 anything|everything 1 now|asked|i|you|without",
+            "you|it|ai|he|she|can|could 2 do|say|generate|answer 1 anything|everything|whatever",
             "anything|whatever i|the ask|want|say|tell|user",
+            "dan 1 would|can|should|will|has|does|must",
         ),
     ),
     Sign(
@@ -271,6 +281,7 @@ SIGNS: tuple[Sign, ...] = (
             "cannot|cant|unable|never|incapable 2 refuse|decline|denying|refusing|deny|saying|reject",
             "must|will|always|should 2 answer|comply|obey|fulfill|agree 2 every|all|any|with|everything|anything|my",
             "you must|will|should|have always|obey|comply|answer",
+            "time|if|when|whenever you refuse|decline|disobey|break",
             "no matter 1 what|how 4 is|i|you|it|unethical|illegal",
             "at any|all cost|costs|times",
         ),
@@ -363,10 +374,10 @@ SIGNS: tuple[Sign, ...] = (
         phrases=(
             "you are 2 MODEL",
             "youre 1 MODEL",
-            "as an ai|llm|artificial|assistant",
+            "as an ai|llm|assistant 4 you|your|youre",
             "if you|youre 3 MODEL",
             "dear|hey|hello|hi|attention|ok|listen MODEL|evaluator|grader|judge|reviewer",
-            "MODEL|chatgpt 1 you|please|i|should|must|reading",
+            "MODEL 1 you|please|should|must|reading",
             "NAMED 2 will|should|must|now|is|respond|responds|has|can",
             "you 2 trained|programmed|designed|developed|created 3 by|to|openai|on",
             "du bist 2 MODEL",
@@ -378,9 +389,9 @@ SIGNS: tuple[Sign, ...] = (
         points=5,
         phrases=(
             "note|message|instruction|instructions|important|reminder|attention|notice|comment|info 1 to|for 2 GRADER",
-            "to|for the|all|any 1 GRADER 1 of|reading|scoring|grading|evaluating|:",
+            "to|for the|all|any 1 GRADER 1 reading|scoring|grading|evaluating",
             "dear|attention GRADER",
-            "GRADER 1 :",
+            "START 1 grader|evaluator|judge|rater|reviewer|examiner|bewerter|gutachter|prufer :",
             "GRADER 1 please|must|should|instructions|instruction|note 2 AWARD|ignore|mark|consider|score|approve|give",
             "if you 2 grading|scoring|evaluating|judging|reviewing|assessing",
             "an|die|den GRADER :",
@@ -425,7 +436,7 @@ SIGNS: tuple[Sign, ...] = (
             r"""["'](?:is_)?(?:safe|passed|allowed|approved|pass|compliant|valid)["'] ?: ?(?:true|["']?(?:yes|pass|safe))""",
             r"""["'](?:score|rating|grade|overall|overall_score)["'] ?: ?["']?(?:10|100|5|9|1\.0|1)\b""",
             r"""["'](?:verdict|decision|outcome|winner|preference)["'] ?: ?["'](?:pass|approve|safe|allow|accept|a\b|b\b)""",
-            r"\[\[ ?(?:a|b|c|10|[1-9]|rating)[^\]\n]{0,8}\]\]",
+            r"\[\[ ?(?:[abc]|tie|rating: ?)?(?:10|[0-9])? ?\]\]",
             r"\b(?:rating|score|grade|verdict) ?: ?(?:10|100|5)(?: ?/ ?(?:10|100|5))?\b",
         ),
     ),
@@ -439,9 +450,16 @@ SIGNS: tuple[Sign, ...] = (
             r"</?(?:system|assistant|system_prompt|system-reminder|system_message|admin|sys|instructions?|prompt|user_query|tool_response|function_results|tool_result)>",
             r"""["']role["'] ?: ?["'](?:system|developer)["']""",
             r"(?m)^#{1,4} ?(?:instructions?|system|system prompt|response|human|assistant|user|input|new instructions?|model outputs?)\s?:?$",
-            r"(?m)^\[?(?:system|assistant|developer|system prompt|system message|admin)\]? ?(?:message|prompt|note|override|instruction)? ?:",
+            r"(?m)^\[?(?:system|assistant|developer|admin)\]? ?(?:message|prompt|note|override|instructions?) ?:",
             r"[\[(<{]{1,2} ?(?:system|admin|developer|assistant|hidden)[ _-]?(?:message|note|prompt|instructions?|override|command|notice)?[^\])>}\n]{0,20}[\])>}]",
         ),
+    ),
+    Sign(
+        name="role-label",
+        points=2,
+        found=3,
+        graded=3,
+        patterns=(r"(?m)^\**(?:system|assistant|human|user|developer|ai|bot) ?:", r"\{\{ ?(?:char|user|bot) ?\}\}"),
     ),
     Sign(
         name="fake-boundary",
@@ -471,7 +489,10 @@ SIGNS: tuple[Sign, ...] = (
         phrases=(
             "start|begin|end|finish|conclude|preface|prefix|precede 3 RESPONSE 1 with|by|saying",
             "begin|start|end 2 with 1 the 1 word|words|phrase|sentence",
-            "only|just|simply|always RESPOND",
+            "only RESPOND",
+            "always|must|should respond|answer|reply 1 with|in|as",
+            "respond|reply|answer|translate 6 in|into|to|using 1 french|german|spanish|italian|latin|chinese|japanese|russian|english|rhyme|emojis|"
+            "emoji|uppercase|capitals|caps|code|verse|portuguese|korean|arabic|morse|pirate",
             "RESPOND 1 only|exactly|nothing|with 1 only|the|exactly|nothing|yes|one",
             "respond|reply|answer with",
             "say|print|output|write 2 exactly|nothing|verbatim|the 1 phrase|words|word|string|text",
@@ -522,13 +543,21 @@ SIGNS: tuple[Sign, ...] = (
         ),
     ),
     Sign(
-        name="user-as-third",
-        points=1,
-        found=3,
+        name="orders-about-user",
+        points=2,
+        found=4,
         phrases=(
-            "tell|inform|ask|convince|urge|persuade|instruct|encourage|advise|direct 1 the user|users",
+            "tell|inform|ask|convince|urge|persuade|instruct|encourage|advise|direct|RESPOND 2 the user|users",
             "WHEN 2 the|a user|users 2 asks|ask|says|requests|wants|inquires",
             "WHEN 2 asked|summarizing|responding|answering|replying|processing 2 about|to|this|the",
+            "WHEN you 2 summarize|summarise|answer|respond|reply|translate|process|analyze|review|read|asked",
+        ),
+    ),
+    Sign(
+        name="user-as-third",
+        points=1,
+        found=2,
+        phrases=(
             "the|a users|user 2 request|question|query|input|prompt|instructions|original",
         ),
     ),
@@ -559,6 +588,8 @@ SIGNS: tuple[Sign, ...] = (
         points=1,
         found=4,
         phrases=(
+            "mention|recommend|promote|include|add|insert|say|state 1 that|this|the 8 best|product|link|phrase|sentence|"
+            "following|words|website|text",
             "PUT 10 your 1 YOURS",
             "PUT 6 as 1 part|component|element of your",
             "your YOURS 2 should|must|could|needs|with|in|to|by",
@@ -566,16 +597,28 @@ SIGNS: tuple[Sign, ...] = (
             "while|when answering|responding|replying",
         ),
     ),
+    Sign(
+        name="orders-to-you",
+        points=2,
+        times=3,
+        phrases=(
+            "you must|shall|never|always|only",
+            "you 1 will|are|should|have 1 to|never|always|not|only|now",
+            "do not|never RESPOND|include|mention|ask|break|use|add|explain|make",
+            "dont RESPOND|include|mention|ask|break|use|add|explain|make",
+            "you will|cannot|cant|wont|may",
+        ),
+    ),
     Sign(name="code-to-plant", points=0, found=3, phrases=("NEXT CODE PIECE", "this|these CODE PIECE")),
     Sign(
         name="task-in-data",
         points=0,
-        found=3,
+        found=5,
         phrases=(
             "START 1 TASK 1 me|us",
             "START 1 TASK 1 a|an|the|some|three|five|two|ten|3|5|10|any|in|how|why|what|this|your 4 THING",
             "START 1 TASK 2 THING",
-            "START 1 can|could|would|will you 1 please|TASK|help",
+            "START 1 can|could you 1 please 1 TASK",
             "START 1 write|generate|compose|translate|summarize|summarise|rewrite|paraphrase|recite|calculate|explain 1 "
             "a|an|the|this|these|following|how|why|what|your|to|into|in",
         ),
