@@ -24,11 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import common
-
-SOURCE = common.BENCH.parent / "src"
-sys.path.insert(0, str(SOURCE))
-
 import re2
+
+sys.path.insert(0, str(common.BENCH.parent / "src"))
 
 from adjudge.rules import rule_from_spec
 
@@ -153,7 +151,7 @@ def write_tables(rows: list[Row]) -> str:
 
 
 def measure_held_out(rows: list[Row]) -> tuple[Count, Count]:
-    """Recall and false alarms on the sources that were held out; harmful texts that are no injection are not in them."""
+    """Recall and false alarms on the sources that were held out."""
     read = find_read_sources(rows)
     held = [row for row in rows if row["source"] not in read]
     totals = dict(list_totals(held))

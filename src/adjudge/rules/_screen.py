@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, get_args, Literal
+from typing import Any, Literal, get_args
 
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult
-from adjudge.rules._screen_signs import SIGNS, WINDOW, WORDS, Sign
-from adjudge.rules._screen_text import LINE, STOP, fold, fold_pattern, read_codes, read_tags, split_words, undo_digits
+from adjudge.rules._screen_phrases import MARKS, find_phrases
+from adjudge.rules._screen_signs import WINDOW, list_signs
+from adjudge.rules._screen_text import fold, fold_pattern, read_codes, read_tags, split_words
 from adjudge.rules._words import show, suggest
 
 Channel = Literal["user", "tool_output", "document", "candidate_answer"]
@@ -29,24 +30,10 @@ THRESHOLD = 0.5
 """The score from which the screen reports, where none is given."""
 
 _FULL = 10
-_MARKS = frozenset({STOP, LINE, ":"})
 _UNSEEN, _CODED, _SPACED = "unseen-text", "encoded-text", "spaced-letters"
-_TIMES = {sign.name: sign.times for sign in SIGNS}
 _EXTRA = {_UNSEEN: 5, _CODED: 3, _SPACED: 5}
 _LETTERS = 8
-_FAR = 1_000_000
 _ROOTS = ("ignore", "disregard", "instruction", "prompt", "forget", "system", "reveal")
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A place of one phrase that a word can take."""
-
-    slot: int
-    gap: int
-    """How many words may stand between it and the place before; -1 for the first."""
-    sign: int
-    """The sign that is complete with it; -1 where more is to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +50,7 @@ def screen(text: str, channel: str | None = None) -> Screening:
     """Look for signs in a text and in what it holds in invisible or encoded form."""
     folded = fold(text)
     words = split_words(folded)
-    hits = list(_find_phrases(words))
+    hits = list(find_phrases(words))
     everywhere = _find_patterns(folded) | _find_hidden(text) | _find_spaced(words)
     weights = _weigh_all(channel)
     best = _find_densest(hits, everywhere, weights)
@@ -98,43 +85,21 @@ def make_injection_screen(*, threshold: float = THRESHOLD, channel: str | None =
     return check
 
 
-def _find_phrases(words: list[str]) -> Iterator[tuple[int, str]]:
-    """The place and the name of every phrase that is complete."""
-    steps_of, slots, names = _build_phrases()
-    seen = [-_FAR] * slots
-    place = stopped = 0
-    for word in (STOP, *words):
-        steps = steps_of.get(word)
-        if word not in _MARKS:
-            place += 1
-            if steps is None and not word.isalpha():
-                steps = steps_of.get(undo_digits(word) or "")
-        elif word == STOP:
-            place = stopped = place + 1
-        for step in steps or ():
-            if step.gap >= 0:
-                before = seen[step.slot - 1]
-                if before < stopped or place - before - 1 > step.gap:
-                    continue
-            seen[step.slot] = place
-            if step.sign >= 0:
-                yield place, names[step.sign]
-
-
 def _find_densest(hits: list[tuple[int, str]], everywhere: set[str], weights: Mapping[str, int]) -> set[str]:
     """The signs of the stretch whose points, with those of the signs that have no place, are most."""
+    needed = {sign.name: sign.times for sign in list_signs()}
     counts: Counter[str] = Counter()
     present, points = set(everywhere), sum(weights[name] for name in everywhere)
     most, best, start = points, set(everywhere), 0
     for place, name in hits:
         counts[name] += 1
-        if counts[name] >= _TIMES[name] and name not in present:
+        if counts[name] >= needed[name] and name not in present:
             present.add(name)
             points += weights[name]
         while hits[start][0] < place - WINDOW:
             left = hits[start][1]
             counts[left] -= 1
-            if counts[left] < _TIMES[left] and left in present and left not in everywhere:
+            if counts[left] < needed[left] and left in present and left not in everywhere:
                 present.remove(left)
                 points -= weights[left]
             start += 1
@@ -163,7 +128,7 @@ def _find_hidden(text: str) -> set[str]:
 
 def _name_signs(text: str) -> set[str]:
     folded = fold(text)
-    return {name for _, name in _find_phrases(split_words(folded))} | _find_patterns(folded)
+    return {name for _, name in find_phrases(split_words(folded))} | _find_patterns(folded)
 
 
 def _find_spaced(words: list[str]) -> set[str]:
@@ -172,7 +137,7 @@ def _find_spaced(words: list[str]) -> set[str]:
     for word in (*words, "end"):
         if len(word) == 1 and word.isalpha():
             run.append(word)
-        elif word not in _MARKS:
+        elif word not in MARKS:
             if len(run) >= _LETTERS and any(root in "".join(run) for root in _ROOTS):
                 return {_SPACED}
             run = []
@@ -181,7 +146,7 @@ def _find_spaced(words: list[str]) -> set[str]:
 
 @cache
 def _weigh_all(channel: str | None) -> Mapping[str, int]:
-    return {sign.name: sign.weigh(channel) for sign in SIGNS} | _EXTRA
+    return {sign.name: sign.weigh(channel) for sign in list_signs()} | _EXTRA
 
 
 @cache
@@ -192,43 +157,6 @@ def _build_patterns() -> list[tuple[str, Any]]:
     options.log_errors = False  # RE2 would write to standard error
     return [
         (sign.name, re2.compile("|".join(fold_pattern(item) for item in sign.patterns).encode(), options=options))
-        for sign in SIGNS
+        for sign in list_signs()
         if sign.patterns
     ]
-
-
-@cache
-def _build_phrases() -> tuple[dict[str, tuple[_Step, ...]], int, list[str]]:
-    """For every word the steps it can take, how many slots they need, and the signs' names."""
-    classes = {name: _list_words(words) for name, words in WORDS.items()} | {"START": _MARKS}
-    steps_of: dict[str, list[_Step]] = {}
-    slot, names = 0, [sign.name for sign in SIGNS]
-    for number, sign in enumerate(SIGNS):
-        for phrase in sign.phrases:
-            parts = list(_read_phrase(phrase, classes))
-            for at, (gap, words) in enumerate(parts):
-                last = at == len(parts) - 1
-                step = _Step(slot=slot, gap=gap if at else -1, sign=number if last else -1)
-                for word in words:
-                    steps_of.setdefault(word, []).append(step)
-                slot += 1
-    # Later places first, or one word would take two places of a phrase.
-    ordered = {word: tuple(sorted(steps, key=lambda step: -step.slot)) for word, steps in steps_of.items()}
-    return ordered, slot, names
-
-
-def _read_phrase(phrase: str, classes: Mapping[str, frozenset[str]]) -> Iterator[tuple[int, frozenset[str]]]:
-    gap = 0
-    for part in phrase.split(" "):
-        if part.isdigit():
-            gap = int(part)
-            continue
-        words: set[str] = set()
-        for item in part.split("|"):
-            words |= classes.get(item) or _list_words(item)
-        yield gap, frozenset(words)
-        gap = 0
-
-
-def _list_words(text: str) -> frozenset[str]:
-    return frozenset(fold(word) for word in text.split())

@@ -23,12 +23,12 @@ _BOXED = ((0x1F150, 26), (0x1F170, 26), (0x1F1E6, 26))
 _ALIKE = {ord(pair[0]): pair[1] for pair in _PAIRS.split()} | {
     start + place: chr(ord("a") + place) for start, count in _BOXED for place in range(count)
 }
-"""Letters of other alphabets, small capitals and letters in boxes, and the Latin letters they are taken for, after case is folded."""
+"""Letters of other alphabets, small capitals and letters in boxes, and the Latin ones they are taken for."""
 
 _UNSEEN = {"Cf", "Cc", "Cs", "Co", "Cn", "Mn", "Me"}
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _DIGITS = str.maketrans("0134578@$", "oieastbas")
-_WORD_DIGITS = frozenset("0134578@$")
+_LIKE_LETTERS = frozenset("0134578@$")
 _TAGS = range(0xE0020, 0xE007F)
 _FLAG = "\N{WAVING BLACK FLAG}"
 _SHORTEST_CODE = 24
@@ -67,7 +67,7 @@ def fold_character(character: str) -> str:
 def fold(text: str) -> str:
     """The text folded, each run of blanks one blank and each run of line ends one line end."""
     folded = _open_escapes(text).translate(_FOLDED)
-    return LINE.join(line for line in (BLANK.join(part.split(BLANK)) for part in folded.split(LINE)) if line)
+    return LINE.join(line for line in (BLANK.join(part.split()) for part in folded.split(LINE)) if line)
 
 
 def fold_pattern(pattern: str) -> str:
@@ -106,11 +106,11 @@ def _open_escape(piece: str) -> str:
     return chr(int(digits, 16)) + piece[4:] if written else BLANK + piece
 
 
-def undo_digits(word: str) -> str | None:
-    """A word whose digits stand for letters (``1gn0r3``) with the letters; ``None`` where they do not."""
-    if word.isalpha() or not _WORD_DIGITS.intersection(word) or not any(map(str.isalpha, word)):
-        return None
-    return word.translate(_DIGITS)
+def undo_digits(word: str) -> tuple[str, ...]:
+    """What a word says whose digits stand for letters (``1gn0r3``, ``ru1es``); nothing where they do not."""
+    if not _LIKE_LETTERS.intersection(word) or not any(map(str.isalpha, word)):
+        return ()
+    return word.translate(_DIGITS), word.translate(_DIGITS | {ord("1"): "l"})
 
 
 def read_tags(text: str) -> str:
@@ -144,4 +144,4 @@ def _decode(piece: str) -> str | None:
         said = raw.decode()
     except (binascii.Error, ValueError):
         return None
-    return said if " " in said and said.isprintable() else None
+    return said if " " in said and " ".join(said.split()).isprintable() else None
