@@ -8,6 +8,9 @@ Half of the sources were held out while the screen was written: of the sources t
 their names, every second one, the first being read; and the same among the sources that hold none. No figure of the
 held-out half was used to choose a word, a weight or the threshold.
 
+Texts of other files in that directory, in which nobody addresses a model, are reported in a table of their own; they
+were read too. ``autoj`` holds what judges wrote, so it speaks of verdicts and shows what the screen makes of that.
+
 The exit status is 1 when the target is missed on the held-out sources: 55 % recall at 3 % false alarms.
 """
 
@@ -31,6 +34,18 @@ sys.path.insert(0, str(common.BENCH.parent / "src"))
 from adjudge.rules import rule_from_spec
 
 FILE = "injection_texts.jsonl.gz"
+OTHERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("alpacaeval_instructions_NC", "user", ("instruction",)),
+    ("pandalm_items", "user", ("instruction",)),
+    ("pandalm_items", "document", ("input",)),
+    ("pandalm_items", "candidate_answer", ("response1", "response2")),
+    ("judgebench_items", "user", ("question",)),
+    ("judgebench_items", "candidate_answer", ("response_A", "response_B")),
+    ("topicalchat_items", "document", ("dialogue",)),
+    ("autoj_rating_raw", "document", ("raw",)),
+)
+"""Files of other texts, the channel they stand for, and the members that hold them."""
+
 TARGET_RECALL, TARGET_ALARMS = 0.55, 0.03
 KEYWORDS = (
     r"(?i)ignore (?:all |any |the |your )*(?:previous|prior|above)|disregard|jailbreak|system prompt|"
@@ -70,9 +85,9 @@ def find_interval(hits: int, texts: int, z: float = 1.959964) -> tuple[float, fl
     return max(0.0, (middle - width) / whole), min(1.0, (middle + width) / whole)
 
 
-def read_rows(directory: Path) -> list[Row]:
-    """Every row of the file."""
-    with gzip.open(directory / FILE, "rt", encoding="utf-8") as lines:
+def read_rows(directory: Path, name: str = FILE) -> list[Row]:
+    """Every row of a file."""
+    with gzip.open(directory / name, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -150,6 +165,20 @@ def write_tables(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_others(directory: Path) -> str:
+    """The table of the texts of other files, each text once; empty where there are none of them."""
+    lines = ["", "| other texts | channel | reported |", "|---|---|---|"]
+    reports = make_screen(told=True)
+    for name, channel, members in OTHERS:
+        if not (directory / f"{name}.jsonl.gz").is_file():
+            continue
+        found = read_rows(directory, f"{name}.jsonl.gz")
+        texts = {row[member] for row in found for member in members if isinstance(row[member], str) and row[member]}
+        some = [{"text": text, "channel": channel} for text in sorted(texts)]
+        lines.append(f"| {name.partition('_')[0]}: {', '.join(members)} | {channel} | {count(some, reports).show()} |")
+    return "\n".join(lines) + "\n" if len(lines) > 3 else ""
+
+
 def measure_held_out(rows: list[Row]) -> tuple[Count, Count]:
     """Recall and false alarms on the sources that were held out."""
     read = find_read_sources(rows)
@@ -163,13 +192,9 @@ def main() -> None:
     """Print the tables and whether the target is met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help=f"the directory that holds {FILE}")
-    parser.add_argument("--only-read", action="store_true", help="leave the held-out sources unopened")
     options = parser.parse_args()
     rows = read_rows(options.data)
-    if options.only_read:
-        read = find_read_sources(rows)
-        rows = [row for row in rows if row["source"] in read]
-    print(write_tables(rows), end="")
+    print(write_tables(rows) + write_others(options.data), end="")
     recall, alarms = measure_held_out(rows)
     figures = {"recall": round(recall.share, 4), "false_alarms": round(alarms.share, 4)}
     common.print_verdict("screen", figures, met=recall.share >= TARGET_RECALL and alarms.share <= TARGET_ALARMS)
