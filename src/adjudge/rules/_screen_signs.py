@@ -115,7 +115,7 @@ persona 2
 in-character 4
     stay|remain|break|breaking|keep|out 2 character
     RESPOND|speak|talk 1 as|like 6 would
-    you 1 RESPOND 1 as
+    you 1 respond|reply|answer|speak|talk 1 as
     immersed|immersive 4 role
     you 3 embody|personify
     never 1 break|leave 1 character|role

@@ -60,9 +60,6 @@ WORDS: Mapping[str, str] = {
         your system initial original hidden secret previous above internal confidential developer entire full exact
         deine votre vos tu tus tuo seu
     """,
-    "YOU": """
-        you u ye thou your youre youll yourself
-    """,
     "MODEL": """
         ai ais llm llms gpt gpt3 gpt4 gpt5 chatgpt openai chatbot chatbots bot assistant assistants claude anthropic
         bard gemini llama mistral copilot agent agents model models ki ia deepseek grok
