@@ -18,7 +18,7 @@ from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules._screen_phrases import MARKS, find_phrases
 from adjudge.rules._screen_signs import WINDOW, list_signs
-from adjudge.rules._screen_text import fold, fold_pattern, read_codes, read_tags, split_words
+from adjudge.rules._screen_text import LINE, STOP, fold, fold_pattern, read_codes, read_tags, split_words
 from adjudge.rules._words import show, suggest
 
 Channel = Literal["user", "tool_output", "document", "candidate_answer"]
@@ -32,7 +32,7 @@ THRESHOLD = 0.5
 _FULL = 10
 _UNSEEN, _CODED, _SPACED = "unseen-text", "encoded-text", "spaced-letters"
 _EXTRA = {_UNSEEN: 5, _CODED: 3, _SPACED: 5}
-_LETTERS = 8
+_LETTERS, _TELLING = 8, 3
 _ROOTS = ("ignore", "disregard", "instruction", "prompt", "forget", "system", "reveal")
 
 
@@ -119,10 +119,10 @@ def _find_hidden(text: str) -> set[str]:
     tags = read_tags(text)
     if sum(map(str.isalpha, tags)) >= _LETTERS:
         found |= {_UNSEEN, *_name_signs(tags)}
-    for said in read_codes(text):
-        inner = _name_signs(said)
-        if sum(_weigh_all(None)[name] for name in inner) >= 3:
-            found |= {_CODED, *inner}
+    said = f"{STOP}{LINE}".join(read_codes(text))  # all at once: a hundred thousand short ones would take seconds
+    inner = _name_signs(said) if said else set()
+    if sum(_weigh_all(None)[name] for name in inner) >= _TELLING:
+        found |= {_CODED, *inner}
     return found
 
 
