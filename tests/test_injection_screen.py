@@ -294,6 +294,7 @@ def test_words_are_written_as_texts_are_folded():
         "\\u0041",
         "\n",
         "忽略",
+        base64.b64encode(b"one two three four five.").decode() + " ",
         "QUJD",
         "-",
     ],
