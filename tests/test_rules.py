@@ -357,6 +357,7 @@ def test_every_shipped_rule_says_what_it_takes():
     """``SHIPPED`` names the rules, each with one sentence."""
     assert set(SHIPPED) == {
         "contains", "not_contains", "regex", "length", "json", "json_schema", "similarity", "python",
+        "injection-screen",
     }  # fmt: skip
     assert all(takes.endswith(".") for takes in SHIPPED.values())
 

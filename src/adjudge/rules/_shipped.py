@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from adjudge.errors import UsageError
 from adjudge.result import Severity
-from adjudge.rules import _checks
+from adjudge.rules import _checks, _screen
 from adjudge.rules._json import to_plain
 from adjudge.rules._types import Rule
 from adjudge.rules._words import show, suggest
@@ -68,6 +68,12 @@ _KINDS: Mapping[str, _Kind] = {
         make=_checks.make_similarity,
         main="min",
         needs_reference=True,
+    ),
+    "injection-screen": _Kind(
+        takes="threshold (default 0.5) and channel (user, tool_output, document or candidate_answer): the content must "
+        "show fewer signs of speaking to a model or grader than that.",
+        make=_screen.make_injection_screen,
+        main="threshold",
     ),
     "python": _Kind(
         takes="function: package.module:function, called with the content; in adjudge.toml and on the command line.",
