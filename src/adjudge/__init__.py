@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
+    from adjudge.audit import AuditEntry, AuditQuery, derive_audit, parse_audit, write_audit
     from adjudge.chain import JudgeChain
     from adjudge.errors import (
         AdjudgeError,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdjudgeError",
+    "AuditEntry",
+    "AuditQuery",
     "Blocked",
     "Criterion",
     "CriterionResult",
@@ -71,18 +74,23 @@ __all__ = [
     "RuleResult",
     "Usage",
     "UsageError",
+    "derive_audit",
     "improve",
     "judge",
     "load_rubric",
     "open_model",
+    "parse_audit",
     "read_result",
     "read_rows",
+    "write_audit",
 ]
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AdjudgeError": "adjudge.errors",
+    "AuditEntry": "adjudge.audit",
+    "AuditQuery": "adjudge.audit",
     "Blocked": "adjudge.errors",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
@@ -112,12 +120,15 @@ _HOMES = {
     "RuleResult": "adjudge.result",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "derive_audit": "adjudge.audit",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
     "open_model": "adjudge.models",
+    "parse_audit": "adjudge.audit",
     "read_result": "adjudge.result",
     "read_rows": "adjudge.rows",
+    "write_audit": "adjudge.audit",
 }
 
 
