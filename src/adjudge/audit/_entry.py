@@ -90,7 +90,7 @@ class Judged:
     """The people, or the judge asked before them, who answered a request for approval."""
     approval_id: str | None = None
     others: tuple[int, ...] = ()
-    """The places of earlier entries about it, the last 20 at most."""
+    """The places of earlier entries about it, the last 5 at most."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -172,8 +172,7 @@ class AuditEntry:
         if self.opinion not in OPINIONS:
             raise UsageError(f"an opinion is one of {', '.join(OPINIONS)}; got {clean(repr(self.opinion)[:80])}")
         _check_types(self)
-        if self.created_at.utcoffset() is None:
-            raise UsageError(f"a time needs a zone, got {self.created_at.isoformat()}; use datetime.now(timezone.utc)")
+        _check_time(self.created_at)
         for severity in SEVERITIES:
             if sum(item.severity == severity for item in self.found) > getattr(self.findings, severity):
                 raise UsageError(f"an audit lists more {severity} findings than it counts; count those it lists")
@@ -204,8 +203,22 @@ class AuditEntry:
         data |= {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
         data["created_at"] = self.created_at.astimezone(UTC).isoformat()
         data["computed_opinion"] = self.computed_opinion
-        read: dict[str, Any] = json.loads(write_payload(data))
-        return {name: read[name] for name in data}
+        read: dict[str, Any] = _order(json.loads(write_payload(data), parse_int=_read_integer), data)
+        return read
+
+
+def _read_integer(digits: str) -> int | float:
+    # An integer beyond 2^53 would stand there as text: this is a number with a point, written without one.
+    return int(digits) if len(digits) < 16 or abs(int(digits)) <= _LARGEST else float(digits)
+
+
+def _order(read: Any, like: Any) -> Any:
+    """The same data with the members in the order of another form of it."""
+    if isinstance(read, list) and isinstance(like, list):
+        return [_order(item, other) for item, other in zip(read, like, strict=True)]
+    if isinstance(read, dict) and isinstance(like, dict) and read.keys() == like.keys():
+        return {name: _order(read[name], item) for name, item in like.items()}
+    return read
 
 
 def _check_types(entry: AuditEntry) -> None:
@@ -220,6 +233,15 @@ def _check_types(entry: AuditEntry) -> None:
         items = getattr(entry, name)
         if not isinstance(items, tuple) or not all(isinstance(item, kind) for item in items):
             raise UsageError(f"an audit's {name} must be a tuple of {kind.__name__}, got {clean(repr(items)[:80])}")
+
+
+def _check_time(moment: datetime) -> None:
+    if moment.utcoffset() is None:
+        raise UsageError(f"a time needs a zone, got {moment.isoformat()}; use datetime.now(timezone.utc)")
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise UsageError(f"an audit was made in the years 1 to 9999, got {moment.isoformat()}") from None
 
 
 def _check_opinion(entry: AuditEntry) -> None:

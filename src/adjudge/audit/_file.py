@@ -31,12 +31,14 @@ def write_audit(audit: AuditEntry, body: str | None = None) -> str:
     """An audit as Markdown with YAML front matter; ``parse_audit`` reads the audit back.
 
     ``body`` is what stands below the front matter; without it, the audit is written out for people. Raises
-    ``UsageError`` when the audit holds more than can be read back: 50,000 values, 50 levels, 10 MB.
+    ``UsageError`` when the audit holds more than can be read back: 50,000 values, 49 levels, 10 MB.
     """
-    data = {name: item for name, item in audit.to_dict().items() if item not in (None, "", [], {})}
-    data |= {"objectives": audit.objectives} if not audit.objectives else {}
+    given = audit.to_dict()
+    data = {name: item for name, item in given.items() if item not in (None, [], {}) and (name, item) != ("reason", "")}
+    first = {name: data.pop(name) for name in ("schema", "id", "created_at", "opinion") if name in data}
+    data = {"type": "audit", **first, **_leave_out(data)}
     _check_size(data)
-    front = "\n".join(_write_block({"type": "audit", **data}))
+    front = "\n".join(_write_block(data))
     text = f"{_FENCE}\n{front}\n{_FENCE}\n\n{write_body(audit) if body is None else body}"
     if len(text) > LARGEST:
         raise UsageError(
@@ -75,18 +77,31 @@ def _find_front(text: str) -> str:
 
 
 def _check_size(data: dict[str, Any]) -> None:
+    """Raise ``UsageError`` for more than the reader of YAML takes, counted as it counts."""
     left: list[tuple[Any, int]] = [(data, 1)]
-    count = 0
+    values, steps = 1, 10
     while left:
         value, depth = left.pop()
         inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-        count += len(inner) * (2 if isinstance(value, dict) else 1)
-        # Half of what is read, and a little less deep, so that what is written here can always be read.
-        if count > MAX_VALUES or depth > MAX_DEPTH - 2:
-            raise UsageError(
-                f"an audit holds at most {MAX_VALUES:,} values on {MAX_DEPTH - 2} levels; leave some metadata out"
-            )
+        values += len(inner)
+        steps += len(inner) * (2 if isinstance(value, dict) else 1) + 1
+        if values > MAX_VALUES or steps > 2 * MAX_VALUES or depth >= MAX_DEPTH:
+            most = f"{MAX_VALUES:,} values, {MAX_DEPTH - 1} levels deep"
+            raise UsageError(f"an audit holds at most {most}; leave some metadata out")
         left += [(item, depth + 1) for item in inner]
+
+
+def _leave_out(data: dict[str, Any]) -> dict[str, Any]:
+    """The same without what is not known, in what is ours; in metadata and results it stands as it was given."""
+    kept = dict(data)
+    for name in ("found", "judged", "rule_results"):
+        if name in kept:
+            kept[name] = [_drop_none(item) for item in kept[name]]
+    return kept | ({"basis": _drop_none(kept["basis"])} if "basis" in kept else {})
+
+
+def _drop_none(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in data.items() if item is not None}
 
 
 def _write_block(data: dict[str, Any]) -> list[str]:

@@ -20,8 +20,10 @@ _DECIDES = ("result", "decision", "tool.reviewed")
 _PEOPLE = ("approval.requested", "approval.voted", "approval.closed", "override")
 READ = (*_DECIDES, *_PEOPLE)
 """Kinds that an audit reads; the payload of one of these that was erased could have held any finding."""
-_MOST_OTHERS = 20
+_MOST_OTHERS = 5
+_MOST_PEOPLE = 20
 _NOBODY: frozenset[str] = frozenset()
+_UNKNOWN = Facts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class Item:
     kind: str = ""
     others: tuple[int, ...] = ()
     in_scope: bool = False
-    facts: Facts = Facts()
+    facts: Facts = _UNKNOWN
     gate: str = ""
     subject: str = ""
     approval_id: str | None = None
@@ -144,7 +146,7 @@ class Gathering:
     def find_whole(self) -> Mapping[str, Any] | None:
         """The recorded form of the result, where exactly one thing is in scope."""
         items = self.list_items()
-        return self._whole[1] if self._whole is not None and items == [self._whole[0]] else None
+        return self._whole[1] if self._whole is not None and len(items) == 1 and items[0] is self._whole[0] else None
 
     def _count(self, seq: int) -> None:
         self.entries += 1
@@ -226,10 +228,10 @@ def _take_facts(item: Item, facts: Facts) -> None:
     # What was said first stands: a later entry under the same id, which whoever can append may add, is held against
     # it and does not replace it. Only what was said in short gives way to the whole.
     known = item.facts
-    if known == Facts() or (known.is_short and not facts.is_short):
+    if known == _UNKNOWN or (known.is_short and not facts.is_short):
         item.facts = facts
     same = (known.outcome, known.undecided_because) == (facts.outcome, facts.undecided_because)
-    item.conflicts = item.conflicts or not (known == Facts() or same)
+    item.conflicts = item.conflicts or not (known == _UNKNOWN or same)
 
 
 def _take_statement(item: Item, kind: str, said: Mapping[str, Any]) -> None:
@@ -260,7 +262,7 @@ def _take_answer(item: Item, said: Mapping[str, Any]) -> None:
     approved = next((said[name] for name in ("approved", "label") if name in said), status)
     people = said.get("by") or said.get("closed_by")
     names = [read_text(name) for name in (people if isinstance(people, list) else [people])]
-    item.by = tuple(dict.fromkeys([*item.by, *filter(None, names)]))[:_MOST_OTHERS]
+    item.by = tuple(dict.fromkeys([*item.by, *filter(None, names)]))[:_MOST_PEOPLE]
     by = read_text(said.get("decided_by")) or ("human" if any(names) else "policy")
     # What cannot be read is taken for the worse of the two.
     _note(item, by if isinstance(approved, bool) else "policy", through=approved is not False)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
 from typing import Any
 
 from adjudge._display import clean
 from adjudge.audit._entry import AuditBasis, AuditEntry, Finding, Judged
 from adjudge.audit._opinion import SEVERITIES
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#|~&!:@$^=+-])|(?<=www)(?=\.)|(?<=\d)(?=\.)")
+_MARKUP = re.compile(r"[\\`*_\[\]<>|~&#$]|:(?=//|[\w+-]+:)|(?<=www)\.", re.IGNORECASE)
+"""What means something within a cell: emphasis, code, links, HTML, entities, the cell's end, and addresses that some
+readers make links of. What only means something where a line begins needs nothing, since no cell begins one."""
 _LONGEST = 500
 
 
@@ -20,7 +23,7 @@ def write_body(audit: AuditEntry) -> str:
 
 
 def escape(value: object, longest: int = _LONGEST) -> str:
-    """Any text as one line of a Markdown table's cell that shows it as it is: no markup, no link, no HTML, no name."""
+    """Any text as one line of a Markdown table's cell that shows it as it is: no markup, no HTML, no link."""
     text = " ".join(clean(str(value), keep_lines=False).split())
     cut = text if len(text) <= longest else f"{text[:longest]}…"
     return _MARKUP.sub(lambda found: f"\\{found[0]}", cut)
@@ -69,7 +72,7 @@ def _list_facts(audit: AuditEntry) -> Iterator[tuple[str, object]]:
         if value is not None:
             yield name, value
     yield "id", audit.id
-    yield "created", audit.created_at.isoformat()
+    yield "created", audit.created_at.astimezone(UTC).isoformat()
 
 
 def _list_finding(item: Finding) -> tuple[object, ...]:
@@ -96,7 +99,7 @@ def _list_basis(basis: AuditBasis) -> Iterator[str]:
     ]
     rows += [("could not see", item) for item in basis.unseen]
     yield _write_table(("", ""), rows)
-    yield "`adjudge ledger show ENTRY` shows an entry with its hash; `adjudge ledger verify --head HEAD` checks them all."
+    yield "`adjudge ledger show ENTRY` shows an entry with its hash, `adjudge ledger verify --head HEAD` checks all."
 
 
 def _tell_rest(what: str, listed: int, total: int) -> Iterator[str]:
