@@ -110,6 +110,7 @@ def test_unqualified_needs_everything_in_order(critical: int, major: int, judged
         ([("result", replace(UNDECIDED, undecided_because="contradiction"))], ["contradiction"]),
         ([("result", make_chain_result(PASSED, TAMPERED))], ["tampering"]),
         ([("result", replace(PASSED, decided_by="policy"))], ["opened"]),
+        ([decide(replace(PASSED, decided_by="policy"), allowed=True, decided_by="policy")], ["opened"]),
         ([("result", WARNED)], ["warning"]),
         ([decide(PASSED, **ALLOWED)], []),
         ([decide(FAILED)], ["stopped"]),
@@ -208,6 +209,23 @@ def test_a_second_outcome_under_one_id_is_a_conflict(order: int):
 
     assert find_codes(entry) == ["conflict"]
     assert entry.opinion == "adverse"
+
+
+def test_what_a_policy_passed_was_decided_by_nobody():
+    """A chain that always fails open leaves nothing to have an opinion about."""
+    entry = audit(("result", replace(PASSED, decided_by="policy")))
+
+    assert entry.basis is not None
+    assert (entry.basis.judged, entry.basis.undecided, entry.opinion) == (1, 1, "disclaimer")
+
+
+def test_no_id_stands_for_another_thing():
+    """Neither one that looks like our name for an entry without a result, nor one that begins alike."""
+    odd = [replace(PASSED, id=text) for text in ("entry 6", "result x", "x" * 300, "x" * 300 + "y")]
+    entry = audit(*[("result", item) for item in odd], decide(None))
+
+    assert entry.basis is not None
+    assert (entry.basis.judged, len(entry.judged)) == (5, 5)
 
 
 def test_a_refused_vote_is_noted():
@@ -385,13 +403,6 @@ def test_nobody_vouches_for_a_ledger_that_was_changed(opinion: Any):
     assert replace(entry, opinion="adverse", opinion_by="Ada", reason="somebody rewrote it").opinion == "adverse"
     with pytest.raises(UsageError, match="does not verify"):
         replace(entry, opinion=opinion, opinion_by="Ada", reason="I know what was in it")
-
-
-@pytest.mark.parametrize("count", [-1, True, 1.0, "1", 2**53])
-def test_findings_are_counted(count: Any):
-    """From 0 up, in whole numbers that every reader of JSON reads."""
-    with pytest.raises(UsageError, match="counted from 0 up"):
-        Findings(critical=count)
 
 
 # ---------------------------------------------------------------- real ledgers

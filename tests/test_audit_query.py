@@ -79,3 +79,10 @@ def test_values_are_plain_data():
     assert entry.explain() == "qualified"
     assert Finding(severity="minor", code="stopped").to_dict()["seq"] is None
     assert AuditBasis(verified=True).to_dict()["head"] is None
+
+
+@pytest.mark.parametrize("count", [-1, True, 1.0, "1", 2**53])
+def test_findings_are_counted(count: Any):
+    """From 0 up, in whole numbers that every reader of JSON reads."""
+    with pytest.raises(UsageError, match="counted from 0 up"):
+        Findings(critical=count)

@@ -18,8 +18,7 @@ def is_judged(item: Item) -> bool:
 
 def is_undecided(item: Item) -> bool:
     """Whether neither a judge nor a person, nor a judge that was asked instead, decided it."""
-    outcome = item.facts.outcome
-    return outcome == "unreadable" or (outcome == "undecided" and not _is_answered(item))
+    return item.facts.outcome == "unreadable" or (_is_left_open(item) and not _is_answered(item))
 
 
 def list_findings(item: Item) -> Iterator[Finding]:
@@ -77,7 +76,7 @@ def _choose_code(item: Item) -> FindingCode | None:
 
 
 def _choose_rest(item: Item) -> FindingCode | None:
-    if item.facts.outcome == "undecided":
+    if _is_left_open(item):
         return _choose_undecided(item)
     if item.facts.outcome == "passed":
         return _choose_passed(item)
@@ -95,15 +94,21 @@ def _choose_failed(item: Item) -> FindingCode:
 def _choose_undecided(item: Item) -> FindingCode:
     if _is_answered(item):
         return "answered"
-    return "opened" if item.through else "pending" if item.became == "pending" else "undecided"
+    if item.through or item.facts.outcome == "passed":
+        return "opened"
+    return "pending" if item.became == "pending" else "undecided"
 
 
 def _choose_passed(item: Item) -> FindingCode | None:
-    if item.facts.decided_by == "policy":  # a chain that was told to fail open
-        return "opened"
     if "human" in item.stopped and not item.through:
         return "overruled"
     return "pending" if item.became == "pending" else None
+
+
+def _is_left_open(item: Item) -> bool:
+    """Whether no judge and no rule decided it: undecided, or passed by the policy of a chain told to fail open."""
+    outcome = item.facts.outcome
+    return outcome == "undecided" or (outcome == "passed" and item.facts.decided_by == "policy")
 
 
 def _is_answered(item: Item) -> bool:

@@ -60,6 +60,7 @@ class Wanted:
 class Item:
     """Something that was judged, as far as it is known."""
 
+    key: str
     id: str
     seq: int = 0
     hash: str = ""
@@ -185,18 +186,21 @@ class Gathering:
         item.subject = row[4][:LONGEST] or item.subject
         _take_statement(item, row[3], said)
         if item.approval_id is not None:
-            self._approvals[item.approval_id] = item.id
+            self._approvals.setdefault(item.approval_id, item.key)
 
     def _find_item(self, row: Row, said: Mapping[str, Any], about: Mapping[str, Any] | None) -> Item | None:
         """The item that an entry is about, a new one where it is the first of it."""
-        key = (about or {}).get("id")
-        if not isinstance(key, str) and row[3] in _PEOPLE:
-            key = self._approvals.get(read_text(said.get("approval")))
-            if key is None and row[3] == "approval.closed":
+        ident = (about or {}).get("id")
+        # What names no result stands for itself, and no id that somebody chose can be its key: two things that were
+        # taken for one would be counted once.
+        key = f"result {ident}" if isinstance(ident, str) and ident else f"entry {row[0]}"
+        if not isinstance(ident, str) and row[3] in _PEOPLE:
+            known = self._approvals.get(read_text(said.get("approval")))
+            if known is None and row[3] == "approval.closed":
                 return None  # the end of a request that was made before the time in question
-        # What names no result stands for itself: what was taken for one thing would be counted once.
-        name = key[:LONGEST] if isinstance(key, str) and key else f"entry {row[0]}"
-        return self._items.setdefault(name, Item(id=name))
+            key = known or key
+        shown = ident[:LONGEST] if isinstance(ident, str) else read_text(said.get("id"))
+        return self._items.setdefault(key, Item(key=key, id=shown or key))
 
 
 def _read_payload(payload: bytes) -> Mapping[str, Any]:
