@@ -146,6 +146,7 @@ def test_unqualified_needs_everything_in_order(critical: int, major: int, judged
         ([("result", FAILED), ("override", {"result": shorten(FAILED), "by": "ada"})], ["let_through"]),
         ([("tool.reviewed", {"approved": True})], []),
         ([("tool.reviewed", {"verdict": {"approved": False}})], ["stopped"]),
+        ([("tool.reviewed", {"approved": False, "chain_result": TAMPERED.to_dict()})], ["tampering"]),
         ([("tool.reviewed", {"approved": "yes"})], ["unreadable"]),
         ([("result", {"outcome": "fine"})], ["unreadable"]),
         ([("result", {"outcome": ["passed"], "rule_results": 7, "judge": {}, "score": "1"})], ["unreadable"]),

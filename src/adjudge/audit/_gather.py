@@ -225,7 +225,9 @@ def _read_verdict(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The verdict on a tool as a result: it was approved, or it was not."""
     held = said.get("verdict")
     approved = (held if isinstance(held, dict) else said).get("approved")
-    return {"outcome": "passed" if approved else "failed"} if isinstance(approved, bool) else None
+    if not isinstance(approved, bool):
+        return None
+    return {"outcome": "passed" if approved else "failed", "results": [said.get("chain_result")]}
 
 
 def _take_facts(item: Item, facts: Facts) -> None:
