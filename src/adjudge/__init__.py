@@ -12,37 +12,15 @@ if TYPE_CHECKING:
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
+    from adjudge.audit import AuditEntry, AuditQuery, derive_audit, parse_audit, write_audit
     from adjudge.chain import JudgeChain
-    from adjudge.errors import (
-        AdjudgeError,
-        Blocked,
-        JudgmentFailed,
-        LedgerError,
-        ModelError,
-        ReplyError,
-        UsageError,
-    )
+    from adjudge.errors import AdjudgeError, Blocked, JudgmentFailed, LedgerError, ModelError, ReplyError, UsageError
     from adjudge.gate import Gate
     from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
-    from adjudge.probe import (
-        ProbeReport,
-        ProbeResult,
-        ProbeThresholds,
-        SemanticProbe,
-        evaluate_probe,
-        evaluate_probes,
-    )
+    from adjudge.probe import ProbeReport, ProbeResult, ProbeThresholds, SemanticProbe, evaluate_probe, evaluate_probes
     from adjudge.question import Question
-    from adjudge.result import (
-        CriterionResult,
-        JudgeChainResult,
-        JudgeResult,
-        Outcome,
-        RuleResult,
-        Usage,
-        read_result,
-    )
+    from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, RuleResult, Usage, read_result
     from adjudge.rows import Row, read_rows
     from adjudge.rubric import Criterion, Example, Rubric
     from adjudge.rubric_file import load_rubric
@@ -50,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdjudgeError",
+    "AuditEntry",
+    "AuditQuery",
     "Blocked",
     "Criterion",
     "CriterionResult",
@@ -83,20 +63,25 @@ __all__ = [
     "SemanticProbe",
     "Usage",
     "UsageError",
+    "derive_audit",
     "evaluate_probe",
     "evaluate_probes",
     "improve",
     "judge",
     "load_rubric",
     "open_model",
+    "parse_audit",
     "read_result",
     "read_rows",
+    "write_audit",
 ]
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AdjudgeError": "adjudge.errors",
+    "AuditEntry": "adjudge.audit",
+    "AuditQuery": "adjudge.audit",
     "Blocked": "adjudge.errors",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
@@ -130,14 +115,17 @@ _HOMES = {
     "SemanticProbe": "adjudge.probe",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "derive_audit": "adjudge.audit",
     "evaluate_probe": "adjudge.probe",
     "evaluate_probes": "adjudge.probe",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
     "open_model": "adjudge.models",
+    "parse_audit": "adjudge.audit",
     "read_result": "adjudge.result",
     "read_rows": "adjudge.rows",
+    "write_audit": "adjudge.audit",
 }
 
 

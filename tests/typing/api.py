@@ -14,6 +14,8 @@ from typing import Any, Literal, assert_type
 
 from adjudge import (
     AdjudgeError,
+    AuditEntry,
+    AuditQuery,
     Blocked,
     Criterion,
     CriterionResult,
@@ -43,11 +45,14 @@ from adjudge import (
     SemanticProbe,
     Usage,
     UsageError,
+    derive_audit,
     evaluate_probe,
     evaluate_probes,
     improve,
     judge,
+    parse_audit,
     read_result,
+    write_audit,
 )
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.ledger import Entry, Head, Verification, verify_export
@@ -275,3 +280,13 @@ async def record(result: JudgeResult, secret: bytes) -> None:
         assert_type(await ledger.export(Path("a.jsonl")), Head)
     assert_type(verify_export("a.jsonl", head="1:ab"), Verification)
     Ledger("sqlite:///a.db", store_content="all")  # type: ignore[bad-argument-type]
+
+
+async def report(ledger: Ledger) -> None:
+    """An audit is of a ledger or of an export, and goes to text and back."""
+    audit = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
+    assert_type(await derive_audit(Path("a.jsonl"), opinion="adverse", opinion_by="Ada", reason="..."), AuditEntry)
+    assert_type(parse_audit(write_audit(audit)), AuditEntry)
+    assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(audit), bool)
+    AuditQuery(opinion="fine")  # type: ignore[bad-argument-type]
+    audit.opinion = "unqualified"  # pyrefly: ignore[read-only]

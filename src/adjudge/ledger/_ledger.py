@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, UsageError
-from adjudge.ledger._chain import Chain, Verification
+from adjudge.ledger._chain import Chain, Verification, hand_on
 from adjudge.ledger._entry import Entry, Head, Row, read_entry, write_time
 from adjudge.ledger._export import read_head, write_export
 from adjudge.ledger._payload import Draft, StoreContent, check_text, choose_keep, make_draft
@@ -190,15 +190,20 @@ class Ledger:
         return found
 
     async def verify(
-        self, head: Head | str | os.PathLike[str] | None = None, *, public_key: PublicKey | None = None
+        self,
+        head: Head | str | os.PathLike[str] | None = None,
+        *,
+        public_key: PublicKey | None = None,
+        each: Callable[[Row], object] | None = None,
     ) -> Verification:
         """Whether every entry is what was recorded, from the genesis on; names the first that is not.
 
         ``head`` is a head kept elsewhere (the value, ``SEQ:HASH``, or the path of a file with either form);
-        ``public_key`` the key to trust, by default that of this ledger's own ``key``.
+        ``public_key`` the key to trust, by default that of this ledger's own ``key``. ``each`` is called, in the
+        thread that reads, with the stored values of every entry that was found in order, in the order of the columns.
         """
         chain = make_chain(head, public_key if public_key is not None else self.public_key)
-        return await asyncio.to_thread(_verify_store, self._find_store(), chain)
+        return await asyncio.to_thread(_verify_store, self._find_store(), chain, each)
 
     async def export(self, path: str | os.PathLike[str]) -> Head:
         """Write every entry to a new file, one JSON object per line, and return the last one's head.
@@ -248,10 +253,10 @@ def make_chain(head: Head | str | os.PathLike[str] | None, public_key: PublicKey
     return Chain(head=read_head(head), check=check, find_check=find_check)
 
 
-def _verify_store(store: Store, chain: Chain) -> Verification:
+def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | None) -> Verification:
     try:
         with closing(store.stream()) as rows:
-            return chain.verify(rows)
+            return chain.verify(rows if each is None else hand_on(rows, each))
     except DamagedError as error:
         # A text that is no UTF-8, or a page that is no page: damage is a finding, not a failure to look.
         return chain.break_off(str(error))
