@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
+    from adjudge.approval import Approval, Approvals, Vote
     from adjudge.chain import JudgeChain
     from adjudge.errors import (
         AdjudgeError,
         Blocked,
+        DecisionRefused,
         JudgmentFailed,
         LedgerError,
         ModelError,
@@ -42,10 +44,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdjudgeError",
+    "Approval",
+    "Approvals",
     "Blocked",
     "Criterion",
     "CriterionResult",
     "Decision",
+    "DecisionRefused",
     "Example",
     "Form",
     "Gate",
@@ -71,6 +76,7 @@ __all__ = [
     "RuleResult",
     "Usage",
     "UsageError",
+    "Vote",
     "improve",
     "judge",
     "load_rubric",
@@ -83,10 +89,13 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdjudgeError": "adjudge.errors",
+    "Approval": "adjudge.approval",
+    "Approvals": "adjudge.approval",
     "Blocked": "adjudge.errors",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
     "Decision": "adjudge._decision",
+    "DecisionRefused": "adjudge.errors",
     "Example": "adjudge.rubric",
     "Form": "adjudge.models",
     "Gate": "adjudge.gate",
@@ -112,6 +121,7 @@ _HOMES = {
     "RuleResult": "adjudge.result",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "Vote": "adjudge.approval",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
