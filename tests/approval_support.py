@@ -53,6 +53,16 @@ def use(url: str, work: Any, **options: Any) -> Any:
     return asyncio.run(go())
 
 
+def ask(url: str, work: Any, *, result: Any = None, clock: Any = None, **how: Any) -> Any:
+    """What an async function makes of approvals and the id of a new request."""
+
+    async def go(approvals: Approvals) -> Any:
+        ident = await approvals.request(make_result() if result is None else result, "Publish it?", **(WHO | how))
+        return await work(approvals, ident)
+
+    return use(url, go, **({"clock": clock} if clock else {}))
+
+
 async def try_to(approvals: Approvals, ident: str, by: str, approved: bool, reason: str = "") -> str:
     """What became of a decision: the status after it, or why it was refused."""
     try:

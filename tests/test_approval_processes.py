@@ -94,7 +94,7 @@ def test_one_process_waits_while_another_decides(url: str, word: str, approved: 
 
 
 def test_a_kill_leaves_whole_steps(url: str):
-    """Killed with -9 among requests and decisions, three times: all that returned is there, and tables and ledger agree."""
+    """Killed with -9 amid requests and decisions: all that returned is there, and tables and ledger agree."""
     for kill in range(3):
         process = start("ask_for_ever", url)
         assert process.stdout is not None

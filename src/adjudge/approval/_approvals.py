@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,6 +17,7 @@ from adjudge.approval import _counting as counting
 from adjudge.approval import _tables as tables
 from adjudge.approval._first import ask_first, explain_first, warns
 from adjudge.approval._labels import make_row, write_rows
+from adjudge.approval._proof import find_doubt, list_places
 from adjudge.approval._request import LONGEST_REASON, Terms, check_words, make_approval
 from adjudge.approval._steps import Step
 from adjudge.approval._values import STATUSES, Approval, OnExpiry, Status, read_name
@@ -252,17 +254,15 @@ class Approvals:
                 self._tell_end(ended)
 
     async def _confirm(self, approval: Approval) -> None:
-        """Raise unless the ledger holds this end: whoever can write the table could close what he likes."""
-        wanted: dict[str, Any] = {"approval": approval.id, "status": approval.status, "decided_by": approval.decided_by}
-        wanted["closed_by"] = [*approval.closed_by]
-        try:
-            entry = await self.ledger.read(approval.closed_seq or 0)
-            said = entry.payload or {} if entry.kind == "approval.closed" else {}
-        except UsageError:
-            said = {}
-        if any(said.get(name) != value for name, value in wanted.items()):
+        """Raise unless the ledger holds all of it: whoever can write the table could approve what he likes."""
+        found = {}
+        for seq in list_places(approval):
+            with suppress(UsageError):  # there is no such entry, or it cannot be read
+                found[seq] = await self.ledger.read(seq)
+        doubt = find_doubt(approval, found)
+        if doubt is not None:
             raise LedgerError(
-                f"approval {approval.id} is {approval.status} in its table, and the ledger does not say so; "
+                f"approval {approval.id} is {approval.status} in its table, and the ledger does not confirm {doubt}; "
                 "`adjudge ledger verify` shows whether the ledger was changed"
             )
 

@@ -35,8 +35,14 @@ def tell_requested(approval: Approval, result: JudgeResult) -> Said:
 
 def tell_voted(approval: Approval, vote: Vote, refused: str | None) -> Said:
     """That somebody decided, and whether it counts; the reason a person gives is kept as it is."""
-    payload = {"schema": VOTE_SCHEMA, **_about(approval), **vote.to_dict()}
-    payload |= {"voter": "human", "accepted": refused is None, "refused_because": refused}
+    payload = {"schema": VOTE_SCHEMA, **_about(approval), "by": vote.by, "approved": vote.approved}
+    payload |= {
+        "at": to_plain(vote.at),
+        "reason": vote.reason,
+        "voter": "human",
+        "accepted": refused is None,
+        "refused_because": refused,
+    }
     return Said(kind="approval.voted", payload=payload)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from adjudge._asking import prepare
@@ -32,7 +33,13 @@ def open_first(source: Any) -> Any:
     """A judge from whatever ``first=`` may be; raises ``UsageError`` for anything else."""
     if hasattr(source, "ask") and isinstance(getattr(source, "name", None), str):
         return source
-    return Judge(source)
+    return _open_spec(source) if isinstance(source, str) else Judge(source)
+
+
+@lru_cache(maxsize=64)
+def _open_spec(spec: str) -> Judge:
+    # One judge per spec, so that requests share its connections; a judge holds configuration only.
+    return Judge(spec)
 
 
 def warns(result: JudgeResult) -> bool:

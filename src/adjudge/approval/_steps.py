@@ -35,7 +35,7 @@ class Step:
 
     def open(self, approval: Approval, result: JudgeResult) -> Approval:
         """Write a new request, and what the judge said that was asked first."""
-        self._tell(approval, entries.tell_requested(approval, result))
+        approval = replace(approval, seq=self._tell(approval, entries.tell_requested(approval, result)))
         if approval.first is not None:
             self._tell(approval, entries.tell_judged(approval, approval.first))
         if approval.status != "open":
@@ -52,9 +52,10 @@ class Step:
             approval = self._end(counting.expire(approval, now))
         refused = counting.refuse(approval, by)
         vote = Vote(by=by, approved=approved, at=now, reason=reason)
-        self._tell(approval, entries.tell_voted(approval, vote, refused))
+        seq = self._tell(approval, entries.tell_voted(approval, vote, refused))
         if refused is not None:
             return Voted(approval=approval, refused=refused, ended=ended)
+        vote = replace(vote, seq=seq)
         approval = counting.count(approval, vote)
         if approval.status != "open":
             return Voted(approval=self._end(approval, vote), refused=None, ended=True)

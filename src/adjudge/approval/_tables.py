@@ -45,7 +45,7 @@ def make_tables() -> MetaData:
         Column("approval", Text, ForeignKey(f"{APPROVALS}.id"), primary_key=True),
         # In the key: were the counting wrong one day, nobody could be counted twice all the same.
         Column("by", Text, primary_key=True),
-        Column("place", Integer, nullable=False),
+        Column("seq", Integer, nullable=False),
         Column("approved", Integer, nullable=False),
         Column("at", Text, nullable=False),
         Column("reason", Text, nullable=False),
@@ -63,7 +63,7 @@ def update(connection: Connection, approval: Approval, vote: Vote | None = None)
     """Write what became of an open request, and the vote that made it so."""
     table = _approvals()
     if vote is not None:
-        values: dict[str, Any] = {"approval": approval.id, "by": vote.by, "place": len(approval.votes)}
+        values: dict[str, Any] = {"approval": approval.id, "by": vote.by, "seq": vote.seq}
         values |= {"approved": int(vote.approved), "at": write_time(vote.at), "reason": vote.reason}
         connection.execute(make_tables().tables[VOTES].insert().values(**values))
     where = (table.c.id == approval.id) & (table.c.status == "open")
@@ -131,7 +131,7 @@ def _write(approval: Approval) -> dict[str, Any]:
 def _fetch(connection: Connection, statement: Select[Any]) -> list[Approval]:
     rows = connection.execute(statement).all()
     votes = make_tables().tables[VOTES]
-    wanted = votes.select().where(votes.c.approval.in_([row.id for row in rows])).order_by(votes.c.place)
+    wanted = votes.select().where(votes.c.approval.in_([row.id for row in rows])).order_by(votes.c.seq)
     given: dict[str, list[Any]] = {}
     for vote in connection.execute(wanted):
         given.setdefault(vote.approval, []).append(vote)
@@ -141,9 +141,8 @@ def _fetch(connection: Connection, statement: Select[Any]) -> list[Approval]:
 def _read(row: Any, votes: Iterable[Any]) -> Approval:
     try:
         body = json.loads(row.body)
-        read = [
-            {"by": vote.by, "approved": bool(vote.approved), "at": vote.at, "reason": vote.reason} for vote in votes
-        ]
+        names = ("by", "seq", "at", "reason")
+        read = [{name: getattr(vote, name) for name in names} | {"approved": bool(vote.approved)} for vote in votes]
         found = Approval.from_dict({**body, "votes": read})
         if (found.id, found.status) != (row.id, row.status):
             raise UsageError("its columns say otherwise")

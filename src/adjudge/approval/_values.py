@@ -28,6 +28,8 @@ class Vote:
     approved: bool
     at: datetime
     reason: str = ""
+    seq: int | None = None
+    """Where the ledger holds it."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -79,6 +81,8 @@ class Approval:
     """The people who approved, the one who denied, or the judge; nobody when it expired."""
     closed_because: str = ""
     """What they gave as their reason."""
+    seq: int | None = None
+    """Where the ledger holds the request."""
     closed_seq: int | None = None
     """Where the ledger holds the end."""
     override_seq: int | None = None
