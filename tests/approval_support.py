@@ -134,6 +134,13 @@ async def decide_one(url: str, ident: str, by: str, approved: str) -> None:
         say(said=await try_to(approvals, ident, by, approved == "yes", "from over here"))
 
 
+async def decide_all_open(url: str, by: str) -> None:
+    """Approve whatever is open."""
+    async with Approvals(url) as approvals:
+        for item in await approvals.list(approver=by):
+            say(gate=item.gate, content=item.content, said=await try_to(approvals, item.id, by, True, "read it"))
+
+
 async def wait_for(url: str, ident: str) -> None:
     async with Approvals(url) as approvals:
         say(ready=True)
@@ -159,6 +166,7 @@ async def _ask_for_ever(approvals: Approvals) -> None:
 
 ACTIONS = {
     "decide_all": decide_all,
+    "decide_all_open": decide_all_open,
     "decide_one": decide_one,
     "wait_for": wait_for,
     "ask_for_ever": ask_for_ever,

@@ -242,8 +242,8 @@ class Approvals:
         judged = await ask_first(terms.first, approval, seconds=terms.seconds)
         sure, said = explain_first(judged)
         now = self._time()
-        approval = replace(approval, first=judged, first_said=said)
         late = counting.is_due(approval, now)
+        approval = replace(approval, first=judged, first_said=f"{said}, too late" if sure and late else said)
         return counting.approve_by_judge(approval, judged, now) if sure and not late else approval
 
     async def _expire(self, due: Iterable[str]) -> None:

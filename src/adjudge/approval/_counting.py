@@ -51,8 +51,8 @@ def expire(approval: Approval, now: datetime) -> Approval:
 
 def approve_by_judge(approval: Approval, judged: JudgeResult, now: datetime) -> Approval:
     """A request that the judge approved which was asked before the people."""
-    closed = _close(approval, "approved", now, (judged.judge,), approval.first_said)
-    return replace(closed, decided_by="judge")
+    closed = {"status": "approved", "decided_by": "judge", "closed_at": now, "closed_by": (judged.judge,)}
+    return replace(approval, **closed, closed_because=approval.first_said)  # type: ignore[arg-type]
 
 
 def _close(

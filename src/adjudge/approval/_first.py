@@ -13,8 +13,8 @@ from adjudge._foreign import call_safely, logger
 from adjudge._judge import Judge
 from adjudge._tasks import Limit
 from adjudge.approval._values import Approval
-from adjudge.errors import AdjudgeError
-from adjudge.result import JudgeChainResult, JudgeResult, Reason
+from adjudge.errors import AdjudgeError, ReplyError
+from adjudge.result import JudgeChainResult, JudgeResult, Reason, read_result
 
 SURE = 0.7
 """The confidence below which a judge's pass is not taken for an approval."""
@@ -62,8 +62,6 @@ async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) ->
         logger.debug("the judge that was to answer approval %s first raised", approval.id, exc_info=error)
         detail = str(error) if isinstance(error, AdjudgeError) else f"{type(error).__name__} was raised"
         return _give_up(judge, approval, "error", detail)
-    if not isinstance(said, JudgeResult):
-        return _give_up(judge, approval, "error", f"it answered with {type(said).__name__}, not a result")
     return said
 
 
@@ -85,7 +83,7 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
     return True, f"{name} passed it with confidence {result.confidence:.2f}"
 
 
-async def _ask(judge: Any, approval: Approval) -> Any:
+async def _ask(judge: Any, approval: Approval) -> JudgeResult:
     started = time.perf_counter()
     rubric = getattr(judge, "rubric", None)
     about = {"request": approval.message, "outcome": approval.outcome, "score": approval.score}
@@ -98,7 +96,11 @@ async def _ask(judge: Any, approval: Approval) -> Any:
     if answer is not None:
         return make_result(question, answer, judge=judge.name, attempts=0, duration_ms=since(started))
     # Judges then report a confidence where they can: without one nothing is approved.
-    return await judge.ask(replace(question, wants_confidence=True))
+    said = await judge.ask(replace(question, wants_confidence=True))
+    if not isinstance(said, JudgeResult):
+        raise ReplyError("error", f"it answered with {type(said).__name__}, not a result")
+    # Somebody else's judge may hold numbers that no result can have; kept, they could never be read again.
+    return read_result(said.to_dict())
 
 
 def _give_up(judge: Any, approval: Approval, because: Reason, detail: str) -> JudgeResult:

@@ -94,7 +94,8 @@ def make_approval(
         execution=terms.execution,
         metadata={**about.metadata, **(terms.metadata or {})},
     )
-    return approval, result
+    # A number of somebody's that JSON has not (a threshold that is NaN) would make a request nobody can read again.
+    return Approval.from_dict(approval.to_dict()), result
 
 
 def check_words(name: str, text: object, longest: int) -> None:

@@ -91,19 +91,24 @@ class Approval:
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise UsageError(f"an approval's status is one of {', '.join(STATUSES)}; got {self.status!r}")
-        if (self.status == "open") != (self.decided_by is None):
+        deciders = {"open": (None,), "approved": ("human", "judge", "policy"), "denied": ("human", "policy")}
+        if self.decided_by not in deciders[self.status]:
             raise UsageError(f"an approval that is {self.status} cannot be decided_by={self.decided_by!r}")
-        yes = {vote.by for vote in self.votes if vote.approved}
-        no = [vote.by for vote in self.votes if not vote.approved]
-        # Held here, no way of counting, of today or tomorrow, approves in the name of people who did not.
-        if (
-            self.status == "approved"
-            and self.decided_by == "human"
-            and (no or len(yes & {*self.approvers}) < self.required)
-        ):
-            raise UsageError(f"approval {self.id}: it needs {self.required} of its approvers and nobody who denied")
-        if self.status == "approved" and self.decided_by == "policy" and self.on_expiry != "approve":
-            raise UsageError(f"approval {self.id}: an expiry approves only with on_expiry='approve'")
+        doubt = self._doubt() if self.status == "approved" else None
+        # Held here, no way of counting, of today or tomorrow, approves in the name of somebody who did not.
+        if doubt is not None:
+            raise UsageError(f"approval {self.id} cannot be approved by {self.decided_by}: {doubt}")
+
+    def _doubt(self) -> str | None:
+        """Why whoever approved this did not."""
+        if self.decided_by == "policy":
+            return None if self.on_expiry == "approve" else "an expiry approves only with on_expiry='approve'"
+        if self.decided_by == "judge":
+            passed = self.first is not None and self.first.passed and self.first.decided_by == "judge"
+            return None if passed else "the judge that was asked first did not pass it"
+        yes = {vote.by for vote in self.votes if vote.approved and vote.by in self.approvers}
+        enough = len(yes) >= self.required and all(vote.approved for vote in self.votes)
+        return None if enough else f"it needs {self.required} of its approvers and nobody who denied"
 
     def __bool__(self) -> bool:
         # Without this every request is true, and `if await approvals.get(...)` takes an open one for a yes.
@@ -148,8 +153,11 @@ class Approval:
         if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
             raise UsageError(f"an approval is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
         first = None if data.get("first") is None else read_result(data["first"])
+        ended = {name: data[name] for name in ("status", "decided_by") if name in data}
         try:
-            return replace(msgspec.convert({**data, "first": None}, cls), first=first)
+            # Read as an open one, whose members are checked; how it ended is added together with who ended it.
+            read = msgspec.convert({**data, "first": None, "status": "open", "decided_by": None}, cls)
+            return replace(read, first=first, **ended)
         except (TypeError, ValueError) as error:
             said = clean(" ".join(str(error).split())[:200], keep_lines=False)
             raise UsageError(f"this is not a dictionary that Approval.to_dict wrote: {said}") from None
