@@ -56,8 +56,10 @@ class Asker(Protocol):
     wrong it raises as ``UsageError``.
     """
 
-    def request(self, decision: Decision, message: str, /, **how: Any) -> Coroutine[Any, Any, str]:
-        """Ask about a decision that holds something back; returns the id of the request."""
+    # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
+    @property
+    def request(self) -> Callable[..., Coroutine[Any, Any, str]]:
+        """``await request(decision, message, **ask)`` asks about a decision that holds something back: an id."""
         ...
 
     def wait(self, approval: str, /) -> Coroutine[Any, Any, Answer | tuple[bool, str | None, str]]:
