@@ -334,6 +334,28 @@ def test_waiting_can_be_cancelled(url: str):
     assert ask(url, work) == "open"
 
 
+@pytest.mark.parametrize(("failures", "heard"), [(3, True), (4, False)])
+def test_waiting_survives_a_store_that_fails_for_a_moment(url: str, failures: int, heard: bool):
+    """A server that is started anew is no answer; one that stays away is an error."""
+
+    async def work(approvals: Approvals, ident: str) -> bool:
+        await approvals.decide(ident, "ana", True)
+        left, look = [LedgerError("gone")] * failures, approvals.ledger.look
+
+        async def fail(*given: Any, **how: Any) -> Any:
+            if left:
+                raise left.pop()
+            return await look(*given, **how)
+
+        approvals.ledger.look = fail  # type: ignore[method-assign]
+        try:
+            return (await approvals.wait(ident)).approved
+        except LedgerError:
+            return False
+
+    assert ask(url, work) is heard
+
+
 def test_who_waits_hears_who_decided(url: str):
     """All names and all reasons, as a gate's ``Asker`` says it."""
 

@@ -187,13 +187,24 @@ def test_a_judge_that_answers_late_approves_nothing(url: str):
     assert found.first_said == "judge 'odd' passed it with confidence 1.00, too late"
 
 
+def test_a_judge_that_hangs_holds_nobody_up(url: str):
+    """It has as long as the request, and is cancelled then."""
+    judge = passed(confidence=1.0, delay=3600)
+    found = ask_first(url, judge, expires_in=0.05)
+
+    assert judge.cancelled == 1
+    assert (found.status, found.first_said) == ("denied", "judge unavailable: timeout of judge 'seat'")
+
+
 def test_what_the_judge_said_is_kept_as_the_ledger_says(url: str):
     """Digests of its words there; the words beside it until they are forgotten."""
 
     async def go(approvals: Approvals) -> tuple[Any, Any]:
         judge = Seat("passed", confidence=0.9, reasoning=SECRET)
         ident = await approvals.request(make_result(), "Publish it?", **WHO, first=judge, content="x")
-        return await approvals.get(ident), await approvals.forget(ident)
+        before, after = await approvals.get(ident), await approvals.forget(ident)
+        assert (await approvals.wait(ident)).judged == after.first
+        return before, after
 
     before, after = use(url, go)
 

@@ -307,7 +307,8 @@ def test_a_signed_delivery_is_believed():
     [
         ({"Webhook-Signature": ""}, BODY, "is not signed with this secret"),
         ({"Webhook-Signature": "v1,bm9uZQ=="}, BODY, "is not signed with this secret"),
-        ({"Webhook-Signature": "v1,é"}, BODY, "is not signed with this secret"),
+        ({"Webhook-Signature": "v1,é\udc80"}, BODY, "is not signed with this secret"),
+        ({"Webhook-Id": "msg\udc80"}, BODY, "is not signed with this secret"),
         (make_headers(key=b"another secret of enough bytes"), BODY, "is not signed with this secret"),
         ({}, BODY + b" ", "is not signed with this secret"),
         ({"Webhook-Id": "msg-2"}, BODY, "is not signed with this secret"),
@@ -319,7 +320,7 @@ def test_a_signed_delivery_is_believed():
         (make_headers(b"[]"), b"[]", "is signed and holds no JSON object"),
         (make_headers(b"x"), b"x", "is signed and holds no JSON object"),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_anything_else_is_not(changes: dict[str, str], body: bytes, said: str):
     """Changed, signed by somebody else, or kept and sent again."""

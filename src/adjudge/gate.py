@@ -59,7 +59,7 @@ class Asker(Protocol):
     # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
     @property
     def request(self) -> Callable[..., Coroutine[Any, Any, str]]:
-        """``await request(decision, message, **ask)`` asks about a decision that holds something back: an id."""
+        """Ask about a decision that holds something back, with a message and what ``ask`` says; returns an id."""
         ...
 
     def wait(self, approval: str, /) -> Coroutine[Any, Any, Answer | tuple[bool, str | None, str]]:

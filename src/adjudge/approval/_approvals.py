@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two looks of who waits."""
+_MOST_FAILURES = 3
+"""How often the store may fail in a row before who waits is told."""
 _DRAIN = 10.0
 """Seconds that closing waits for deliveries."""
 
@@ -153,11 +155,23 @@ class Approvals:
     async def wait(self, id: str, /) -> Answer:  # noqa: A002 - as in decide
         """What was decided, once it is; ends when the request expires.
 
-        An end that the ledger does not confirm is a ``LedgerError``: the tables beside it protect nothing.
+        An end that the ledger does not confirm is a ``LedgerError``: the tables beside it protect nothing. A store that
+        fails is asked three more times.
         """
-        pause = _FIRST_PAUSE
-        while (approval := await self.get(id)).status == "open":
-            left = (approval.expires_at - self._time()).total_seconds() if approval.expires_at else pause
+        pause, failures = _FIRST_PAUSE, 0
+        while True:
+            left = pause
+            try:
+                approval = await self.get(id)
+            except LedgerError:  # hours may be waited for, and a server started anew meanwhile
+                failures += 1
+                if failures > _MOST_FAILURES:
+                    raise
+            else:
+                failures = 0
+                if approval.status != "open":
+                    break
+                left = (approval.expires_at - self._time()).total_seconds() if approval.expires_at else pause
             await asyncio.sleep(max(0.001, min(pause, left)))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
         await self._confirm(approval)
