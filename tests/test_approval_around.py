@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approval, Approvals, Ledger, UsageError, read_rows
+from adjudge import Approval, Approvals, Ledger, LedgerError, UsageError, read_rows
+from adjudge.approval import _tables as tables
 from approval_support import WHO, ask, make_result, summarise, try_to, use
 from judge_support import complaint
 from ledger_support import SECRET, find, verify
@@ -163,3 +164,26 @@ def test_nothing_of_the_content_is_logged(url: str, caplog: pytest.LogCaptureFix
     ]
     assert SECRET not in caplog.text
     assert verify(url)
+
+
+def test_a_closed_request_is_never_written_as_if_it_were_open(url: str):
+    """Were the counting wrong one day, the table would refuse it, and the same person twice as well."""
+
+    async def work(approvals: Approvals, ident: str) -> list[str]:
+        closed = await approvals.decide(ident, "ana", True)
+        other = await approvals.get(await approvals.request(make_result(), "?", **WHO, required=2))
+        open_still = await approvals.decide(other.id, "ana", True)
+        said = []
+        for item, vote in ((closed, None), (open_still, open_still.votes[0])):
+            with pytest.raises(LedgerError) as caught:
+                await approvals.ledger.transact(
+                    lambda transaction, item=item, vote=vote: tables.update(transaction.connection, item, vote),
+                    tables=tables.make_tables(),
+                )
+            said.append(str(caught.value))
+        return said
+
+    first, second = ask(url, work)
+
+    assert "was closed by something that is not adjudge; nothing was changed" in first
+    assert "UNIQUE constraint failed" in second
