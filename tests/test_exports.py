@@ -21,6 +21,8 @@ PACKAGES = (
     "adjudge.rules",
     "adjudge.testing",
 )
+PACKAGES = ("adjudge", "adjudge.approval", "adjudge.asgi", "adjudge.ledger", "adjudge.models", "adjudge.rules")
+PACKAGES += ("adjudge.testing",)
 PUBLIC = [name for name in PACKAGES if name in house.modules()]
 
 

@@ -12,9 +12,19 @@ if TYPE_CHECKING:
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
+    from adjudge.approval import Approval, Approvals, Vote
     from adjudge.audit import AuditEntry, AuditQuery, derive_audit, parse_audit, write_audit
     from adjudge.chain import JudgeChain
-    from adjudge.errors import AdjudgeError, Blocked, JudgmentFailed, LedgerError, ModelError, ReplyError, UsageError
+    from adjudge.errors import (
+        AdjudgeError,
+        Blocked,
+        DecisionRefused,
+        JudgmentFailed,
+        LedgerError,
+        ModelError,
+        ReplyError,
+        UsageError,
+    )
     from adjudge.gate import Gate
     from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
@@ -28,12 +38,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdjudgeError",
+    "Approval",
+    "Approvals",
     "AuditEntry",
     "AuditQuery",
     "Blocked",
     "Criterion",
     "CriterionResult",
     "Decision",
+    "DecisionRefused",
     "Example",
     "Form",
     "Gate",
@@ -63,6 +76,7 @@ __all__ = [
     "SemanticProbe",
     "Usage",
     "UsageError",
+    "Vote",
     "derive_audit",
     "evaluate_probe",
     "evaluate_probes",
@@ -80,12 +94,15 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdjudgeError": "adjudge.errors",
+    "Approval": "adjudge.approval",
+    "Approvals": "adjudge.approval",
     "AuditEntry": "adjudge.audit",
     "AuditQuery": "adjudge.audit",
     "Blocked": "adjudge.errors",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
     "Decision": "adjudge._decision",
+    "DecisionRefused": "adjudge.errors",
     "Example": "adjudge.rubric",
     "Form": "adjudge.models",
     "Gate": "adjudge.gate",
@@ -115,6 +132,7 @@ _HOMES = {
     "SemanticProbe": "adjudge.probe",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "Vote": "adjudge.approval",
     "derive_audit": "adjudge.audit",
     "evaluate_probe": "adjudge.probe",
     "evaluate_probes": "adjudge.probe",

@@ -2,6 +2,7 @@
 
     AdjudgeError
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
+    │   └── DecisionRefused  a person's decision on an approval does not count
     ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
     ├── ReplyError      a model answered and the answer cannot be read
     ├── LedgerError     the store of a ledger failed: nothing is known to be recorded
@@ -14,7 +15,7 @@ name, turn one into an exception. Messages name the thing, the value and the rem
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from adjudge._decision import Decision
@@ -27,6 +28,17 @@ class AdjudgeError(Exception):
 
 class UsageError(AdjudgeError, ValueError):
     """What the caller handed in cannot be used; nothing was asked of any model."""
+
+
+class DecisionRefused(UsageError):
+    """A decision on an approval that does not count; that it was tried is recorded.
+
+    ``because`` says why: ``unauthorised``, ``double``, ``closed`` or ``expired``.
+    """
+
+    def __init__(self, message: str, *, because: Literal["unauthorised", "double", "closed", "expired"]) -> None:
+        super().__init__(message)
+        self.because: Literal["unauthorised", "double", "closed", "expired"] = because
 
 
 class ModelError(AdjudgeError):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
 from adjudge import (
     AdjudgeError,
+    Approval,
+    Approvals,
     AuditEntry,
     AuditQuery,
     Blocked,
@@ -45,6 +47,7 @@ from adjudge import (
     SemanticProbe,
     Usage,
     UsageError,
+    Vote,
     derive_audit,
     evaluate_probe,
     evaluate_probes,
@@ -54,7 +57,9 @@ from adjudge import (
     read_result,
     write_audit,
 )
+from adjudge.approval import Webhook, verify_webhook
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.gate import Answer
 from adjudge.ledger import Entry, Head, Verification, verify_export
 
 
@@ -290,3 +295,26 @@ async def report(ledger: Ledger) -> None:
     assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(audit), bool)
     AuditQuery(opinion="fine")  # type: ignore[bad-argument-type]
     audit.opinion = "unqualified"  # pyrefly: ignore[read-only]
+
+
+async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
+    """People are asked about a result or a decision, and a gate takes approvals as whom it asks."""
+    hook = Webhook("https://example.org/hook", secret=b"sixteen bytes or more", retries=2)
+    async with Approvals("sqlite:///a.db", webhook=hook) as approvals:
+        assert_type(await approvals.request(result, "Publish?", approvers=["ana"], expires_in=60), str)
+        await approvals.request(held, "Publish?", approvers=("ana", "bob"), required=2, expires_in=timedelta(hours=1))
+        await approvals.request(held, "?", approvers=["ana"], first=single, content="x", on_expiry="approve")
+        await approvals.request(held, "?", approvers=["ana"], on_expiry="allow")  # pyrefly: ignore[bad-argument-type]
+        await approvals.request(held, "Publish?")  # pyrefly: ignore[missing-argument]
+        found = await approvals.decide("id", "ana", True, "why")
+        assert_type(found, Approval)
+        assert_type(found.votes, tuple[Vote, ...])
+        assert_type(found.status, Literal["open", "approved", "denied"])
+        assert_type(await approvals.wait("id"), Answer)
+        assert_type(await approvals.list(status=None, approver="ana"), tuple[Approval, ...])
+        assert_type(await approvals.history("id"), tuple[Entry, ...])
+        assert_type(await approvals.export_labels(Path("a.jsonl")), int)
+        Gate(
+            "door", rules=["json"], on_failed="ask", approvals=approvals, ask={"approvers": ["ana"]}, show_content=True
+        )
+    assert_type(verify_webhook({}, b"", "secret"), dict[str, Any])

@@ -124,9 +124,20 @@ class Ledger:
         """
         return await asyncio.to_thread(self._find_store().look, work, tables)
 
-    def make_entry(self, value: JudgeResult | Mapping[str, Any] | object, *, kind: str, subject: str) -> Draft:
-        """What ``append`` would record of a value, for ``transact``; raises ``UsageError`` for what it cannot."""
-        return make_draft(value, self._keep, kind=kind, subject=subject, more={})
+    def make_entry(
+        self,
+        value: JudgeResult | Mapping[str, Any] | object,
+        *,
+        kind: str,
+        subject: str,
+        quoting: Mapping[str, str] | None = None,
+    ) -> Draft:
+        """What ``append`` would record of a value, for ``transact``; raises ``UsageError`` for what it cannot.
+
+        ``quoting`` are further members, texts that can quote what was judged: kept as ``store_content`` says.
+        """
+        more = {name: self._keep(text) for name, text in (quoting or {}).items()}
+        return make_draft(value, self._keep, kind=kind, subject=subject, more=more)
 
     async def erase(self, seq: int, reason: str, by: str) -> int:
         """Erase the payload of an entry, keep its hash, and record who did it and why; the place of that record.
