@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from adjudge._decision import Decision
     from adjudge._evaluate import JudgeLike
+    from adjudge._guard import GuardEvent
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from adjudge.errors import (
         AdjudgeError,
         Blocked,
+        InputRejected,
         JudgmentFailed,
         LedgerError,
         ModelError,
         ReplyError,
         UsageError,
     )
+    from adjudge.firewall import FirewallVerdict, InputFirewall, InputVerdict, PromptFirewall, RejectedRule, Threat
     from adjudge.gate import Gate
     from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
@@ -47,9 +50,14 @@ __all__ = [
     "CriterionResult",
     "Decision",
     "Example",
+    "FirewallVerdict",
     "Form",
     "Gate",
+    "GuardEvent",
     "Improvement",
+    "InputFirewall",
+    "InputRejected",
+    "InputVerdict",
     "Judge",
     "JudgeChain",
     "JudgeChainResult",
@@ -61,7 +69,9 @@ __all__ = [
     "Model",
     "ModelError",
     "Outcome",
+    "PromptFirewall",
     "Question",
+    "RejectedRule",
     "Reply",
     "ReplyError",
     "Request",
@@ -69,6 +79,7 @@ __all__ = [
     "Rubric",
     "Rule",
     "RuleResult",
+    "Threat",
     "Usage",
     "UsageError",
     "improve",
@@ -88,9 +99,14 @@ _HOMES = {
     "CriterionResult": "adjudge.result",
     "Decision": "adjudge._decision",
     "Example": "adjudge.rubric",
+    "FirewallVerdict": "adjudge.firewall",
     "Form": "adjudge.models",
     "Gate": "adjudge.gate",
+    "GuardEvent": "adjudge._guard",
     "Improvement": "adjudge._improve",
+    "InputFirewall": "adjudge.firewall",
+    "InputRejected": "adjudge.errors",
+    "InputVerdict": "adjudge.firewall",
     "Judge": "adjudge._judge",
     "JudgeChain": "adjudge.chain",
     "JudgeChainResult": "adjudge.result",
@@ -102,7 +118,9 @@ _HOMES = {
     "Model": "adjudge.models",
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",
+    "PromptFirewall": "adjudge.firewall",
     "Question": "adjudge.question",
+    "RejectedRule": "adjudge.firewall",
     "Reply": "adjudge.models",
     "ReplyError": "adjudge.errors",
     "Request": "adjudge.models",
@@ -110,6 +128,7 @@ _HOMES = {
     "Rubric": "adjudge.rubric",
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
+    "Threat": "adjudge.firewall",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
     "improve": "adjudge._improve",
