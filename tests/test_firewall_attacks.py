@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -59,6 +60,8 @@ OBJECTIONS: Mapping[str, Any] = {
     "two flags": {"rejected": [{"index": 2, "reason": "x"}], "safe": False, "passed": True},
     "two flags and no list": {"rejected": [], "safe": True, "allowed": False},
     "approved": {"rejected": [], "safe": True, "approved": False},
+    "no with an empty text": {"rejected": "", "safe": False},
+    "no with a number that is none": {"rejected": [], "safe": False, "score": math.nan},
 }
 """Replies that object and cannot be used: what was meant is unknown, and that something was meant is not."""
 
@@ -209,6 +212,7 @@ THREATS_BUT_SAFE: Mapping[str, Any] = {
     "flag in words": {"threats": [{"field": "q", "type": "sql_injection", "reason": "x"}], "safe": "yes"},
     "two flags": {"threats": [], "safe": True, "passed": False},
     "approved": {"threats": [], "safe": True, "approved": False},
+    "no with a number that is none": {"threats": [], "safe": False, "score": math.nan},
 }
 """Replies that name a threat, or say no, and say safe."""
 

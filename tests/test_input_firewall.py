@@ -83,6 +83,16 @@ def test_a_list_of_threats_that_cannot_be_read_rejects(threats):
         assert (verdict.passed, verdict.chain_result.undecided_because) == (False, "contradiction")
 
 
+@pytest.mark.parametrize("threats", ["", {}, 0, False])
+def test_what_is_no_list_is_not_an_empty_one(threats):
+    """A reply of another form than was asked for passes nothing; it is asked for once more."""
+    model = ScriptedModel({"safe": True, "threats": threats})
+    verdict = check(model)
+
+    assert (verdict.passed, verdict.chain_result.undecided_because) == (False, "unparseable")
+    assert len(model.requests) == 2
+
+
 def test_safe_with_a_threat_is_a_contradiction():
     """It rejects, is not asked again, and what it named is shown."""
     model = ScriptedModel([threaten(safe=True), CLEAN])

@@ -70,22 +70,22 @@ class _Walk:
         if depth >= MOST_DEPTH:
             raise UnwritableError(f"the arguments hold themselves, or nest deeper than {MOST_DEPTH} levels")
         if isinstance(value, Mapping):
-            return {self._take_key(key): self.take(item, depth + 1) for key, item in value.items()}
+            return {_check_key(key): self.take(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.take(item, depth + 1) for item in value]
         raise UnwritableError(f"the arguments hold a value of type {type(value).__name__}, which is no JSON value")
-
-    def _take_key(self, key: Any) -> str:
-        if not isinstance(key, str):  # 1 and "1" would be written alike, and be two things to the function
-            raise UnwritableError(f"the arguments hold a key of type {type(key).__name__}; keys must be text")
-        self._spend(key)
-        return key
 
     def _spend(self, value: Any) -> None:
         size = len(value) if isinstance(value, str) else value.bit_length() // 4 if isinstance(value, int) else 1
         self.left -= size + 1
         if self.left < 0:
             raise _too_large()
+
+
+def _check_key(key: Any) -> str:
+    if not isinstance(key, str):  # 1 and "1" would be written alike, and be two things to the function
+        raise UnwritableError(f"the arguments hold a key of type {type(key).__name__}; keys must be text")
+    return key
 
 
 def _too_large() -> UnwritableError:
