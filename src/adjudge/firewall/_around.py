@@ -56,13 +56,13 @@ class _Calls:
         return {
             name: value
             for name, value in bound.arguments.items()
-            if name not in self.hidden and (value or kinds[name] not in variadic)
+            if name not in self.hidden and (kinds[name] not in variadic or value)
         }
 
     async def examine(self, shown: dict[str, Any]) -> InputVerdict:
         """The verdict, on arguments that are still the same when it is there."""
         before = _write(shown)
-        verdict = await self.firewall.examine(shown, tool=self.tool)
+        verdict = await self.firewall._examine(shown, tool=self.tool)  # noqa: SLF001 - check, in a function's name
         if verdict.passed and _write(shown) != before:
             # The judges took a while, and somebody else holds the same list: what was judged is not what would run.
             said = "the arguments were changed while they were judged"

@@ -20,7 +20,7 @@ from adjudge.firewall._reading import InputReply, answer_input, shorten
 from adjudge.firewall._seats import find_spoiled, walk_seats
 from adjudge.firewall._verdicts import InputVerdict, Threat
 from adjudge.firewall._wording import INPUT
-from adjudge.firewall._writing import UnwritableError, write_arguments
+from adjudge.firewall._writing import PLAIN, UnwritableError, write_arguments
 from adjudge.question import Part, Question
 from adjudge.result import JudgeChainResult
 
@@ -59,7 +59,7 @@ class InputFirewall:
         is no JSON value, holds itself or is too large is rejected and nobody is asked; neither is anybody about empty
         arguments, which pass. ``UsageError`` is raised for what is no mapping.
         """
-        return await self.examine(arguments, tool=self.tool_name or "unknown")
+        return await self._examine(arguments, tool=self.tool_name or "unknown")
 
     def check_sync(self, arguments: Mapping[str, Any]) -> InputVerdict:
         """``check`` for callers without an event loop; works inside a running loop too, and blocks it."""
@@ -82,12 +82,12 @@ class InputFirewall:
     def __repr__(self) -> str:
         return f"InputFirewall({self.chain.name!r}, tool_name={self.tool_name!r})"
 
-    async def examine(self, arguments: Mapping[str, Any], *, tool: str) -> InputVerdict:
+    async def _examine(self, arguments: Mapping[str, Any], *, tool: str) -> InputVerdict:
         """``check``, in the name of a tool."""
         if not isinstance(arguments, Mapping):
             raise UsageError(f"arguments must be a mapping of names to values, got {type(arguments).__name__}")
         started = time.perf_counter()
-        if not arguments:
+        if type(arguments) in PLAIN and not arguments:
             return InputVerdict(passed=True, duration_ms=since(started))
         try:
             text = write_arguments(arguments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,10 @@ from adjudge._depth import MOST_DEPTH
 MOST_CHARACTERS = 1_000_000
 """What is longer, written as JSON, is not asked about; models take as much by default."""
 MOST_RULES = 1_000
+
+PLAIN = frozenset((dict, OrderedDict, defaultdict))
+"""Mappings whose members are all there is to them. One that keeps several values under a key, as web frameworks have,
+shows one of them and gives the function the others."""
 
 _SPECIAL = re.compile(r"[^\x20-\x7e\n]")
 
@@ -43,7 +48,7 @@ def write_arguments(arguments: Mapping[str, Any]) -> str:
         text = _show_hidden(json.dumps(plain, ensure_ascii=False, indent=2, sort_keys=True, allow_nan=False))
     except UnwritableError:
         raise
-    except Exception as error:  # noqa: BLE001 - a mapping of anybody's may raise anything when it is opened
+    except (ValueError, RecursionError) as error:  # a number of more digits than Python writes; a lowered limit
         raise UnwritableError(f"the arguments cannot be read ({type(error).__name__})") from None
     if len(text) > MOST_CHARACTERS:
         raise _too_large()
@@ -69,11 +74,13 @@ class _Walk:
             return value
         if depth >= MOST_DEPTH:
             raise UnwritableError(f"the arguments hold themselves, or nest deeper than {MOST_DEPTH} levels")
-        if isinstance(value, Mapping):
+        if type(value) in PLAIN:
             return {_check_key(key): self.take(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, list | tuple):
+        if type(value) in {list, tuple}:
             return [self.take(item, depth + 1) for item in value]
-        raise UnwritableError(f"the arguments hold a value of type {type(value).__name__}, which is no JSON value")
+        raise UnwritableError(
+            f"the arguments hold a value of type {type(value).__name__}, which is no plain JSON value"
+        )
 
     def _spend(self, value: Any) -> None:
         size = len(value) if isinstance(value, str) else value.bit_length() // 4 if isinstance(value, int) else 1
