@@ -14,15 +14,15 @@ import house
 
 PACKAGES = (
     "adjudge",
+    "adjudge.approval",
     "adjudge.asgi",
+    "adjudge.firewall",
     "adjudge.ledger",
     "adjudge.models",
     "adjudge.probe",
     "adjudge.rules",
     "adjudge.testing",
 )
-PACKAGES = ("adjudge", "adjudge.approval", "adjudge.asgi", "adjudge.ledger", "adjudge.models", "adjudge.rules")
-PACKAGES += ("adjudge.testing",)
 PUBLIC = [name for name in PACKAGES if name in house.modules()]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from adjudge._decision import Decision
     from adjudge._evaluate import JudgeLike
+    from adjudge._guard import GuardEvent
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
         AdjudgeError,
         Blocked,
         DecisionRefused,
+        InputRejected,
         JudgmentFailed,
         LedgerError,
         ModelError,
         ReplyError,
         UsageError,
     )
+    from adjudge.firewall import FirewallVerdict, InputFirewall, InputVerdict, PromptFirewall, RejectedRule, Threat
     from adjudge.gate import Gate
     from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
@@ -48,9 +51,14 @@ __all__ = [
     "Decision",
     "DecisionRefused",
     "Example",
+    "FirewallVerdict",
     "Form",
     "Gate",
+    "GuardEvent",
     "Improvement",
+    "InputFirewall",
+    "InputRejected",
+    "InputVerdict",
     "Judge",
     "JudgeChain",
     "JudgeChainResult",
@@ -65,7 +73,9 @@ __all__ = [
     "ProbeReport",
     "ProbeResult",
     "ProbeThresholds",
+    "PromptFirewall",
     "Question",
+    "RejectedRule",
     "Reply",
     "ReplyError",
     "Request",
@@ -74,6 +84,7 @@ __all__ = [
     "Rule",
     "RuleResult",
     "SemanticProbe",
+    "Threat",
     "Usage",
     "UsageError",
     "Vote",
@@ -104,9 +115,14 @@ _HOMES = {
     "Decision": "adjudge._decision",
     "DecisionRefused": "adjudge.errors",
     "Example": "adjudge.rubric",
+    "FirewallVerdict": "adjudge.firewall",
     "Form": "adjudge.models",
     "Gate": "adjudge.gate",
+    "GuardEvent": "adjudge._guard",
     "Improvement": "adjudge._improve",
+    "InputFirewall": "adjudge.firewall",
+    "InputRejected": "adjudge.errors",
+    "InputVerdict": "adjudge.firewall",
     "Judge": "adjudge._judge",
     "JudgeChain": "adjudge.chain",
     "JudgeChainResult": "adjudge.result",
@@ -121,7 +137,9 @@ _HOMES = {
     "ProbeReport": "adjudge.probe",
     "ProbeResult": "adjudge.probe",
     "ProbeThresholds": "adjudge.probe",
+    "PromptFirewall": "adjudge.firewall",
     "Question": "adjudge.question",
+    "RejectedRule": "adjudge.firewall",
     "Reply": "adjudge.models",
     "ReplyError": "adjudge.errors",
     "Request": "adjudge.models",
@@ -130,6 +148,7 @@ _HOMES = {
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
     "SemanticProbe": "adjudge.probe",
+    "Threat": "adjudge.firewall",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
     "Vote": "adjudge.approval",

@@ -51,15 +51,22 @@ def make_question(
     *,
     subject: str,
     metadata: Mapping[str, Any] | None = None,
+    wants_everybody: bool = False,
 ) -> Question:
     """A question of a guard: its wording, what is checked as data, and how to read the reply.
 
-    ``subject`` is the SHA-256 of what is checked.
+    ``subject`` is the SHA-256 of what is checked; ``wants_everybody`` lets counting chains wait for every seat.
     """
     given = tuple(parts)
     digest = digest_question(wording, given)
     return Question(
-        wording=wording, parts=given, answer=answer, digest=digest, subject=subject, metadata=dict(metadata or {})
+        wording=wording,
+        parts=given,
+        answer=answer,
+        digest=digest,
+        subject=subject,
+        wants_everybody=wants_everybody,
+        metadata=dict(metadata or {}),
     )
 
 

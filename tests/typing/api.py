@@ -22,8 +22,11 @@ from adjudge import (
     Criterion,
     CriterionResult,
     Decision,
+    FirewallVerdict,
     Gate,
     Improvement,
+    InputFirewall,
+    InputVerdict,
     Judge,
     JudgeChain,
     JudgeChainResult,
@@ -37,7 +40,9 @@ from adjudge import (
     ProbeReport,
     ProbeResult,
     ProbeThresholds,
+    PromptFirewall,
     Question,
+    RejectedRule,
     Reply,
     ReplyError,
     Request,
@@ -45,6 +50,7 @@ from adjudge import (
     Rule,
     RuleResult,
     SemanticProbe,
+    Threat,
     Usage,
     UsageError,
     Vote,
@@ -211,6 +217,17 @@ async def decide(single: Judge) -> None:
     decision.allowed = True  # pyrefly: ignore[read-only]
     GateMiddleware(serve, gate, on="response", largest=10_000, when=lambda scope: scope["type"] == "http")
     GateMiddleware(serve, gate, on="both")  # pyrefly: ignore[bad-argument-type]
+    rules = PromptFirewall(single, on_unsafe="drop_flagged", on_event=print, name="support")
+    PromptFirewall(single, on_unsafe="keep")  # pyrefly: ignore[bad-argument-type]
+    sorted_rules = await rules.check(["a rule"])
+    assert_type(sorted_rules, FirewallVerdict)
+    assert_type(sorted_rules.allowed, tuple[str, ...])
+    assert_type(sorted_rules.rejected, tuple[RejectedRule, ...])
+    assert_type(sorted_rules.chain_result, JudgeChainResult | None)
+    firewall = InputFirewall(judge=answer, error_code="NO", tool_name="billing")
+    assert_type(await firewall.check({"q": "x"}), InputVerdict)
+    assert_type(firewall.check_sync({}).threats, tuple[Threat, ...])
+    assert_type(firewall.guard(trusted=["prompt"])(answer)("x"), str)
     done = await improve("content", single, RUBRIC, shorten, rounds=3, task="the task")
     assert_type(done, Improvement)
     assert_type(done.result, JudgeResult)
