@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from adjudge.rows import Row, read_rows
     from adjudge.rubric import Criterion, Example, Rubric
     from adjudge.rubric_file import load_rubric
-    from adjudge.rules import Rule
+    from adjudge.rules import Rule, Rules
+    from adjudge.rules_file import load_rules
 
 __all__ = [
     "AdjudgeError",
@@ -69,11 +70,13 @@ __all__ = [
     "Rubric",
     "Rule",
     "RuleResult",
+    "Rules",
     "Usage",
     "UsageError",
     "improve",
     "judge",
     "load_rubric",
+    "load_rules",
     "open_model",
     "read_result",
     "read_rows",
@@ -110,11 +113,13 @@ _HOMES = {
     "Rubric": "adjudge.rubric",
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
+    "Rules": "adjudge.rules",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
+    "load_rules": "adjudge.rules_file",
     "open_model": "adjudge.models",
     "read_result": "adjudge.result",
     "read_rows": "adjudge.rows",

@@ -1,7 +1,7 @@
 """Letters of other scripts that look like one ASCII letter; written by ``scripts/lookalikes``, not by hand.
 
 The source is confusables.txt of UTS #39 (Unicode licence), of which these are the single letters of six scripts that
-are used to write Latin words with. Letters as words of mathematics have them (``α`` for ``a``) are among them.
+are used to write Latin words with. Greek letters that mathematics uses are among them.
 """
 
 _CODES = {

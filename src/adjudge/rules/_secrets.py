@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +27,7 @@ _ASSIGNMENT = (
 _STAND_INS = ("example", "placeholder", "changeme", "your", "redacted", "dummy", "xxxx", "****", "....", "process.env")
 
 
-def make_secrets(*, assignments: bool = True, ignore: str | list[str] = ()) -> Callable[[Any], RuleResult]:  # type: ignore[assignment]
+def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) -> Callable[[Any], RuleResult]:
     """Nothing in the content has the form of a secret, or (``assignments``) is a random value called one."""
     if not isinstance(assignments, bool):
         raise UsageError(f"rule secrets: assignments must be true or false, got {show(assignments)}")

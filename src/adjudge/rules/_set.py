@@ -37,8 +37,8 @@ class Rules(Sequence[Rule]):
             first = places.setdefault(_fold(rule.name), place)
             if first != place:
                 raise UsageError(
-                    f"rules {first + 1} and {place + 1} are both called {show(rule.name)}; give each its own name, as in "
-                    "Rules({'no-order-number': {'regex': '...'}})"
+                    f"rules {first + 1} and {place + 1} are both called {show(rule.name)}; give each its own name, "
+                    "as in Rules({'no-order-number': {'regex': '...'}})"
                 )
         object.__setattr__(self, "_rules", made)
         object.__setattr__(self, "_places", places)

@@ -172,7 +172,7 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
     parameters = inspect.signature(kind.make).parameters
     _check_keys(chosen, kind, given, parameters)
     run = kind.make(**given)  # checks the values, so what follows can rely on their types
-    given = {key: given[key] for key in parameters if key in given and given[key] != parameters[key].default}
+    given = {key: given[key] for key in parameters if key in given and not _is_default(given[key], parameters[key])}
     normal = _to_normal(chosen, kind, given, parameters)
     extra = {"severity": severity} if severity != "error" else {}
     extra |= {"description": description} if description else {}
@@ -246,6 +246,11 @@ def _check_keys(
     for key, parameter in parameters.items():
         if parameter.default is parameter.empty and key not in given:
             raise UsageError(f"rule {chosen} needs {key}; it takes {kind.takes}")
+
+
+def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
+    default = parameter.default
+    return value == default or (isinstance(default, tuple) and isinstance(value, list) and tuple(value) == default)
 
 
 def _to_normal(

@@ -1,4 +1,4 @@
-"""Is the content Python, JSON, YAML or TOML that its language's own reader accepts? Nothing is run and nothing built."""
+"""Whether the content is Python, JSON, YAML or TOML that a reader accepts; nothing is run and nothing built."""
 
 from __future__ import annotations
 
@@ -82,13 +82,15 @@ def _read_yaml(text: str) -> None:
     depth, anchors = 0, set()
     try:
         # Events come from a flat loop; nothing is composed, so no alias multiplies and no tag builds an object.
-        for event in yaml.parse(text, loader):
+        events: Any = yaml.parse(text, loader)
+        for event in events:
+            line = event.start_mark.line + 1
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_DEPTH:
-                raise ValueError(f"line {event.start_mark.line + 1}: nested more than {MOST_DEPTH} levels deep")
+                raise ValueError(f"line {line}: nested more than {MOST_DEPTH} levels deep")
             anchors = set() if isinstance(event, yaml.DocumentStartEvent) else anchors
             if isinstance(event, yaml.AliasEvent) and event.anchor not in anchors:
-                raise ValueError(f"line {event.start_mark.line + 1}: an alias has no anchor before it")
+                raise ValueError(f"line {line}: an alias has no anchor before it")
             anchors.add(getattr(event, "anchor", None))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

@@ -1,7 +1,7 @@
-"""Content as one text that a rule searches, and what a rule found in it, said without repeating it.
+r"""Content as one text that a rule searches, and what a rule found in it, said without repeating it.
 
 A JSON value, and a text that is one, is searched as the texts inside it, unescaped and each under its key, so that
-``\\u0073k-`` is found as ``sk-``. Between two of them stands a NUL, which no pattern crosses.
+``\u0073k-`` is found as ``sk-``. Between two of them stands a NUL, which no pattern crosses.
 """
 
 from __future__ import annotations

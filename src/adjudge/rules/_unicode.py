@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -34,14 +34,16 @@ _REGIONS = frozenset("".join(chr(0xE0000 + ord(char)) for char in region) + "\U0
                      for region in ("gbeng", "gbsct", "gbwls"))  # fmt: skip
 # Scripts in which a joiner changes what is read.
 _JOINING = frozenset(
-    """ARABIC SYRIAC MONGOLIAN NKO DEVANAGARI BENGALI GURMUKHI GUJARATI ORIYA TAMIL TELUGU KANNADA
-    MALAYALAM SINHALA MYANMAR KHMER TIBETAN""".split()
-)
+    {
+        "ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL",
+        "TELUGU", "KANNADA", "MALAYALAM", "SINHALA", "MYANMAR", "KHMER", "TIBETAN",
+    }
+)  # fmt: skip
 _SCRIPT_OF = {char: script for script, letters in LOOKALIKES.items() for char in letters}
 _WIDE = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")
 
 
-def make_unicode(*, kinds: str | list[str] | None = None) -> Callable[[Any], RuleResult]:
+def make_unicode(*, kinds: str | Sequence[str] | None = None) -> Callable[[Any], RuleResult]:
     """The content holds no characters of these kinds, by default of all."""
     chosen = frozenset(read_choice("unicode", "kinds", kinds, KINDS))
 
@@ -96,20 +98,16 @@ def _classify(char: str) -> str | None:
 def _is_usual(text: str, place: int) -> bool:
     """Whether an invisible character stands where writing needs it: in an emoji, a flag, a script that joins."""
     char, before = text[place], text[place - 1 : place]
-    if char == "\ufeff":
-        return place == 0
     if not before:
-        return False
-    if char in "\ufe0e\ufe0f":
-        return unicodedata.category(before) in {"So", "Sm", "Po", "Pd", "Nd", "Sc"}
-    if is_selector(char):
-        return unicodedata.name(before, "").startswith("CJK")
+        return char == "\ufeff"  # the mark that begins a file
     if char in _JOINERS:
         return _joins(text, place)
+    if char in "\ufe0e\ufe0f":
+        return unicodedata.category(before) in {"So", "Sm", "Po", "Pd", "Nd", "Sc"}
     if "\U000e0020" <= char <= "\U000e007f":
         start = text.rfind(_FLAG, max(0, place - 6), place)
         return start >= 0 and text[start + 1 : start + 7] in _REGIONS
-    return False
+    return is_selector(char) and unicodedata.name(before, "").startswith("CJK")
 
 
 def _joins(text: str, place: int) -> bool:

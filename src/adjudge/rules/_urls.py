@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -50,9 +50,9 @@ Hits = Iterator[tuple[int, str, str]]
 
 def make_urls(
     *,
-    allow: str | list[str],
-    schemes: str | list[str] = ("https", "http"),
-    bare: bool = False,  # type: ignore[assignment]
+    allow: str | Sequence[str],
+    schemes: str | Sequence[str] = ("https", "http"),
+    bare: bool = False,
 ) -> Callable[[Any], RuleResult]:
     """Every address has one of the schemes and one of the hosts; ``bare`` takes ``example.org`` for an address too."""
     if not isinstance(bare, bool):
