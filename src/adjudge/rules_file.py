@@ -49,17 +49,16 @@ def _read_rules(data: Any, place: Place) -> Rules:
 
 
 def _read_items(items: Any, place: Place) -> Iterator[Rule]:
-    named = isinstance(items, Mapping)
     first: dict[str, Any] = {}
-    key: Any
-    for key, spec in items.items() if named else enumerate(items):
-        here = place.at(key)
-        if named and not isinstance(key, str):
+    pairs: Any = items.items() if isinstance(items, Mapping) else enumerate(items)
+    for key, spec in pairs:
+        if not isinstance(key, str) and isinstance(items, Mapping):
             raise place.error(f"a rule's name must be a text, got {show(key)}")
-        rule = _read_rule(spec, key if named else None, here)
+        here = place.at(key)
+        rule = _read_rule(spec, key if isinstance(key, str) else None, here)
         at = first.setdefault(rule.name.replace("-", "_"), key)
         if at != key:
-            said = f"{quote(rule.name)} is already the name of {show(at) if named else f'rules[{at}]'}"
+            said = f"{quote(rule.name)} is already the name of {show(at) if isinstance(at, str) else f'rules[{at}]'}"
             raise here.error(f"{said}; give each its own, as in rules: {{short: {{length: 80}}, plain: ...}}")
         yield rule
 
