@@ -130,7 +130,11 @@ def _explain_target(target: str, allowed: Allowed) -> str | None:
     # Browsers take these out before they read an address.
     target = target.strip(_CONTROLS).translate({9: None, 10: None, 13: None})
     if target[:2] and not target[:2].strip("/\\") and len(target) > 1:
-        return allowed.explain_host(None, cut_authority(target[2:])) if target[:2] == "//" else "it is written with backslashes"
+        return (
+            allowed.explain_host(None, cut_authority(target[2:]))
+            if target[:2] == "//"
+            else "it is written with backslashes"
+        )
     scheme = _SCHEME.match(target)
     return None if scheme is None else allowed.explain(scheme.group().lower(), target[scheme.end() + 1 :])
 
