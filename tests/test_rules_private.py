@@ -106,7 +106,13 @@ def test_escaping_and_invisible_characters_hide_no_secret():
     key = make_key("ghp_", 36)
     wide = "".join(chr(ord(char) + 0xFEE0) for char in key)
 
-    for content in ('{"a": "\\u0067' + key[1:] + '"}', "\u200b".join(key), wide, f'{{"a": "x\\n{key}"}}'):
+    for content in (
+        '{"a": "\\u0067' + key[1:] + '"}',
+        "\u200b".join(key),
+        wide,
+        f'{{"a": "x\\n{key}"}}',
+        f"'x\\n{key}'",
+    ):
         assert not check("secrets", content).passed
 
 
@@ -191,6 +197,7 @@ def test_what_only_looks_like_personal_data_passes(content: str):
         ("\uff11\uff12\uff13-45-6789", "social security number"),
         ("bob\uff20example\uff0ecom", "e-mail address"),
         ('{"a": "bob\\u0040example.com"}', "e-mail address"),
+        ('print("x\\n123-45-6789")', "social security number"),
     ],
 )
 def test_what_stands_around_or_inside_hides_nothing(content: Any, kind: str):

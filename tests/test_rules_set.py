@@ -8,10 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
-from adjudge import Gate, Judge, Rule, RuleResult, Rules, UsageError, load_rules
+from adjudge import Gate, Judge, Rule, RuleResult, Rules, UsageError, load_rubric, load_rules
 from adjudge._sources import MAX_BYTES
+from adjudge.rubric_file import rubric_schema
+from adjudge.rules import SHIPPED, as_rule
 from adjudge.rules_file import MAX_RULES
 from adjudge.testing import ScriptedModel
 from judge_support import scores
@@ -158,6 +161,35 @@ def test_a_result_of_another_name_is_renamed():
     rule = Rule(name="mine", evaluate=lambda content: RuleResult(name="other", passed=False, severity="info"))
 
     assert Rules([rule]).evaluate_sync("x") == (RuleResult(name="mine", passed=False),)
+
+
+EXAMPLES = {
+    "contains": {"contains": "a"},
+    "not_contains": {"not-contains": ["a"]},
+    "regex": {"regex": "a"},
+    "length": {"length": 3},
+    "json": "json",
+    "json_schema": {"json-schema": True},
+    "syntax": {"syntax": "yaml"},
+    "urls": {"urls": ["example.org"], "schemes": "https", "bare": True},
+    "secrets": {"secrets": True, "ignore": ["x"], "assignments": False},
+    "personal_data": {"personal-data": "email", "ignore": "x"},
+    "unicode": {"unicode": ["bidi"]},
+    "substance": {"name": "substance", "severity": "info"},
+    "similarity": "similarity",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "python"])
+def test_a_rule_that_ships_is_known_to_editors(name: str):
+    """The schema of rubric files has it, in the form that a file writes and in the one ``Rule.spec`` holds."""
+    rule = as_rule(EXAMPLES[name])
+
+    assert rule.kind == name
+    for spec in (EXAMPLES[name], rule.spec):
+        data = {"name": "r", "criteria": [{"name": "a", "description": "b", "rule": spec}]}
+        jsonschema_rs.validate(rubric_schema(), data)
+        assert load_rubric(data).criteria[0].rule.spec == rule.spec
 
 
 # Rules in files

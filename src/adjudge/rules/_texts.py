@@ -66,7 +66,7 @@ class Finding:
 def read_document(content: Any, *, folded: bool = True) -> Document:
     """The content to search; ``folded`` writes characters that only look different as ASCII has them."""
     parts = list(_list_parts(content))
-    texts = [fold(text) if folded else text for _, text in parts]
+    texts = [_split_lines(fold(text)) if folded else text for _, text in parts]
     if parts and parts[0][0] is None:
         return Document(text=texts[0])
     starts, place = [], 0
@@ -97,6 +97,11 @@ def fold(text: str) -> str:
     if text.isascii():
         return text
     return text.translate({ord(char): _fold_one(char) for char in set(text) if not char.isascii()})
+
+
+def _split_lines(text: str) -> str:
+    """With spaces for line ends that are written as escapes, or the ``n`` would seem to begin the word after it."""
+    return text.replace("\\n", "  ").replace("\\r", "  ").replace("\\t", "  ") if "\\" in text else text
 
 
 def is_selector(char: str) -> bool:

@@ -147,8 +147,8 @@ def _find_lookalikes(words: list[tuple[int, str]]) -> Hits:
     others = {char for _, word in foreign for char in word if char not in _SCRIPT_OF}
     native = {unicodedata.name(char, "").split(" ")[0].lower() for char in others}
     for start, word in foreign:
-        script = _SCRIPT_OF.get(word[0])
-        if len(word) > 1 and script not in native and all(_SCRIPT_OF.get(char) == script for char in word):
+        script = _SCRIPT_OF.get(word[0], "")
+        if len(word) > 1 and script not in {"", *native} and all(_SCRIPT_OF.get(char) == script for char in word):
             yield "lookalike", start, ""
 
 
