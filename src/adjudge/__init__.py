@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from adjudge.rows import Row, read_rows
     from adjudge.rubric import Criterion, Example, Rubric
     from adjudge.rubric_file import load_rubric
-    from adjudge.rules import Rule
+    from adjudge.rules import Rule, Rules
+    from adjudge.rules_file import load_rules
 
 __all__ = [
     "AdjudgeError",
@@ -83,6 +84,7 @@ __all__ = [
     "Rubric",
     "Rule",
     "RuleResult",
+    "Rules",
     "SemanticProbe",
     "Threat",
     "Usage",
@@ -94,6 +96,7 @@ __all__ = [
     "improve",
     "judge",
     "load_rubric",
+    "load_rules",
     "open_model",
     "parse_audit",
     "read_result",
@@ -147,6 +150,7 @@ _HOMES = {
     "Rubric": "adjudge.rubric",
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
+    "Rules": "adjudge.rules",
     "SemanticProbe": "adjudge.probe",
     "Threat": "adjudge.firewall",
     "Usage": "adjudge.result",
@@ -158,6 +162,7 @@ _HOMES = {
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
+    "load_rules": "adjudge.rules_file",
     "open_model": "adjudge.models",
     "parse_audit": "adjudge.audit",
     "read_result": "adjudge.result",

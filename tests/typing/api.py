@@ -49,6 +49,7 @@ from adjudge import (
     Rubric,
     Rule,
     RuleResult,
+    Rules,
     SemanticProbe,
     Threat,
     Usage,
@@ -59,6 +60,7 @@ from adjudge import (
     evaluate_probes,
     improve,
     judge,
+    load_rules,
     parse_audit,
     read_result,
     write_audit,
@@ -191,6 +193,19 @@ async def evaluate_many(single: Judge) -> AsyncIterator[float | None]:
     async for result in single.evaluate_many(["one", "two"], RUBRIC, concurrency=4):
         assert_type(result, JudgeResult)
         yield result.score
+
+
+async def check_by_rules() -> None:
+    """Several rules as one value."""
+    rules = Rules(["json", RULE, check_length])
+    assert_type(rules.get("json"), Rule | None)
+    assert_type(rules[0], Rule)
+    assert_type(await rules.evaluate("content", reference="reference"), tuple[RuleResult, ...])
+    assert_type(rules.evaluate_sync("content"), tuple[RuleResult, ...])
+    assert_type(load_rules("rules.yaml"), Rules)
+    Gate("door", rules=rules)
+    Rules({"named": {"regex": "x"}})
+    load_rules(3)  # pyrefly: ignore[bad-argument-type]
 
 
 def shorten(content: str, result: JudgeResult) -> str:

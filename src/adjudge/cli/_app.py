@@ -20,6 +20,7 @@ from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._probe import probe
 from adjudge.cli._rubric import rubric_app
+from adjudge.cli._rules import rules_app
 from adjudge.errors import AdjudgeError, UsageError
 
 DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command()(judge)
 app.add_typer(rubric_app, name="rubric")
+app.add_typer(rules_app, name="rules")
 app.add_typer(gate_app, name="gate")
 ledger_app.command("report")(report)
 app.add_typer(ledger_app, name="ledger")
