@@ -42,6 +42,8 @@ _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(?=:)")
 # No underscore and no asterisk: https://example.org_.evil.example is a link to all of that host.
 _CLOSERS = {"(": ")", "[": "]", "{": "}", "'": "'"}
+_GOES_ON = re.compile(r"\.[^\W\d_]{2,}(:[0-9]*)?$")
+"""A name that ends as hosts do."""
 _AFTER = ".,;:!?'\")]}>*_~|\u2019\u201d\u00bb\u2026"
 
 Hits = Iterator[tuple[int, str, str]]
@@ -120,15 +122,15 @@ def _find_targets(text: str, allowed: Allowed) -> Hits:
     """What stands where a link leads is read whole, as a browser would, whatever it looks like in the text."""
     for pattern in _TARGETS:
         for match in _compile(pattern).finditer(text):
-            value = next((group for group in match.groups() if group is not None), "")[:LONGEST]
-            plain = html.unescape(value)
+            value = next((group for group in match.groups() if group is not None), "")
+            # Browsers take controls out before they read an address. Only then is it cut: padding must not push an
+            # address out of what is looked at.
+            plain = html.unescape(value).strip(_CONTROLS).translate({9: None, 10: None, 13: None})[:LONGEST]
             for target in dict.fromkeys((plain, _ESCAPED.sub(r"\1", plain))):
                 yield from _refuse(match.start(), target, _explain_target(target, allowed))
 
 
 def _explain_target(target: str, allowed: Allowed) -> str | None:
-    # Browsers take these out before they read an address.
-    target = target.strip(_CONTROLS).translate({9: None, 10: None, 13: None})
     if target[:2] and not target[:2].strip("/\\") and len(target) > 1:
         return (
             allowed.explain_host(None, cut_authority(target[2:]))
@@ -145,14 +147,19 @@ def _take_address(text: str, start: int) -> str:
     for end in '"<>`':
         found = found.partition(end)[0]
     closer = _CLOSERS.get(text[start - 1 : start]) if start else None
-    return found.partition(closer)[0] if closer else found
+    inside, _, after = found.partition(closer) if closer else (found, "", "")
+    # A program that takes everything up to a space for the address would go on to evil.example in
+    # (https://example.org)@evil.example and 'https://example.org'.evil.example.
+    more = cut_authority(after).rstrip(_AFTER)
+    return found if "@" in more or _GOES_ON.search(more) else inside
 
 
 def _trim(rest: str) -> str:
     """Without the punctuation of the sentence around it, where no path keeps it apart."""
     slashes = len(rest) - len(rest.lstrip("/\\"))
     authority = cut_authority(rest[slashes:])
-    if len(authority) + slashes < len(rest):
+    # What is longer than a host was cut, or is a user name as long as its author liked; it is refused as it stands.
+    if len(authority) + slashes < len(rest) or len(authority) > LONGEST_HOST:
         return rest
     return rest[:slashes] + (
         authority if authority.startswith("[") and authority.endswith("]") else authority.rstrip(_AFTER)
