@@ -176,6 +176,7 @@ EXAMPLES = {
     "personal_data": {"personal-data": "email", "ignore": "x"},
     "unicode": {"unicode": ["bidi"]},
     "substance": {"name": "substance", "severity": "info"},
+    "injection-screen": {"injection_screen": 0.4, "channel": "document"},
     "similarity": "similarity",
 }
 
