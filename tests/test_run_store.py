@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from adjudge import JudgeResult, Row, UsageError
+from adjudge import Case, JudgeResult, UsageError
 from adjudge._run._items import RunItem
 from adjudge._run._store import RunStore
 
 
 def make_item(place: int, **changes: Any) -> RunItem:
     result = JudgeResult(outcome="passed", judge="careful", score=0.9)
-    case = Row(id=f"case-{place}", content=f"content {place}", label=True)
+    case = Case(id=f"case-{place}", content=f"content {place}", label=True)
     return RunItem(**({"case": case, "place": place, "result": result, "subject": f"{place:064x}"} | changes))
 
 
@@ -62,7 +62,7 @@ def test_an_id_that_two_cases_share_is_refused_and_the_others_are_kept(tmp_path:
 
     async def go() -> list[Any]:
         store = RunStore(tmp_path / "run").create()
-        again = make_item(5, case=Row(id="case-0", content="another"))
+        again = make_item(5, case=Case(id="case-0", content="another"))
         tasks = [asyncio.ensure_future(store.keep(item)) for item in (make_item(0), again, make_item(1))]
         await asyncio.wait(tasks)
         store.close()
@@ -94,7 +94,7 @@ def test_replies_are_found_by_their_key(tmp_path: Path):
 def test_odd_content_is_kept(tmp_path: Path):
     """Half surrogate pairs, NUL characters and nested values come back as they were."""
     contents = ["\ud800", "\0", {"a": [1, None, {"b": "\udfff"}]}]
-    items = [make_item(place, case=Row(id=str(place), content=said)) for place, said in enumerate(contents)]
+    items = [make_item(place, case=Case(id=str(place), content=said)) for place, said in enumerate(contents)]
     keep(tmp_path / "run", *items)
 
     assert [item.case.content for item in RunStore(tmp_path / "run").open().items()] == contents

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from adjudge._judge import Judge
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
+    from adjudge.dataset import Case, read_cases
     from adjudge.errors import (
         AdjudgeError,
         Blocked,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         Usage,
         read_result,
     )
-    from adjudge.rows import Row, read_rows
     from adjudge.rubric import Criterion, Example, Rubric
     from adjudge.rubric_file import load_rubric
     from adjudge.rules import Rule
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdjudgeError",
     "Blocked",
+    "Case",
     "Criterion",
     "CriterionResult",
     "Decision",
@@ -65,7 +66,6 @@ __all__ = [
     "Reply",
     "ReplyError",
     "Request",
-    "Row",
     "Rubric",
     "Rule",
     "RuleResult",
@@ -75,8 +75,8 @@ __all__ = [
     "judge",
     "load_rubric",
     "open_model",
+    "read_cases",
     "read_result",
-    "read_rows",
 ]
 
 __version__ = "0.1.0"
@@ -106,7 +106,7 @@ _HOMES = {
     "Reply": "adjudge.models",
     "ReplyError": "adjudge.errors",
     "Request": "adjudge.models",
-    "Row": "adjudge.rows",
+    "Case": "adjudge.dataset",
     "Rubric": "adjudge.rubric",
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
@@ -117,7 +117,7 @@ _HOMES = {
     "load_rubric": "adjudge.rubric_file",
     "open_model": "adjudge.models",
     "read_result": "adjudge.result",
-    "read_rows": "adjudge.rows",
+    "read_cases": "adjudge.dataset",
 }
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adjudge.dataset._case import Case
 from adjudge.result import JudgeResult
-from adjudge.rows import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunItem:
     """One case, judged once."""
 
-    case: Row
+    case: Case
     place: int
     """Which case of the data set it is, from 0."""
     result: JudgeResult

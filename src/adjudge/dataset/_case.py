@@ -22,7 +22,7 @@ _KEYS = ("schema", "id", "content", "reference", "task", "context", "label", "la
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Case:
     """One item of a data set."""
 
     content: Any
@@ -40,7 +40,7 @@ class Row:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
+def read_cases(path: str | os.PathLike[str]) -> Iterator[Case]:
     """The rows of a JSON-lines file, one at a time; raises ``UsageError`` naming file, line and remedy."""
     seen: dict[str, int] = {}
     name = os.fspath(path)
@@ -66,7 +66,7 @@ def _read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
         raise UsageError(f"cannot read {os.fspath(path)}: it is not UTF-8 text; give a file of JSON lines") from None
 
 
-def parse_row(line: str, *, where: str = "row") -> Row:
+def parse_row(line: str, *, where: str = "row") -> Case:
     """One row from one line of JSON, read strictly, so that whatever a row holds can be written as JSON again."""
     try:
         data = read_json(line)
@@ -95,7 +95,7 @@ def parse_row(line: str, *, where: str = "row") -> Row:
         given = str(found) if found is not None else digest_text(content_text(data["content"]))
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
-    return Row(**(known | {"content": data["content"], "id": given}))
+    return Case(**(known | {"content": data["content"], "id": given}))
 
 
 def _check_label(label: object, where: str) -> None:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from adjudge import Row, UsageError, read_rows
+from adjudge import Case, UsageError, read_cases
 from adjudge.content import digest_text
-from adjudge.rows import parse_row
+from adjudge.dataset._case import parse_row
 
 
 def write(tmp_path, *lines: object):
@@ -19,7 +19,7 @@ def write(tmp_path, *lines: object):
 
 def why(tmp_path, *lines: object) -> str:
     with pytest.raises(UsageError) as caught:
-        list(read_rows(write(tmp_path, *lines)))
+        list(read_cases(write(tmp_path, *lines)))
     return str(caught.value).removeprefix(str(tmp_path / "rows.jsonl"))
 
 
@@ -38,7 +38,7 @@ def test_a_row_has_what_belongs_to_one_item():
         "metadata": {"k": 1},
     }
 
-    assert parse_row(json.dumps(data)) == Row(
+    assert parse_row(json.dumps(data)) == Case(
         **{name: data[name] for name in data if name not in ("schema", "id")}, id="7"
     )
 
@@ -57,7 +57,7 @@ def test_without_an_id_the_content_is_the_id():
 
 def test_rows_are_read_in_order_and_empty_lines_are_none(tmp_path):
     """One at a time, so a large file needs no memory."""
-    rows = read_rows(write(tmp_path, {"content": "a"}, "", {"content": "b"}, "  "))
+    rows = read_cases(write(tmp_path, {"content": "a"}, "", {"content": "b"}, "  "))
 
     assert next(rows).content == "a"
     assert [row.content for row in rows] == ["b"]
@@ -120,5 +120,5 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
 
     for path, reason in ((tmp_path / "absent", "No such file or directory"), (binary, "it is not UTF-8 text")):
         with pytest.raises(UsageError) as caught:
-            list(read_rows(path))
+            list(read_cases(path))
         assert str(caught.value) == f"cannot read {path}: {reason}; give a file of JSON lines"
