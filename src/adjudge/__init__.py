@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from adjudge._judge import Judge
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
-    from adjudge.dataset import Case, read_cases
+    from adjudge.dataset import Case, Dataset, open_dataset, write_cases
     from adjudge.errors import (
         AdjudgeError,
         Blocked,
@@ -46,6 +46,7 @@ __all__ = [
     "Case",
     "Criterion",
     "CriterionResult",
+    "Dataset",
     "Decision",
     "Example",
     "Form",
@@ -74,9 +75,10 @@ __all__ = [
     "improve",
     "judge",
     "load_rubric",
+    "open_dataset",
     "open_model",
-    "read_cases",
     "read_result",
+    "write_cases",
 ]
 
 __version__ = "0.1.0"
@@ -86,6 +88,7 @@ _HOMES = {
     "Blocked": "adjudge.errors",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
+    "Dataset": "adjudge.dataset",
     "Decision": "adjudge._decision",
     "Example": "adjudge.rubric",
     "Form": "adjudge.models",
@@ -115,9 +118,10 @@ _HOMES = {
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
+    "open_dataset": "adjudge.dataset",
     "open_model": "adjudge.models",
     "read_result": "adjudge.result",
-    "read_cases": "adjudge.dataset",
+    "write_cases": "adjudge.dataset",
 }
 
 
