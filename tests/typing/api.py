@@ -15,8 +15,10 @@ from typing import Any, Literal, assert_type
 from adjudge import (
     AdjudgeError,
     Blocked,
+    Case,
     Criterion,
     CriterionResult,
+    Dataset,
     Decision,
     Gate,
     Improvement,
@@ -41,9 +43,12 @@ from adjudge import (
     UsageError,
     improve,
     judge,
+    open_dataset,
     read_result,
+    write_cases,
 )
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.ledger import Entry, Head, Verification, verify_export
 
 
@@ -252,3 +257,16 @@ async def record(result: JudgeResult, secret: bytes) -> None:
         assert_type(await ledger.export(Path("a.jsonl")), Head)
     assert_type(verify_export("a.jsonl", head="1:ab"), Verification)
     Ledger("sqlite:///a.db", store_content="all")  # type: ignore[bad-argument-type]
+
+
+async def read_data_sets(lots: Judge) -> None:
+    """Data sets are iterables of cases, and what judges take many of."""
+    dataset = open_dataset(Path("answers.csv"), fields={"content": "answer", "label": None}, on_bad_row="skip")
+    open_dataset("answers.csv", on_bad_row="ignore")  # pyrefly: ignore[bad-argument-type]
+    assert_type(dataset.bad_rows, tuple[BadRow, ...])
+    assert_type([case.id for case in dataset], list[str])
+    assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
+    assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
+    assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
+    async for result in lots.evaluate_many(dataset, criteria="Is polite."):
+        assert_type(result, JudgeResult)
