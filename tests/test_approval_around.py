@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approval, Approvals, Ledger, LedgerError, UsageError, read_rows
+from adjudge import Approval, Approvals, Ledger, LedgerError, UsageError, open_dataset
 from adjudge.approval import _tables as tables
 from approval_support import WHO, ask, make_result, summarise, try_to, use
 from judge_support import complaint
@@ -119,7 +119,7 @@ def test_overrides_are_labelled_cases(url: str, tmp_path: Path):
         return count, (yes, no), [row async for row in approvals.labels() if row["id"] == bare]
 
     count, ids, (bare,) = use(url, go)
-    rows = list(read_rows(path))
+    rows = list(open_dataset(path))
 
     assert count == 2
     assert [(row.id, row.content, row.label, row.labels) for row in rows] == [

@@ -38,9 +38,9 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         (["latin.txt"], "latin.txt is not UTF-8 text (byte 2); convert it first"),
         (
             ["empty.txt"],
-            "empty.txt is empty, so there is nothing to judge; an empty answer can be judged as a row of a .jsonl file",
+            "empty.txt is empty, so there is nothing to judge; an empty answer can be a case of a .jsonl file",
         ),
-        (["gone.jsonl"], "cannot read gone.jsonl: No such file or directory; give a file of JSON lines"),
+        (["gone.jsonl"], "cannot read gone.jsonl: No such file or directory; name a data set that can be read"),
         (["good.txt", "--reference", "gone.md"],
          "--reference: cannot read gone.md: No such file or directory; name a file that can be read"),
         (["good.txt", "--task", "folder"], "--task: folder is a directory; name the files in it"),
@@ -208,10 +208,10 @@ def test_a_server_that_asks_for_too_long_a_wait(line: Line):
 
 
 def test_rows_that_cannot_be_read(line: Line):
-    """File and line, and what the row should be; a data set without any row is no pass."""
+    """File and line, and what the line should be; a data set without any case is no pass."""
     for text, sentence in {
-        "": "rows.jsonl holds no row, so there is nothing to judge; write one JSON object per line",
-        "\n\n": "rows.jsonl holds no row, so there is nothing to judge; write one JSON object per line",
+        "": "rows.jsonl holds no case, so there is nothing to judge; write one JSON object per line",
+        "\n\n": "rows.jsonl holds no case, so there is nothing to judge; write one JSON object per line",
         "{\n": "rows.jsonl, line 1: not a line of JSON (",
         '{"content": NaN}\n': "rows.jsonl, line 1: ",
         '{"contents": "x"}\n': "rows.jsonl, line 1: the row has no 'content'; it has 'contents'",
@@ -290,7 +290,7 @@ def test_nothing_that_was_judged_reaches_the_terminal_as_it_is(line: Line):
 
 
 def test_a_huge_id_is_shown_in_part(line: Line):
-    """An id of a megabyte does not fill a terminal, whatever is said of its row; a short one is shown as it is."""
+    """An id of a megabyte does not fill a terminal, whatever is said of its case; a short one is shown as it is."""
     large = "k" * 1_000_000
     contents = {f"{large}1": "good", f"{large}2": "no answer", f"{large}3": "a\x00b", "short": "good"}
     rows = [json.dumps({"id": name, "content": content}) for name, content in contents.items()]

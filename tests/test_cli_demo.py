@@ -50,14 +50,14 @@ def test_the_labels_of_the_demo_are_mostly_its_verdicts(line: Line):
     """The example is honest: a rubric of rules is right about most answers, and says so where it is not."""
     from importlib.resources import as_file, files
 
-    from adjudge import read_rows
+    from adjudge import open_dataset
 
     with as_file(files("adjudge.demo") / "answers.jsonl") as path:
-        labels = {row.id: row.label for row in read_rows(path)}
+        labels = {case.id: case.label for case in open_dataset(path)}
     results = line("demo", "--json").document["results"]
 
-    assert [item["row"] for item in results] == list(labels)
-    assert sum(item["passed"] is labels[item["row"]] for item in results) >= 8
+    assert [item["case"] for item in results] == list(labels)
+    assert sum(item["passed"] is labels[item["case"]] for item in results) >= 8
 
 
 def test_the_demo_as_json(line: Line):

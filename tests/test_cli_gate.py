@@ -79,13 +79,13 @@ def test_json_is_the_decision_with_the_digest_of_the_file(line: Line):
 
 
 def test_a_data_set_is_checked_row_by_row(line: Line):
-    """Each row brings its own task and metadata."""
+    """Each case brings its own task and metadata."""
     rows = [{"id": "a", "content": "good", "metadata": {"m": 1}}, {"id": "b", "content": "bad"}]
     Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     done = line("gate", "check", "publish", "rows.jsonl", "--json")
 
     assert done.status == 1
-    assert [item["row"] for item in done.document["decisions"]] == ["a", "b"]
+    assert [item["case"] for item in done.document["decisions"]] == ["a", "b"]
     assert done.document["decisions"][0]["metadata"] == {"m": 1, "case": "a"}
 
 

@@ -123,7 +123,7 @@ def test_json_of_several_inputs_is_one_document_too(line: Line):
 
     path = write_rows({"id": "one", "content": "good"})
     [only] = line("judge", path, *POLITE, "--judge", WORDS, "--json").document["results"]
-    assert (only["input"], only["row"], only["outcome"]) == ("rows.jsonl", "one", "passed")
+    assert (only["input"], only["case"], only["outcome"]) == ("rows.jsonl", "one", "passed")
 
 
 def test_json_of_an_error_is_nothing(line: Line):
@@ -135,7 +135,7 @@ def test_json_of_an_error_is_nothing(line: Line):
 
 
 def test_rows_bring_what_belongs_to_them(line: Line):
-    """A row's reference, task and context reach the judge; where it has none, those of the command line do."""
+    """A case's reference, task and context reach the judge; where it has none, those of the command line do."""
     Path("task.txt").write_text("the task of all", encoding="utf-8")
     path = write_rows({"id": "own", "content": "x", "task": "the task of one"}, {"id": "none", "content": "y"})
     with serve() as provider:
@@ -165,14 +165,14 @@ def test_files_beside_the_content_reach_the_judge_as_data(line: Line):
 
 
 def test_a_broken_data_set_says_where(line: Line):
-    """Rows before the broken one are judged, the status is 2, and the sentence says that the rest was not."""
+    """Cases before the broken one are judged, the status is 2, and the sentence says that the rest was not."""
     Path("rows.jsonl").write_text('{"id": "a", "content": "good"}\n{"id": "a", "content": "good"}\n', encoding="utf-8")
     ran = line("judge", "rows.jsonl", "good.txt", *POLITE, "--judge", WORDS)
 
     assert ran.status == 2
     assert len(ran.out.splitlines()) == 2
     assert "rows.jsonl, line 2: the id 'a' stands on line 1 already" in ran.err
-    assert "the rows before it were judged, those after it were not" in ran.err
+    assert "the cases before it were judged, those after it were not" in ran.err
 
 
 def test_an_empty_row_is_judged(line: Line):

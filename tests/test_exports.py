@@ -16,6 +16,7 @@ PACKAGES = (
     "adjudge",
     "adjudge.approval",
     "adjudge.asgi",
+    "adjudge.dataset",
     "adjudge.firewall",
     "adjudge.ledger",
     "adjudge.models",

@@ -19,14 +19,20 @@ HEAVY = {
     "cryptography",
     "idna",
     "jsonschema_rs",
+    "numpy",
     "openai",
+    "pandas",
+    "polars",
     "psycopg",
+    "pyarrow",
     "pydantic",
     "rapidfuzz",
     "re2",
     "rich",
+    "sqlalchemy",
+    "typer",
+    "yaml",
 }
-HEAVY |= {"sqlalchemy", "typer", "yaml"}
 
 SPEC = find_spec("adjudge")
 INSTALLED = Path(next(iter(SPEC.submodule_search_locations or ()))) if SPEC else house.PACKAGE

@@ -10,7 +10,7 @@ from contextlib import aclosing
 
 import pytest
 
-from adjudge import Judge, JudgeChain, JudgmentFailed, Reply, Row, Rubric, Usage, UsageError, judge
+from adjudge import Case, Judge, JudgeChain, JudgmentFailed, Reply, Rubric, Usage, UsageError, judge
 from adjudge.models import as_model
 from adjudge.testing import ScriptedModel
 from judge_support import NO, YES, Plain, complaint, said, scores
@@ -425,7 +425,7 @@ def test_leaving_the_loop_early_cancels_what_still_runs():
 def test_a_row_brings_what_belongs_to_it():
     """Its reference, task, context and metadata; its id is the case."""
     model = ScriptedModel(GOOD)
-    row = Row(id="r1", content="CONTENT", reference="REF", task="TASK", context="CTX", metadata={"k": 1})
+    row = Case(id="r1", content="CONTENT", reference="REF", task="TASK", context="CTX", metadata={"k": 1})
 
     async def main():
         return [item async for item in Judge(model).evaluate_many([row], criteria="Good.", metadata={"run": 7})]

@@ -18,8 +18,8 @@ LAYERS = (
     "result",
     "content",
     "rules",
-    "rows",
     "_yaml",
+    "dataset",  # cases and where they come from; nothing of judges
     "_toml",
     "_sources",
     "rules_file",
@@ -41,6 +41,7 @@ LAYERS = (
     "_judge",
     "_strategies",
     "chain",
+    "_rewire",
     "_short",
     "_foreign",
     "_guard",
@@ -56,6 +57,10 @@ LAYERS = (
     "_improve",
     "_bodies",
     "asgi",
+    "_price",
+    "_compare",
+    "_run",
+    "report",
     "adjudge",  # the table of contents
     "testing",
     "demo",
@@ -134,13 +139,13 @@ def test_imports_have_no_cycle():
 def test_imports_inside_functions_are_seen():
     """The walk above enters functions and leaves out what only a type checker reads."""
     tree = ast.parse(
-        "if TYPE_CHECKING:\n import adjudge.cli\nelse:\n import adjudge.rows\n"
+        "if TYPE_CHECKING:\n import adjudge.cli\nelse:\n import adjudge.dataset\n"
         "def f():\n from adjudge.models import _types, Model\n"
     )
-    known = {"adjudge.cli", "adjudge.rows", "adjudge.models", "adjudge.models._types"}
+    known = {"adjudge.cli", "adjudge.dataset", "adjudge.models", "adjudge.models._types"}
     found = [find_imported(node, known) for node in walk_imports(tree)]
 
-    assert found == [{"adjudge.rows"}, {"adjudge.models", "adjudge.models._types"}]
+    assert found == [{"adjudge.dataset"}, {"adjudge.models", "adjudge.models._types"}]
 
 
 def test_the_package_imports_itself_absolutely():

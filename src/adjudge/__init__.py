@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from adjudge.approval import Approval, Approvals, Vote
     from adjudge.audit import AuditEntry, AuditQuery, derive_audit, parse_audit, write_audit
     from adjudge.chain import JudgeChain
+    from adjudge.dataset import Case, Dataset, open_dataset, write_cases
     from adjudge.errors import (
         AdjudgeError,
         Blocked,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from adjudge.probe import ProbeReport, ProbeResult, ProbeThresholds, SemanticProbe, evaluate_probe, evaluate_probes
     from adjudge.question import Question
     from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, RuleResult, Usage, read_result
-    from adjudge.rows import Row, read_rows
     from adjudge.rubric import Criterion, Example, Rubric
     from adjudge.rubric_file import load_rubric
     from adjudge.rules import Rule, Rules
@@ -57,9 +57,11 @@ __all__ = [
     "AuditEntry",
     "AuditQuery",
     "Blocked",
+    "Case",
     "CreationVerdict",
     "Criterion",
     "CriterionResult",
+    "Dataset",
     "Decision",
     "DecisionRefused",
     "EmergentJudge",
@@ -96,7 +98,6 @@ __all__ = [
     "Request",
     "ReuseVerdict",
     "ReviewVerdict",
-    "Row",
     "Rubric",
     "Rule",
     "RuleResult",
@@ -115,11 +116,12 @@ __all__ = [
     "judge",
     "load_rubric",
     "load_rules",
+    "open_dataset",
     "open_model",
     "parse_audit",
     "read_result",
-    "read_rows",
     "write_audit",
+    "write_cases",
 ]
 
 __version__ = "0.1.0"
@@ -131,9 +133,11 @@ _HOMES = {
     "AuditEntry": "adjudge.audit",
     "AuditQuery": "adjudge.audit",
     "Blocked": "adjudge.errors",
+    "Case": "adjudge.dataset",
     "CreationVerdict": "adjudge.tools",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
+    "Dataset": "adjudge.dataset",
     "Decision": "adjudge._decision",
     "DecisionRefused": "adjudge.errors",
     "EmergentJudge": "adjudge.tools",
@@ -170,7 +174,6 @@ _HOMES = {
     "Request": "adjudge.models",
     "ReuseVerdict": "adjudge.tools",
     "ReviewVerdict": "adjudge.tools",
-    "Row": "adjudge.rows",
     "Rubric": "adjudge.rubric",
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
@@ -189,11 +192,12 @@ _HOMES = {
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
     "load_rules": "adjudge.rules_file",
+    "open_dataset": "adjudge.dataset",
     "open_model": "adjudge.models",
     "parse_audit": "adjudge.audit",
     "read_result": "adjudge.result",
-    "read_rows": "adjudge.rows",
     "write_audit": "adjudge.audit",
+    "write_cases": "adjudge.dataset",
 }
 
 

@@ -14,11 +14,11 @@ from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, runtime_checka
 
 from adjudge._asking import Asking, RubricSource, prepare
 from adjudge._sync import run_sync
+from adjudge.dataset._case import Case
 from adjudge.errors import UsageError
 from adjudge.models._types import Reply
 from adjudge.question import Answer, Question
 from adjudge.result import JudgeResult, RuleResult, Usage
-from adjudge.rows import Row
 from adjudge.rubric import Rubric
 from adjudge.score import settle_rubric
 
@@ -78,7 +78,7 @@ class Evaluates(Generic[R]):
     ) -> AsyncGenerator[R, None]:
         """Judge many contents, at most ``concurrency`` at once, and yield the results in the order of the contents.
 
-        A ``Row`` brings its own reference, task, context and metadata, and its id as ``metadata["case"]``. Contents
+        A ``Case`` brings its own reference, task, context and metadata, and its id as ``metadata["case"]``. Contents
         are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the iteration.
         Leaving the loop early cancels what still runs.
         """
@@ -88,7 +88,7 @@ class Evaluates(Generic[R]):
         try:
             async with aclosing(_iterate(contents)) as source:
                 async for content in source:
-                    running.append(asyncio.ensure_future(self._evaluate_row(content, rubric, how)))
+                    running.append(asyncio.ensure_future(self._evaluate_case(content, rubric, how)))
                     if len(running) >= concurrency:
                         yield await running.popleft()
             while running:
@@ -123,12 +123,12 @@ class Evaluates(Generic[R]):
         """The result when rules decided and nobody was asked."""
         raise NotImplementedError
 
-    async def _evaluate_row(self, content: object, rubric: RubricSource | None, how: Asking) -> R:
-        if not isinstance(content, Row):
+    async def _evaluate_case(self, content: object, rubric: RubricSource | None, how: Asking) -> R:
+        if not isinstance(content, Case):
             return await self.evaluate(content, rubric, **how)
         own = {name: getattr(content, name) for name in ("reference", "task", "context")}
         merged: Asking = {**how, **{name: value for name, value in own.items() if value is not None}}  # type: ignore[typeddict-item]
-        # The id last: a row that names another row's case would be given that one's recorded reply.
+        # The id last: a case that names another's would be given that one's recorded reply.
         merged["metadata"] = {**content.metadata, **(how.get("metadata") or {}), "case": content.id}
         return await self.evaluate(content.content, rubric, **merged)
 

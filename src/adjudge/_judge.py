@@ -201,6 +201,7 @@ class _Call:
             case=question.case,
             order=question.order,
             attempt=self.asked + 1,
+            sample=question.sample,
         )
 
     def fail(self, error: Exception | SystemExit) -> Answer:

@@ -135,6 +135,8 @@ class Question:
     """The data set's id of what is judged, for recordings."""
     order: str | None = None
     """``ab`` or ``ba`` where two are compared."""
+    sample: int = 0
+    """Which of several judgements of the same content this is: each is asked anew, and cached apart."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -19,9 +19,11 @@ from adjudge import (
     AuditEntry,
     AuditQuery,
     Blocked,
+    Case,
     CreationVerdict,
     Criterion,
     CriterionResult,
+    Dataset,
     Decision,
     EmergentJudge,
     EmergentTool,
@@ -69,12 +71,15 @@ from adjudge import (
     improve,
     judge,
     load_rules,
+    open_dataset,
     parse_audit,
     read_result,
     write_audit,
+    write_cases,
 )
 from adjudge.approval import Webhook, verify_webhook
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.gate import Answer
 from adjudge.ledger import Entry, Head, Verification, verify_export
 from adjudge.tools import ToolHistory, validate_reuse
@@ -386,3 +391,16 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
             "door", rules=["json"], on_failed="ask", approvals=approvals, ask={"approvers": ["ana"]}, show_content=True
         )
     assert_type(verify_webhook({}, b"", "secret"), dict[str, Any])
+
+
+async def read_data_sets(lots: Judge) -> None:
+    """Data sets are iterables of cases, and what judges take many of."""
+    dataset = open_dataset(Path("answers.csv"), fields={"content": "answer", "label": None}, on_bad_row="skip")
+    open_dataset("answers.csv", on_bad_row="ignore")  # pyrefly: ignore[bad-argument-type]
+    assert_type(dataset.bad_rows, tuple[BadRow, ...])
+    assert_type([case.id for case in dataset], list[str])
+    assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
+    assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
+    assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
+    async for result in lots.evaluate_many(dataset, criteria="Is polite."):
+        assert_type(result, JudgeResult)

@@ -226,7 +226,7 @@ class Approvals:
     async def export_labels(self, path: str | os.PathLike[str]) -> int:
         """Write ``labels`` to a new file of JSON lines, and return how many there are.
 
-        ``read_rows`` reads those that have their content. Raises ``UsageError`` when the file exists.
+        ``open_dataset`` reads those that have their content. Raises ``UsageError`` when the file exists.
         """
         rows = [row async for row in self.labels()]
         return await asyncio.to_thread(write_rows, rows, path)

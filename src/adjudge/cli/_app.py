@@ -12,6 +12,7 @@ import typer
 
 from adjudge import __version__
 from adjudge.cli._audit import report
+from adjudge.cli._dataset import dataset_app
 from adjudge.cli._demo import demo
 from adjudge.cli._doctor import doctor
 from adjudge.cli._gate import gate_app
@@ -42,6 +43,7 @@ app.add_typer(rules_app, name="rules")
 app.add_typer(gate_app, name="gate")
 ledger_app.command("report")(report)
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(dataset_app, name="dataset")
 app.command()(demo)
 app.command()(doctor)
 app.command()(probe)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from adjudge import Decision, Gate, Row
+from adjudge import Case, Decision, Gate
 from adjudge.cli import _options as option
 from adjudge.cli._config import read_config
 from adjudge.cli._gates import open_gate
@@ -69,8 +69,8 @@ def check_gate(
 ) -> int:
     """Put contents through a gate of adjudge.toml.
 
-    PATH is a file with one content, or, ending in .jsonl, a data set with one in each row; - is standard input, and
-    so is no PATH at all.
+    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
+    input, and so is no PATH at all.
 
     Exit status: 0 allowed, 1 blocked because it failed, 2 wrong usage or unreadable input, 3 blocked because nobody
     could decide or a person has to. Of several inputs, 2 beats 1 beats 3 beats 0.
@@ -139,12 +139,12 @@ def _check_judge(gate: Gate) -> None:
 async def _check_one(gate: Gate, item: Item, how: dict[str, Any]) -> Decided:
     if item.error is not None:
         return item, None
-    if not isinstance(item.content, Row):
+    if not isinstance(item.content, Case):
         return item, await gate.check(item.content, **how)
-    row = item.content
-    own = {name: getattr(row, name) for name in ("reference", "task", "context")}
+    case = item.content
+    own = {name: getattr(case, name) for name in ("reference", "task", "context")}
     merged = {**how, **{name: value for name, value in own.items() if value is not None}}
-    return item, await gate.check(row.content, **merged, metadata={**row.metadata, "case": row.id})
+    return item, await gate.check(case.content, **merged, metadata={**case.metadata, "case": case.id})
 
 
 def _write(done: Sequence[Decided], *, single: bool) -> None:

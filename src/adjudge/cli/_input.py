@@ -1,4 +1,4 @@
-"""What is judged: files, standard input and the rows of data sets, read as they are needed.
+"""What is judged: files, standard input and the cases of data sets, read as they are needed.
 
 What cannot be read is an item that says so; it stops nothing else, and it is never judged as something empty.
 """
@@ -6,20 +6,20 @@ What cannot be read is an item that says so; it stops nothing else, and it is ne
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adjudge import read_rows
+from adjudge import Dataset
 from adjudge.cli._output import is_terminal
 from adjudge.errors import UsageError
 from adjudge.rules import Rule
 from adjudge.rules._words import QUOTED, show
 
 LARGEST = 50_000_000
-"""Bytes of the largest file that is read at once; a data set of rows may be of any size."""
+"""Bytes of the largest file that is read at once; a data set may be of any size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +28,19 @@ class Item:
 
     name: str
     """The path as it was given; ``-`` is standard input."""
-    row: str | None = None
-    """The id of a row of a data set."""
+    case: str | None = None
+    """The id of a case of a data set."""
     content: Any = None
-    """A text, or a ``Row``."""
+    """A text, or a ``Case``."""
     error: str | None = None
     """One sentence, where it could not be read or judged."""
 
     @property
     def label(self) -> str:
-        """What a person is shown: an id stands in every message about its row, so a huge one is cut."""
-        if self.row is None:
+        """What a person is shown: an id stands in every message about its case, so a huge one is cut."""
+        if self.case is None:
             return self.name
-        return f"{self.name}: {self.row if len(self.row) <= QUOTED else show(self.row)}"
+        return f"{self.name}: {self.case if len(self.case) <= QUOTED else show(self.case)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def list_inputs(paths: Sequence[str] | None) -> Inputs:
         given = ["-"]
     if given.count("-") > 1:
         raise UsageError("- stands for standard input, which can be read once; name it once")
-    sets = any(_holds_rows(path) for path in given)
+    sets = any(_is_set(path) for path in given)
     # What is not a plain file may keep us waiting (a pipe); read now, before a judge's time begins to run.
     parts = [_read_path(path) if _is_file(path) else list(_read_path(path)) for path in given]
     return Inputs(
@@ -72,6 +72,37 @@ def list_inputs(paths: Sequence[str] | None) -> Inputs:
         total=None if sets else len(given),
         single=len(given) == 1 and not sets,
     )
+
+
+def open_from_options(
+    path: str,
+    *,
+    kind: str | None = None,
+    fields: Mapping[str, str | None] | None = None,
+    other: Sequence[str] | None = None,
+    on_bad_row: str = "fail",
+    check_ids: bool = True,
+) -> Dataset:
+    """The data set that a command line describes with the options of ``_options``.
+
+    ``fields`` are ``--content`` and its like by the name of the part: ``None`` was not given, an empty text leaves a
+    field of that name in the metadata. ``other`` are the ``PART=F`` of ``--field``.
+    """
+    from adjudge.dataset import import_inspect, import_promptfoo, open_dataset
+
+    if on_bad_row not in {"fail", "skip"}:
+        raise UsageError(f"--on-bad-row must be fail or skip, got {on_bad_row!r}")
+    given = {name: field or None for name, field in (fields or {}).items() if field is not None}
+    for text in other or ():
+        part, sign, field = text.partition("=")
+        if not sign or not part or part in given:
+            wrong = "is given twice" if part in given else "must be like content.a=FIELD"
+            raise UsageError(f"--field {text!r} {wrong}; give each part once, with the field it is in")
+        given[part] = field or None
+    choice: Any = {"fields": given, "on_bad_row": on_bad_row}
+    if kind in {"promptfoo", "inspect"}:
+        return (import_promptfoo if kind == "promptfoo" else import_inspect)(path, **choice)
+    return open_dataset(path, format=kind, check_ids=check_ids, **choice)
 
 
 def read_text_file(path: Path, *, what: str) -> str:
@@ -111,7 +142,7 @@ def _read_path(path: str) -> Iterator[Item]:
         if path == "-":
             text = _decode(sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"", "standard input")
             yield Item(name=path, content=_check_some(text, "standard input"))
-        elif _holds_rows(path):
+        elif _is_set(path):
             yield from _read_set(path)
         else:
             yield Item(name=path, content=_check_some(read_text_file(Path(path), what="the content"), path))
@@ -122,25 +153,23 @@ def _read_path(path: str) -> Iterator[Item]:
 def _read_set(path: str) -> Iterator[Item]:
     found = False
     try:
-        for row in read_rows(path):
+        for case in open_from_options(path):
             found = True
-            yield Item(name=path, row=row.id, content=row)
+            yield Item(name=path, case=case.id, content=case)
     except UsageError as error:
         raise UsageError(
-            f"{error} (the rows before it were judged, those after it were not)" if found else str(error)
+            f"{error} (the cases before it were judged, those after it were not)" if found else str(error)
         ) from None
     if not found:
         # Exit status 0 for nothing judged would look like a pass.
-        raise UsageError(f"{path} holds no row, so there is nothing to judge; write one JSON object per line")
+        raise UsageError(f"{path} holds no case, so there is nothing to judge; write one JSON object per line")
 
 
 def _check_some(text: str, name: str) -> str:
     """An empty file is a step before this one that went wrong, far more often than an answer that is empty."""
     if text.strip():
         return text
-    raise UsageError(
-        f"{name} is empty, so there is nothing to judge; an empty answer can be judged as a row of a .jsonl file"
-    )
+    raise UsageError(f"{name} is empty, so there is nothing to judge; an empty answer can be a case of a .jsonl file")
 
 
 def _decode(raw: bytes, name: str) -> str:
@@ -154,8 +183,9 @@ def _decode(raw: bytes, name: str) -> str:
         raise UsageError(f"{name} is not UTF-8 text (byte {error.start:,}); convert it first") from None
 
 
-def _holds_rows(path: str) -> bool:
-    return path.lower().endswith(".jsonl")
+def _is_set(path: str) -> bool:
+    # Not .csv, .json and .yaml: such a file may be what is to be judged, as it stands.
+    return path.lower().endswith((".jsonl", ".ndjson", ".parquet", ".jsonl.gz", ".ndjson.gz", ".csv.gz", ".tsv.gz"))
 
 
 def _is_file(path: str) -> bool:

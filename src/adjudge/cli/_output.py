@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -48,6 +48,11 @@ def say(text: str = "") -> None:
 def write_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output; ASCII, so no terminal and no locale can be surprised."""
     _write(sys.stdout, json.dumps(document, indent=2) + "\n")
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Lines for the next program on standard output, as they are: ASCII without control characters, like JSON."""
+    _write(sys.stdout, "".join(f"{line}\n" for line in lines))
 
 
 def show(drawing: RenderableType) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from adjudge import Row, RuleResult, Rules, load_rules
+from adjudge import Case, RuleResult, Rules, load_rules
 from adjudge.cli import _options as option
 from adjudge.cli._input import Item, list_inputs, read_rule, read_text_file
 from adjudge.cli._output import add_row, complain, make_table, say, show, write_json
@@ -72,7 +72,7 @@ def check_rules(
 async def _check_all(rules: Rules, items: Any, reference: str | None) -> list[Checked]:
     done: list[Checked] = []
     for item in items:
-        row = item.content if isinstance(item.content, Row) else None
+        row = item.content if isinstance(item.content, Case) else None
         content = row.content if row is not None else item.content
         own = row.reference if row is not None and row.reference is not None else reference
         done.append((item, await rules.evaluate(content, own) if item.error is None else None))

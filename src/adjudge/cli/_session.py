@@ -14,7 +14,7 @@ from adjudge.cli._show import (
     Done,
     complain_about,
     find_status,
-    get_row,
+    get_case,
     list_prompts,
     print_prompt,
     print_results,
@@ -69,13 +69,13 @@ class Session:
 
         if item.error is not None:
             raise UsageError(item.error)
-        row = get_row(item)
+        case = get_case(item)
         own = {
-            name: getattr(row, name)
+            name: getattr(case, name)
             for name in ("reference", "task", "context")
-            if getattr(row, name, None) is not None
+            if getattr(case, name, None) is not None
         }
-        question = await self._prepare(row.content if row else item.content, own)
+        question = await self._prepare(case.content if case else item.content, own)
         return [] if decide_by_rules(question) is not None else list_prompts(item, question, self.choice.judge)
 
     async def _prepare(self, content: object, more: dict[str, Any]) -> Question:

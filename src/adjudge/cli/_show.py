@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from adjudge import Judge, JudgeChain, JudgeResult, Request, Row
+from adjudge import Case, Judge, JudgeChain, JudgeResult, Request
 from adjudge._display import COLOURS, clean, say_outcome
 from adjudge.cli._input import Item
 from adjudge.cli._output import complain, draws, note, say, show, write_json
@@ -101,9 +101,9 @@ def print_prompt(prompt: Mapping[str, Any]) -> None:
         say(f"--- structured output: JSON Schema {form['name']}, {len(json.dumps(form['schema']))} characters")
 
 
-def get_row(item: Item) -> Row | None:
-    """The row of a data set that an item is, if it is one."""
-    return item.content if isinstance(item.content, Row) else None
+def get_case(item: Item) -> Case | None:
+    """The case of a data set that an item is, if it is one."""
+    return item.content if isinstance(item.content, Case) else None
 
 
 def _describe_request(item: Item, judge: Judge, request: Request) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def name_item(item: Item) -> dict[str, Any]:
     """How an item is named in a JSON document."""
     # A file's name need not be Unicode, and JSON must be.
     name = item.name.encode("utf-8", "replace").decode()
-    return {"input": name} if item.row is None else {"input": name, "row": item.row}
+    return {"input": name} if item.case is None else {"input": name, "case": item.case}
 
 
 def _print_line(item: Item, result: JudgeResult) -> None:

@@ -52,6 +52,8 @@ class Request:
     """``ab`` or ``ba`` when two are compared, for recordings; never sent."""
     attempt: int = 1
     """1, or 2 for a re-ask, for recordings; never sent."""
+    sample: int = 0
+    """Which of several judgements of the same content this belongs to, for caches; never sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,278 @@
+"""Where a run is kept: one SQLite file with the cases, the results and every reply as it came.
+
+What ``keep`` has returned from is in the file: a process that is killed afterwards loses nothing of it. It is not
+waited for until the disk has it, as a ledger does; a run that loses power can be judged again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from adjudge._display import clean
+from adjudge._plain import to_plain
+from adjudge._run._items import RunItem
+from adjudge.dataset._case import Case
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.result import read_result
+
+FILE = "results.sqlite"
+SCHEMA = "adjudge/run-store/1"
+CASE_SCHEMA = "adjudge/case/1"
+BUSY_SECONDS = 30
+PAGE = 200
+"""Items that are read at once."""
+
+# Tables with row ids: without them SQLite would keep the large bodies in the pages that lead to the keys.
+_DDL = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
+    """CREATE TABLE cases (
+        place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, subject TEXT NOT NULL, body BLOB NOT NULL) STRICT""",
+    """CREATE TABLE results (
+        place INTEGER NOT NULL, sample INTEGER NOT NULL, outcome TEXT NOT NULL, because TEXT, decided_by TEXT NOT NULL,
+        score REAL, duration_ms REAL NOT NULL, input_tokens INTEGER, output_tokens INTEGER, cost_usd REAL,
+        body BLOB NOT NULL, UNIQUE (place, sample)) STRICT""",
+    "CREATE TABLE replies (key TEXT NOT NULL UNIQUE, body BLOB NOT NULL) STRICT",
+)
+_CASE = "INSERT INTO cases VALUES (?, ?, ?, ?) ON CONFLICT (place) DO NOTHING"
+_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?)"
+
+Rows = list[tuple[str, tuple[Any, ...]]]
+"""Statements with their values, in the order they are to be carried out."""
+
+
+class RunStore:
+    """The file of a run. ``keep`` is for one event loop at a time; the rest may be called from any thread."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder) / FILE
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._waiting: list[tuple[Rows, asyncio.Future[None] | None]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    def create(self) -> Self:
+        """Begin a new file, readable by its owner alone; raises ``UsageError`` when there is one."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            raise UsageError(f"{self.path.parent} holds a run already; go on with --resume, or name another") from None
+        except OSError as error:
+            raise UsageError(f"the run {self.path.parent} cannot be written: {error.strerror}; name another") from None
+        with self._using() as connection:
+            for statement in _DDL:
+                connection.execute(statement)
+            connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
+            connection.commit()
+        return self
+
+    def open(self) -> Self:
+        """Open what is there; raises ``UsageError`` when it is no run of ours."""
+        if not self.path.is_file():
+            raise UsageError(
+                f"{self.path.parent} holds no run: there is no {FILE} in it; name a folder of `adjudge run`"
+            )
+        if self.find_fact("schema") != SCHEMA:
+            raise UsageError(f"{self.path} is of another schema than {SCHEMA}; update adjudge")
+        return self
+
+    # ---------------------------------------------------------------- writing
+
+    async def keep(self, item: RunItem) -> None:
+        """Keep an item; when this returns, a process that is killed does not lose it.
+
+        Raises ``UsageError`` when another case of the run has the same id.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._hand_in(_write_item(item), future)
+        await future
+
+    def keep_reply(self, key: str, body: bytes) -> None:
+        """Keep a reply under its key; it is in the file when the next ``keep`` returns."""
+        self._hand_in([(_REPLY, (key, body))], None)
+
+    def keep_fact(self, name: str, said: str) -> None:
+        """Keep a fact about the whole run."""
+        with self._using() as connection:
+            connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, said))
+            connection.commit()
+
+    async def flush(self) -> None:
+        """Wait until everything handed in is in the file."""
+        while self._writing is not None:
+            await asyncio.shield(self._writing)
+
+    def _hand_in(self, rows: Rows, future: asyncio.Future[None] | None) -> None:
+        self._waiting.append((rows, future))
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write_waiting())
+
+    async def _write_waiting(self) -> None:
+        # One thread at a time; what arrives meanwhile shares the next commit.
+        try:
+            while self._waiting:
+                together, self._waiting = self._waiting, []
+                errors = await asyncio.to_thread(self._write, [rows for rows, _ in together])
+                for (_, future), error in zip(together, errors, strict=True):
+                    _tell(future, error)
+        finally:
+            self._writing = None
+
+    def _write(self, together: Sequence[Rows]) -> list[Exception | None]:
+        """What went wrong with each; one that cannot be written does not take the others with it."""
+        errors: list[Exception | None] = []
+        try:
+            with self._using() as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                errors.extend(_try(connection, rows) for rows in together)
+                connection.commit()
+        except sqlite3.Error as error:
+            said = f"the run {self.path.parent} cannot be written: {clean(str(error))}"
+            return [AdjudgeError(said) for _ in together]
+        return errors
+
+    # ---------------------------------------------------------------- reading
+
+    def find_fact(self, name: str) -> str | None:
+        """A fact about the whole run."""
+        with self._using() as connection:
+            row = connection.execute("SELECT said FROM about WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def find_reply(self, key: str) -> bytes | None:
+        """The reply kept under a key."""
+        with self._using() as connection:
+            row = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def find_case(self, place: int) -> tuple[str, str] | None:
+        """Id and subject of the case at a place, once one of its items is kept."""
+        with self._using() as connection:
+            row = connection.execute("SELECT id, subject FROM cases WHERE place = ?", (place,)).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def list_samples(self, place: int) -> set[int]:
+        """The samples of a case that are judged."""
+        with self._using() as connection:
+            rows = connection.execute("SELECT sample FROM results WHERE place = ?", (place,)).fetchall()
+        return {row[0] for row in rows}
+
+    def count(self) -> Mapping[str, int]:
+        """How many items have which outcome."""
+        with self._using() as connection:
+            return dict(connection.execute("SELECT outcome, count(*) FROM results GROUP BY outcome").fetchall())
+
+    def items(self, *, where: str = "1", order: str = "r.place, r.sample") -> Iterator[RunItem]:
+        """The items, a page at a time; ``where`` and ``order`` are our own SQL over ``results r`` and never data."""
+        query = (
+            "SELECT r.place, r.sample, c.subject, c.body, r.body FROM results r JOIN cases c USING (place) "  # noqa: S608
+            f"WHERE {where} ORDER BY {order}"
+        )
+        # A connection of its own: a reader that is half-way must not stand in the way of the writer's commits.
+        with closing(self._connect("ro")) as connection:
+            rows = connection.execute(query)
+            while page := rows.fetchmany(PAGE):
+                yield from map(_read_item, page)
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """The one connection, for one thread at a time; opened when it is first needed."""
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._connect()
+            yield self._connection
+
+    def _connect(self, mode: str = "rw") -> sqlite3.Connection:
+        # Never created here: whoever reads a mistyped path must not leave an empty run there.
+        address = f"{self.path.resolve().as_uri()}?mode={mode}"
+        try:
+            connection = sqlite3.connect(
+                address, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
+            )
+            if mode == "rw":
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+        except sqlite3.Error as error:
+            raise UsageError(f"{self.path} cannot be read as a run: {error}; name a folder of `adjudge run`") from None
+        return connection
+
+
+def _write_item(item: RunItem) -> Rows:
+    result, case = item.result, item.case
+    usage = result.usage
+    about = (
+        item.place,
+        item.sample,
+        result.outcome,
+        result.undecided_because,
+        result.decided_by,
+        result.score,
+        result.duration_ms,
+        usage.input_tokens if usage else None,
+        usage.output_tokens if usage else None,
+        usage.cost_usd if usage else None,
+        _encode(result.to_dict()),
+    )
+    body = _encode({"schema": CASE_SCHEMA, **to_plain(case)})
+    return [(_CASE, (item.place, case.id, item.subject, body)), (_RESULT, about)]
+
+
+def _encode(data: Any) -> bytes:
+    import msgspec
+
+    # Half a surrogate pair has no UTF-8; it was judged all the same, and is kept as it is written in a program.
+    try:
+        return msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        return json.dumps(data).encode()
+
+
+def _read_item(row: tuple[Any, ...]) -> RunItem:
+    place, sample, subject, case, result = row
+    said = json.loads(case)
+    said.pop("schema", None)
+    return RunItem(
+        place=place, sample=sample, subject=subject, case=Case(**said), result=read_result(json.loads(result))
+    )
+
+
+def _try(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
+    connection.execute("SAVEPOINT item")
+    try:
+        for statement, values in rows:
+            connection.execute(statement, values)
+    except sqlite3.IntegrityError:
+        connection.execute("ROLLBACK TO item")
+        found = connection.execute("SELECT place FROM cases WHERE id = ?", (rows[0][1][1],)).fetchone()
+        return UsageError(
+            f"the id {clean(str(rows[0][1][1])[:80])!r} of case {rows[0][1][0]} is that of case {found[0]} already; "
+            "give each case an id of its own"
+        )
+    finally:
+        connection.execute("RELEASE item")
+    return None
+
+
+def _tell(future: asyncio.Future[None] | None, error: Exception | None) -> None:
+    if future is None or future.done():  # a reply, or somebody who was cancelled meanwhile
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
