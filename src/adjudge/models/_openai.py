@@ -110,6 +110,11 @@ class OpenAICompatible(HttpModel):
             raise UsageError(f"free_text must be a mapping of JSON Schema keywords, got {type(free_text).__name__}")
         self.free_text = dict(free_text) if free_text else None
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """As every model's, and what is added to the strings of a form."""
+        return super().identity | ({"free_text": self.free_text} if self.free_text else {})
+
     def _options(self) -> dict[str, Any]:
         return super()._options() | {"free_text": self.free_text}
 
