@@ -57,6 +57,7 @@ LAYERS = (
     "asgi",
     "dataset",
     "_price",
+    "_wire",
     "_compare",
     "_run",
     "report",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
+    from adjudge._wire import wire
     from adjudge.chain import JudgeChain
     from adjudge.errors import (
         AdjudgeError,
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from adjudge.gate import Gate
     from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
+    from adjudge.models._budget import Budget
+    from adjudge.models._priced import Price
+    from adjudge.models._reply_cache import ReplyCache
     from adjudge.question import Question
     from adjudge.result import (
         CriterionResult,
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdjudgeError",
     "Blocked",
+    "Budget",
     "Criterion",
     "CriterionResult",
     "Decision",
@@ -61,8 +66,10 @@ __all__ = [
     "Model",
     "ModelError",
     "Outcome",
+    "Price",
     "Question",
     "Reply",
+    "ReplyCache",
     "ReplyError",
     "Request",
     "Row",
@@ -77,6 +84,7 @@ __all__ = [
     "open_model",
     "read_result",
     "read_rows",
+    "wire",
 ]
 
 __version__ = "0.1.0"
@@ -84,6 +92,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AdjudgeError": "adjudge.errors",
     "Blocked": "adjudge.errors",
+    "Budget": "adjudge.models._budget",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
     "Decision": "adjudge._decision",
@@ -102,8 +111,10 @@ _HOMES = {
     "Model": "adjudge.models",
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",
+    "Price": "adjudge.models._priced",
     "Question": "adjudge.question",
     "Reply": "adjudge.models",
+    "ReplyCache": "adjudge.models._reply_cache",
     "ReplyError": "adjudge.errors",
     "Request": "adjudge.models",
     "Row": "adjudge.rows",
@@ -118,6 +129,7 @@ _HOMES = {
     "open_model": "adjudge.models",
     "read_result": "adjudge.result",
     "read_rows": "adjudge.rows",
+    "wire": "adjudge._wire",
 }
 
 

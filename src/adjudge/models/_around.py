@@ -7,11 +7,11 @@ from typing import Any, Self
 
 from adjudge.errors import UsageError
 from adjudge.models._function import as_model
-from adjudge.models._types import Model
+from adjudge.models._types import Model, Reply, Request
 
 
 class Around:
-    """A model around another one. What is built on it adds ``complete`` and ``_again``."""
+    """A model around another one. What is built on it has its own ``complete`` and ``_again``."""
 
     def __init__(self, model: Model | Callable[..., Any]) -> None:
         self.model = as_model(model)
@@ -49,13 +49,17 @@ class Around:
             raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
         return self._again(rename(name))
 
-    def around(self, model: Model) -> Self:
+    def around(self, model: Model) -> Model:
         """The same layers around another model.
 
         A rubric or a call may name a model of another provider. It must not be asked past a budget or a recording.
         """
         inner = getattr(self.model, "around", None)
         return self._again(model if inner is None else inner(model))
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The model's reply."""
+        return await self.model.complete(request)
 
     def check(self) -> None:
         """Raise ``UsageError`` for what the model's own ``check`` finds."""

@@ -93,6 +93,11 @@ class CachedModel(Around):
         """What tells the model's answers from another's, besides its name; ``None`` where that is not known."""
         return {"given": self._own_identity} if self._own_identity is not None else super().identity
 
+    def around(self, model: Model) -> Model:
+        """The same layers around another model; no cache around one that has no identity, such as a recording."""
+        wrapped = super().around(model)
+        return wrapped if getattr(model, "identity", None) is not None else getattr(wrapped, "model", wrapped)
+
     def check(self) -> None:
         """Raise ``UsageError`` when the cache cannot be used, or for what the model's own ``check`` finds."""
         super().check()

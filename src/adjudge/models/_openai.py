@@ -71,6 +71,7 @@ class _Choice(msgspec.Struct):
 
 class _PromptDetails(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _Usage(msgspec.Struct):
@@ -190,6 +191,7 @@ def _read_usage(usage: _Usage | None) -> Usage | None:
         input_tokens=usage.prompt_tokens or 0,
         output_tokens=usage.completion_tokens or 0,
         cached_tokens=(details.cached_tokens or 0) if details else 0,
+        written_tokens=(details.cache_write_tokens or 0) if details else 0,
     )
 
 

@@ -22,6 +22,7 @@ class _Usage(msgspec.Struct):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    written_tokens: int = 0
     calls: int = 1
     cost_usd: float | None = None
 
