@@ -1,4 +1,4 @@
-"""The file of a cache: how old and how large replies get, whose it is, and what happens when it is not as it should be."""
+"""The file of a cache: how old and how large replies get, whose it is, and what is made of a broken one."""
 
 from __future__ import annotations
 

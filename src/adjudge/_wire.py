@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge._judge import Judge
 from adjudge._price import Prices, make_finder
-from adjudge._rewire import rewire
+from adjudge._rewire import Wrap, rewire
 from adjudge.chain import JudgeChain
 from adjudge.errors import UsageError
 from adjudge.models import Model, ReplayModel
 from adjudge.models._around import find_innermost
 from adjudge.models._cached import CachedModel
+from adjudge.models._pace import PacedModel
 from adjudge.models._priced import PricedModel
 
 if TYPE_CHECKING:
     from adjudge.models._budget import Budget
+    from adjudge.models._pace import Pace
     from adjudge.models._reply_cache import ReplyCache
 
 
@@ -39,27 +41,44 @@ def wire(
     Raises ``UsageError`` where a budget cannot hold: a judge of your own class, or a seat without
     ``max_output_tokens``. A model whose price is unknown is one before the first call.
     """
-    find, known = make_finder(prices), dict(identities or {})
     if budget is not None:
-        _check_reach(judge)
+        check_reach(judge)
+    wrap = make_wrap(cache=cache, budget=budget, prices=prices, identities=identities)
+    return rewire(judge, wrap)
+
+
+def make_wrap(
+    *,
+    cache: ReplyCache | None = None,
+    budget: Budget | None = None,
+    prices: Prices | None = None,
+    identities: Mapping[str, str] | None = None,
+    pace: Pace | None = None,
+) -> Wrap:
+    """What ``wire`` puts around each model, and a ``pace`` that is told how providers answer.
+
+    Whoever uses it with a budget calls ``check_reach`` first.
+    """
+    find, known = make_finder(prices), dict(identities or {})
 
     def wrap(model: Model, number: int) -> Model:
         if isinstance(find_innermost(model), ReplayModel):
             return model
-        # The cache outermost: what is found in it is not charged to the budget.
-        priced = PricedModel(model, find, budget=budget)
+        priced = PricedModel(model if pace is None else PacedModel(model, pace), find, budget=budget)
         identity = known.get(model.name)
-        if cache is None or (identity is None and not hasattr(find_innermost(model), "identity")):
+        if cache is None or (identity is None and getattr(priced, "identity", None) is None):
             return priced
+        # The cache outermost: what is found in it is not charged to the budget.
         return CachedModel(priced, cache, seat=number, identity=identity)
 
-    return rewire(judge, wrap)
+    return wrap
 
 
-def _check_reach(judge: Any) -> None:
+def check_reach(judge: Any) -> None:
+    """Raise ``UsageError`` for a judge some of whose calls a budget would not see, or could not bound."""
     if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
         for _, seat in judge.judges:
-            _check_reach(seat)
+            check_reach(seat)
     elif not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
         raise UsageError(
             f"{getattr(judge, 'name', judge)!r} is no Judge or JudgeChain, so a budget cannot hold for what it asks; "

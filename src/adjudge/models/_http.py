@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._complaint import clean, read_complaint, refuse
 from adjudge.models._loops import PerLoop
+from adjudge.models._pace import PACE
 from adjudge.models._retry import LONGEST_WAIT, attempts_for, back_off, may_retry, read_wait
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class Transport:
         sent = False
         while True:
             found = await self._try(line, url, headers, body)
+            pace = PACE.get()
+            if pace is not None and not isinstance(found, _Broken):
+                pace.note(found[0], found[1])
             if not isinstance(found, _Broken) and not may_retry(*found):
                 return found
             sent = sent or not isinstance(found, _Broken) or found.sent

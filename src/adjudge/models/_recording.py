@@ -144,14 +144,15 @@ def write_row(model: str, key: str, described: Mapping[str, Any], request: Reque
     row: dict[str, Any] = {"schema": SCHEMA, "key": key}
     row |= {"case": request.case} if request.case is not None else {}
     row |= {"order": request.order} if request.order is not None else {}
-    row |= {"attempt": request.attempt, "model": model, "request": described, "reply": _write_reply(request, reply)}
+    row |= {"attempt": request.attempt, "model": model, "request": described, "reply": write_reply(request, reply)}
     try:
         return msgspec.json.encode(row) + b"\n"
     except (TypeError, UnicodeEncodeError) as error:
         raise ModelError(f"the reply of {model} cannot be recorded: {error}") from None
 
 
-def _write_reply(request: Request, reply: Reply) -> dict[str, Any]:
+def write_reply(request: Request, reply: Reply) -> dict[str, Any]:
+    """What a recording keeps of a reply, the token masked."""
     token = request.token
     written: dict[str, Any] = {
         "text": None if reply.text is None else mask(reply.text, token),
