@@ -170,7 +170,7 @@ def test_a_row_that_is_not_ours_is_not_used(cache: ReplyCache, caplog: pytest.Lo
 
     assert (first.text, second.text) == ("asked", "asked")
     assert second.usage == Usage(calls=0, cost_usd=0.0)
-    assert "a cached reply: " in caplog.text
+    assert "no reply of ours under" in caplog.text
 
 
 @pytest.mark.parametrize(

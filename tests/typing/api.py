@@ -15,6 +15,7 @@ from typing import Any, Literal, assert_type
 from adjudge import (
     AdjudgeError,
     Blocked,
+    Budget,
     Criterion,
     CriterionResult,
     Decision,
@@ -30,8 +31,10 @@ from adjudge import (
     Model,
     ModelError,
     Outcome,
+    Price,
     Question,
     Reply,
+    ReplyCache,
     ReplyError,
     Request,
     Rubric,
@@ -42,6 +45,7 @@ from adjudge import (
     improve,
     judge,
     read_result,
+    wire,
 )
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.ledger import Entry, Head, Verification, verify_export
@@ -125,6 +129,13 @@ def make_judges(model: Model, own: JudgeLike) -> list[JudgeLike]:
     )
     outer = JudgeChain([chain, Judge(model), Judge(OwnModel()), OwnJudge()], strategy="cascade", escalate_below=0.8)
     return [single, chain, outer, own, Judge(answer, name="claude-haiku"), JudgeChain([single], fail_open=True)]
+
+
+def make_wired(judge: Judge) -> Any:
+    """A cache, a budget and prices around a judge."""
+    with ReplyCache(Path("replies.sqlite"), expires_in=60, max_bytes=1_000_000) as cache:
+        prices: dict[str, Price | Mapping[str, float]] = {"a": Price(input=1, output=2), "b": {"input": 1, "output": 2}}
+        return wire(judge, cache=cache, budget=Budget(5, per=60, spent=1), prices=prices, identities={"a": "1"})
 
 
 def wrong_judges() -> None:

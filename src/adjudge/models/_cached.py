@@ -144,9 +144,8 @@ class CachedModel(Around):
             return _read_row(row, request)
         except UsageError as error:
             # Not what we wrote. Nothing of it is used.
-            _log.warning(
-                "a reply in the cache %s cannot be read (%s); the model is asked instead", self.cache.path, error
-            )
+            _log.warning("the cache %s has no reply of ours under %s; the model is asked", self.cache.path, key)
+            _log.debug("%s", error)
             return None
 
     async def _ask(self, key: str, request: Request, flights: dict[str, _Flight]) -> Reply:

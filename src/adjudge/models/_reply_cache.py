@@ -13,6 +13,7 @@ import sqlite3
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -92,6 +93,9 @@ class ReplyCache:
         self._writing: sqlite3.Connection | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._complained = False
+        # A cache that nobody closes is closed when it is dropped, and at the end of the program.
+        self._opened: list[sqlite3.Connection] = []
+        weakref.finalize(self, _close_all, self._opened)
         self.under_way: PerLoop[dict[str, Any]] = PerLoop(dict)
         """The requests of each running loop that are being made, by key, for those who want the same."""
 
@@ -159,13 +163,11 @@ class ReplyCache:
         self.flush()
         with self._lock:
             pool, self._pool = self._pool, None
-            opened = (self._connection, self._writing)
-            self._connection = self._writing = None
         if pool is not None:
             pool.shutdown()
-        for connection in opened:
-            if connection is not None:
-                connection.close()
+        with self._lock:
+            self._connection = self._writing = None
+            _close_all(self._opened)
 
     def __enter__(self) -> Self:
         return self
@@ -183,6 +185,7 @@ class ReplyCache:
         with self._lock:
             if self._connection is None:
                 self._connection = self._connect(LOOKUP_SECONDS)
+                self._opened.append(self._connection)
             yield self._connection
 
     def _connect(self, patience: float) -> sqlite3.Connection:
@@ -210,8 +213,9 @@ class ReplyCache:
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             found = self.path.stat()
-        except OSError as error:
-            raise UsageError(f"the cache {self.path} cannot be opened: {error.strerror}; name another file") from None
+        except (OSError, ValueError) as error:  # ValueError: a path with NUL in it
+            said = clean(f"the cache {self.path} cannot be opened: {getattr(error, 'strerror', None) or error}")
+            raise UsageError(f"{said}; name another file") from None
         if not stat.S_ISREG(found.st_mode):
             raise UsageError(f"the cache {self.path} is not a regular file; name another")
         # Otherwise anybody on the machine could write what a judge is to have said.
@@ -224,11 +228,14 @@ class ReplyCache:
     def _write_waiting(self) -> None:
         try:
             while rows := self._take():
-                self._writing = self._writing or self._connect(BUSY_SECONDS)
+                if self._writing is None:
+                    self._writing = self._connect(BUSY_SECONDS)
+                    self._opened.append(self._writing)
                 self._write(self._writing, rows)
-        except (sqlite3.Error, UsageError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever happens to the file, judgements go on without it
             self._complain("written", error)
             if self._writing is not None:
+                self._opened.remove(self._writing)
                 self._writing.close()
             with self._lock:
                 self._waiting.clear()
@@ -259,6 +266,11 @@ class ReplyCache:
             self._complained = True
             said = clean(str(error), keep_lines=False)
             _log.warning("the cache %s cannot be %s (%s); models are asked instead", self.path, what, said)
+
+
+def _close_all(opened: list[sqlite3.Connection]) -> None:
+    while opened:
+        opened.pop().close()
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
