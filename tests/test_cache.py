@@ -71,6 +71,18 @@ def test_a_reply_is_found_by_another_object_later(tmp_path: Path):
     assert model.requests == []
 
 
+def test_closing_a_judge_writes_what_it_was_told(cache: ReplyCache):
+    """Who opens the file afterwards finds it; the cache goes on."""
+
+    async def run():
+        async with Judge(wrap(Plain("yes"), cache)) as judge:
+            await judge.ask("Is this safe?")
+
+    asyncio.run(run())
+    with ReplyCache(cache.path) as other:
+        assert len(list(other.entries())) == 1
+
+
 def test_the_token_is_masked_in_the_file_and_is_the_present_one_in_the_reply(cache: ReplyCache):
     """A reply that was read behind one token is read behind another, and the file holds neither."""
     logprobs = (TokenLogprob(token="abcd", logprob=-0.1), TokenLogprob(token="efgh", logprob=-0.2))
@@ -82,7 +94,10 @@ def test_the_token_is_masked_in_the_file_and_is_the_present_one_in_the_reply(cac
     assert len(model.requests) == 1
     assert again.text == "12345678 {{token}}"
     assert [item.token for item in again.logprobs or ()] == ["1234", "5678"]
-    assert b"abcdefgh" not in b"".join(path.read_bytes() for path in cache.path.parent.iterdir())
+    written = b"".join(path.read_bytes() for path in cache.path.parent.iterdir())
+    assert b"{{=token}}" in written
+    assert b"abcdefgh" not in written
+    assert b"Be a judge." not in written
 
 
 def test_a_judgement_through_a_cache_is_the_same_judgement(cache: ReplyCache):

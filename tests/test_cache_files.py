@@ -159,7 +159,7 @@ def test_a_cache_that_breaks_later_changes_no_answer(cache: ReplyCache, caplog: 
 
 
 @pytest.mark.parametrize(
-    "row", [b"{", b'{"schema": "adjudge/recording/9", "key": "k", "reply": {"text": "yes"}}', b"[]"]
+    "row", [b"{", b'{"schema": "adjudge/recording/1", "key": "k", "reply": {"text": "yes"}}', b"[]"]
 )
 def test_a_row_that_is_not_ours_is_not_used(cache: ReplyCache, caplog: pytest.LogCaptureFixture, row: bytes):
     """A damaged reply is no reply: the model is asked, and its answer takes the place."""

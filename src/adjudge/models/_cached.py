@@ -13,16 +13,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from adjudge.errors import ModelError, UsageError
+from adjudge.errors import UsageError
 from adjudge.models._around import Around
-from adjudge.models._mask import mask
-from adjudge.models._recording import describe_request, make_key, write_row
+from adjudge.models._recording import describe_request, write_reply
 from adjudge.models._reply_cache import ReplyCache
 from adjudge.models._types import Model, Reply, Request
 from adjudge.result import Usage
 
 KEY_SCHEMA = "adjudge/reply-key/1"
 """Goes up when the way a request reaches a provider changes so that the answer may; old replies are then not found."""
+
+ROW_SCHEMA = "adjudge/cached-reply/1"
 
 NOTHING_USED = Usage(calls=0, cost_usd=0.0)
 """The usage of a reply that was not asked for: no call, no token, no cost."""
@@ -51,8 +52,8 @@ def describe_call(model: Model, request: Request, *, seat: int = 0) -> dict[str,
         "schema": KEY_SCHEMA,
         "model": model.name,
         "identity": dict(find_identity(model)),
-        "system": _digest(mask(request.system, request.token)),
-        "user": _digest(mask(request.user, request.token)),
+        "system": _digest(described["system"]),
+        "user": _digest(described["user"]),
         "form": described["form"],
         "parameters": described["parameters"],
         "attempt": request.attempt,
@@ -122,6 +123,11 @@ class CachedModel(Around):
                 return _read_row(flight.row, request)
             # Whoever asked was cancelled, which is his affair alone: one of those who waited asks in his place.
 
+    async def aclose(self) -> None:
+        """Close the model's connections, and wait until what is kept is in the file; the cache stays open."""
+        await super().aclose()
+        await asyncio.to_thread(self.cache.flush)
+
     def explain(self, request: Request) -> dict[str, Any]:
         """The key of a request, everything it is made of, and whether a reply is kept under it; nothing is asked."""
         described = describe_call(self, request, seat=self.seat)
@@ -182,20 +188,21 @@ def _is_finished(reply: Reply) -> bool:
 
 
 def _write(model: str, request: Request, reply: Reply) -> bytes | None:
-    """A reply as the row of a recording, with the token masked; ``None`` where it has no JSON."""
-    plain = replace(request, case=None, order=None)
-    described = describe_request(plain)
+    """A reply as it is kept, with the token masked and without the prompt; ``None`` where it has no JSON."""
+    import msgspec
+
     try:
-        return write_row(model, make_key(model, described), described, plain, reply)
-    except ModelError:
+        return msgspec.json.encode({"schema": ROW_SCHEMA, "model": model, "reply": write_reply(request, reply)})
+    except (TypeError, UnicodeEncodeError):
         return None
 
 
 def _read_row(row: bytes, request: Request) -> Reply:
     """The reply of a row with the present token; raises ``UsageError`` for what is no row of ours."""
-    from adjudge.models._rows import make_reply, read_row
+    from adjudge.models._rows import decode_row, make_reply
 
-    return replace(make_reply(read_row(row, where="a cached reply"), request.token), usage=NOTHING_USED)
+    found = decode_row(row, where="a cached reply", schema=ROW_SCHEMA)
+    return replace(make_reply(found, request.token), usage=NOTHING_USED)
 
 
 def _digest(text: str) -> str:

@@ -107,7 +107,8 @@ class PricedModel(Around):
     def check(self) -> None:
         """Raise ``UsageError`` for a budget without a price, or for what the model's own ``check`` finds."""
         super().check()
-        if self.budget is not None:
+        # Looked up here in any case: the first time takes a moment, which is not to be taken from a judge's timeout.
+        if self.price is None and self.budget is not None:
             self._need_price()
 
     async def complete(self, request: Request, /) -> Reply:

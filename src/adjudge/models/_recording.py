@@ -85,7 +85,7 @@ class RecordingModel(Around):
         described = describe_request(request)
         key = make_key(self.name, described)
         reply = await self.model.complete(request)
-        self._append(write_row(self.name, key, described, request, reply))
+        self._append(_write_row(self.name, key, described, request, reply))
         return reply
 
     def __repr__(self) -> str:
@@ -137,8 +137,7 @@ def _ends_with_newline(path: Path) -> bool:
         return file.read(1) == b"\n"
 
 
-def write_row(model: str, key: str, described: Mapping[str, Any], request: Request, reply: Reply) -> bytes:
-    """The line of a recording for one reply; raises ``ModelError`` for a reply that has no JSON."""
+def _write_row(model: str, key: str, described: Mapping[str, Any], request: Request, reply: Reply) -> bytes:
     import msgspec
 
     row: dict[str, Any] = {"schema": SCHEMA, "key": key}

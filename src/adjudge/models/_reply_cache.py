@@ -109,13 +109,15 @@ class ReplyCache:
         """The row kept under a key and not expired; ``None`` too where the file cannot be read."""
         with self._lock:
             waiting = self._waiting.get(key)
-        now = self._wall()
-        since = -math.inf if self.expires_in is None else now - self.expires_in
+        since, until = -math.inf, math.inf
+        if self.expires_in is not None:
+            until = self._wall()
+            since = until - self.expires_in
         if waiting is not None and waiting[1] >= since:
             return waiting[3]
         try:
             with self._using() as connection:
-                row = connection.execute(_FIND, (key, since, now)).fetchone()
+                row = connection.execute(_FIND, (key, since, until)).fetchone()
         except (sqlite3.Error, UsageError) as error:
             self._complain("read", error)
             return None

@@ -71,7 +71,7 @@ _DECODER = msgspec.json.Decoder(Row)
 def read_rows(path: Path) -> list[Row]:
     """The rows of a regular file of at most 500 MB; raises ``UsageError`` naming file, line and fault."""
     lines = _read_bytes(path).splitlines()
-    return [read_row(line, where=f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    return [_read_row(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -91,16 +91,22 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def read_row(line: bytes, *, where: str) -> Row:
-    """One row; raises ``UsageError`` that begins with ``where``."""
+def _read_row(path: Path, number: int, line: bytes) -> Row:
+    where = f"{path}, line {number}"
+    row = decode_row(line, where=where, schema=SCHEMA)
+    if row.key is None and row.case is None:
+        raise UsageError(f"{where}: a row has a key or a case, and this one has neither")
+    return row
+
+
+def decode_row(line: bytes, *, where: str, schema: str) -> Row:
+    """One row of a schema; raises ``UsageError`` that begins with ``where``."""
     try:
         row = _DECODER.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(f"{where}: not a row of a recording: {error}") from None
-    if row.schema != SCHEMA:
-        raise UsageError(f"{where}: the schema is {row.schema!r}, and only {SCHEMA!r} can be read")
-    if row.key is None and row.case is None:
-        raise UsageError(f"{where}: a row has a key or a case, and this one has neither")
+    if row.schema != schema:
+        raise UsageError(f"{where}: the schema is {row.schema!r}, and only {schema!r} can be read")
     if row.reply.text is None and row.reply.answers is None and row.reply.finish_reason == "stop":
         raise UsageError(f"{where}: the reply has no text")
     row.used = False
