@@ -20,7 +20,7 @@ from adjudge.errors import ModelError
 from adjudge.models import Form, Model, RecordingModel, TokenLogprob, as_model, resolve_model
 from adjudge.models._cached import CachedModel, describe_call, make_reply_key
 from adjudge.models._reply_cache import ReplyCache
-from judge_support import Plain, complaint
+from judge_support import YES, Plain, complaint
 
 ASKED = Request(system="Be a judge.", user="Is <abcdefgh> good?", token="abcdefgh")
 PROCESS = Path(__file__).with_name("cache_process.py")
@@ -75,7 +75,7 @@ def test_closing_a_judge_writes_what_it_was_told(cache: ReplyCache):
     """Who opens the file afterwards finds it; the cache goes on."""
 
     async def run():
-        async with Judge(wrap(Plain("yes"), cache)) as judge:
+        async with Judge(wrap(Plain(YES), cache)) as judge:
             await judge.ask("Is this safe?")
 
     asyncio.run(run())
