@@ -81,7 +81,7 @@ def test_the_rows_of_a_data_set_are_checked_each_with_its_own_reference(line: Li
 
     assert ran.status == 1
     assert ran.document["schema"] == "adjudge/rule-checks/1"
-    assert [(item["row"], item["passed"]) for item in ran.document["checks"]] == [("a", True), ("b", False)]
+    assert [(item["case"], item["passed"]) for item in ran.document["checks"]] == [("a", True), ("b", False)]
     assert ran.document["checks"][0]["rule_results"][0]["score"] == 1.0
 
 

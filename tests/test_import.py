@@ -17,6 +17,7 @@ PROBE = Path(__file__).with_name("import_probe.py")
 HEAVY = {
     "aiohttp",
     "cryptography",
+    "genai_prices",
     "idna",
     "jsonschema_rs",
     "numpy",

@@ -58,6 +58,7 @@ LAYERS = (
     "_bodies",
     "asgi",
     "_price",
+    "_wire",
     "_compare",
     "_run",
     "report",

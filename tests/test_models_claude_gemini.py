@@ -62,7 +62,7 @@ def test_an_anthropic_message_becomes_a_reply():
     reply = read(message(content=blocks), kind=Anthropic, provider=ANTHROPIC)
 
     assert reply.text == "ab"
-    assert reply.usage == Usage(input_tokens=115, output_tokens=2, cached_tokens=100)
+    assert reply.usage == Usage(input_tokens=115, output_tokens=2, cached_tokens=100, written_tokens=10)
     assert (reply.model, reply.request_id, reply.finish_reason) == ("claude-x", "msg_1", "stop")
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._short import judge
+    from adjudge._wire import wire
     from adjudge.approval import Approval, Approvals, Vote
     from adjudge.audit import AuditEntry, AuditQuery, derive_audit, parse_audit, write_audit
     from adjudge.chain import JudgeChain
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from adjudge.gate import Gate
     from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
+    from adjudge.models._budget import Budget
+    from adjudge.models._priced import Price
+    from adjudge.models._reply_cache import ReplyCache
     from adjudge.probe import ProbeReport, ProbeResult, ProbeThresholds, SemanticProbe, evaluate_probe, evaluate_probes
     from adjudge.question import Question
     from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, RuleResult, Usage, read_result
@@ -57,6 +61,7 @@ __all__ = [
     "AuditEntry",
     "AuditQuery",
     "Blocked",
+    "Budget",
     "Case",
     "CreationVerdict",
     "Criterion",
@@ -86,6 +91,7 @@ __all__ = [
     "Model",
     "ModelError",
     "Outcome",
+    "Price",
     "ProbeReport",
     "ProbeResult",
     "ProbeThresholds",
@@ -94,6 +100,7 @@ __all__ = [
     "Question",
     "RejectedRule",
     "Reply",
+    "ReplyCache",
     "ReplyError",
     "Request",
     "ReuseVerdict",
@@ -120,6 +127,7 @@ __all__ = [
     "open_model",
     "parse_audit",
     "read_result",
+    "wire",
     "write_audit",
     "write_cases",
 ]
@@ -133,6 +141,7 @@ _HOMES = {
     "AuditEntry": "adjudge.audit",
     "AuditQuery": "adjudge.audit",
     "Blocked": "adjudge.errors",
+    "Budget": "adjudge.models._budget",
     "Case": "adjudge.dataset",
     "CreationVerdict": "adjudge.tools",
     "Criterion": "adjudge.rubric",
@@ -162,6 +171,7 @@ _HOMES = {
     "Model": "adjudge.models",
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",
+    "Price": "adjudge.models._priced",
     "ProbeReport": "adjudge.probe",
     "ProbeResult": "adjudge.probe",
     "ProbeThresholds": "adjudge.probe",
@@ -170,6 +180,7 @@ _HOMES = {
     "Question": "adjudge.question",
     "RejectedRule": "adjudge.firewall",
     "Reply": "adjudge.models",
+    "ReplyCache": "adjudge.models._reply_cache",
     "ReplyError": "adjudge.errors",
     "Request": "adjudge.models",
     "ReuseVerdict": "adjudge.tools",
@@ -196,6 +207,7 @@ _HOMES = {
     "open_model": "adjudge.models",
     "parse_audit": "adjudge.audit",
     "read_result": "adjudge.result",
+    "wire": "adjudge._wire",
     "write_audit": "adjudge.audit",
     "write_cases": "adjudge.dataset",
 }

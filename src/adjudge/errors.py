@@ -46,12 +46,14 @@ class DecisionRefused(UsageError):
 class ModelError(AdjudgeError):
     """A model could not be reached or would not serve the request.
 
-    ``status`` is the HTTP status when there was one, else ``None``.
+    ``status`` is the HTTP status when there was one, else ``None``. ``sent`` is false when it is certain that no part
+    of a request left this machine, so that nothing can have been charged for it.
     """
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, sent: bool = True) -> None:
         super().__init__(message)
         self.status = status
+        self.sent = sent
 
 
 class ReplyError(AdjudgeError):

@@ -80,6 +80,8 @@ class Usage:
     output_tokens: int = 0
     cached_tokens: int = 0
     """Input tokens the provider took from its own prompt cache; part of ``input_tokens``."""
+    written_tokens: int = 0
+    """Input tokens it wrote to that cache, which some charge more for; part of ``input_tokens`` too."""
     calls: int = 1
     """Requests that were answered; retries of refused connections are not among them."""
     cost_usd: float | None = None
@@ -91,6 +93,7 @@ class Usage:
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            written_tokens=self.written_tokens + other.written_tokens,
             calls=self.calls + other.calls,
             cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
         )

@@ -19,6 +19,7 @@ from adjudge import (
     AuditEntry,
     AuditQuery,
     Blocked,
+    Budget,
     Case,
     CreationVerdict,
     Criterion,
@@ -42,6 +43,7 @@ from adjudge import (
     Model,
     ModelError,
     Outcome,
+    Price,
     ProbeReport,
     ProbeResult,
     ProbeThresholds,
@@ -50,6 +52,7 @@ from adjudge import (
     Question,
     RejectedRule,
     Reply,
+    ReplyCache,
     ReplyError,
     Request,
     ReuseVerdict,
@@ -74,6 +77,7 @@ from adjudge import (
     open_dataset,
     parse_audit,
     read_result,
+    wire,
     write_audit,
     write_cases,
 )
@@ -163,6 +167,13 @@ def make_judges(model: Model, own: JudgeLike) -> list[JudgeLike]:
     )
     outer = JudgeChain([chain, Judge(model), Judge(OwnModel()), OwnJudge()], strategy="cascade", escalate_below=0.8)
     return [single, chain, outer, own, Judge(answer, name="claude-haiku"), JudgeChain([single], fail_open=True)]
+
+
+def make_wired(judge: Judge) -> Any:
+    """A cache, a budget and prices around a judge."""
+    with ReplyCache(Path("replies.sqlite"), expires_in=60, max_bytes=1_000_000) as cache:
+        prices: dict[str, Price | Mapping[str, float]] = {"a": Price(input=1, output=2), "b": {"input": 1, "output": 2}}
+        return wire(judge, cache=cache, budget=Budget(5, per=60, spent=1), prices=prices, identities={"a": "1"})
 
 
 def wrong_judges() -> None:

@@ -12,6 +12,7 @@ import typer
 
 from adjudge import __version__
 from adjudge.cli._audit import report
+from adjudge.cli._cache import cache_app
 from adjudge.cli._dataset import dataset_app
 from adjudge.cli._demo import demo
 from adjudge.cli._doctor import doctor
@@ -44,6 +45,7 @@ app.add_typer(gate_app, name="gate")
 ledger_app.command("report")(report)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(dataset_app, name="dataset")
+app.add_typer(cache_app, name="cache")
 app.command()(demo)
 app.command()(doctor)
 app.command()(probe)

@@ -40,9 +40,10 @@ JUDGE_KEYS = (
 MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_characters", "base_url", "free_text")
 
 _DEFAULTS = ("judge", "rubric", "timeout")
-_GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample")
+_GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample",
+              "cache", "cache_expires_in", "budget", "budget_per")  # fmt: skip
 _LEDGER = ("url", "store_content")
-_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger")
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "prices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +58,13 @@ class Config:
     rubrics: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     ledger: Mapping[str, str] = field(default_factory=dict)
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Dollars per million tokens, by the name of a model."""
 
     def find_rubric(self, name: str) -> Rubric:
         """The rubric of this name in the file, else a path from the working directory, or a shipped name."""
         if name in self.rubrics:
-            return load_rubric(self._beside(self.rubrics[name]))
+            return load_rubric(self.beside(self.rubrics[name]))
         try:
             return load_rubric(name)
         except UsageError as error:
@@ -79,9 +82,10 @@ class Config:
         """The rubric that this file itself names: one of its own, a shipped one, or a path from its folder."""
         if name in self.rubrics or not _looks_like_path(name):
             return self.find_rubric(name)
-        return load_rubric(self._beside(name))
+        return load_rubric(self.beside(name))
 
-    def _beside(self, path: str) -> Path:
+    def beside(self, path: str) -> Path:
+        """A path that this file names, from its folder."""
         return self.path.parent / path if self.path else Path(path)
 
 
@@ -106,7 +110,14 @@ def read_config(path: Path | None, *, for_ledger: bool = False) -> Config:
         note(f"{file}: [ledger] is read by adjudge ledger alone; this command records nothing yet")
     digest = hashlib.sha256(raw).hexdigest()
     return Config(
-        path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics, gates=gates, ledger=ledger
+        path=file,
+        digest=digest,
+        defaults=defaults,
+        judges=judges,
+        rubrics=rubrics,
+        gates=gates,
+        ledger=ledger,
+        prices=data.get("prices", {}),
     )
 
 
@@ -119,6 +130,7 @@ def _check_tables(data: Mapping[str, Any], file: Path) -> None:
     for key, said in data.get("ledger", {}).items():
         if not isinstance(said, str):
             raise UsageError(f"{file}: [ledger] {key} must be a text in quotes, got {show(said)}")
+    _check_prices(data.get("prices", {}), file)
     for name, table in data.get("judges", {}).items():
         _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
     for name, table in data.get("gates", {}).items():
@@ -172,7 +184,7 @@ def _check_gate(table: object, where: str) -> None:
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table with a rubric or rules, got {show(table)}")
     check_keys(table, _GATE_KEYS, where)
-    for key in ("rubric", "judge"):
+    for key in ("rubric", "judge", "cache"):
         if not isinstance(table.get(key, ""), str):
             raise UsageError(f"{where}: {key} must be a name in quotes, got {show(table[key])}")
     rules = table.get("rules", [])
@@ -180,6 +192,17 @@ def _check_gate(table: object, where: str) -> None:
         raise UsageError(
             f'{where}: rules must be a list like ["json", {{name = "length", max = 4000}}], got {show(rules)}'
         )
+
+
+def _check_prices(prices: Mapping[str, Any], file: Path) -> None:
+    if not prices:
+        return
+    from adjudge._price import make_finder
+
+    try:
+        make_finder(prices)
+    except UsageError as error:
+        raise UsageError(f"{file}: [prices]: {error}") from None
 
 
 def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file: Path) -> None:

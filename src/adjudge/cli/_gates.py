@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
@@ -9,6 +10,7 @@ from typing import Any
 
 from adjudge import Gate, Rubric, Rule
 from adjudge.cli._config import Config
+from adjudge.cli._layers import Layers, open_layers
 from adjudge.cli._seats import Opener, importing
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.rules import as_rule
@@ -40,7 +42,7 @@ def open_gate(name: str, config: Config) -> Gate:
         return Gate(
             name,
             rubric=rubric,
-            judge=_open_judge(table.get("judge"), rubric, config),
+            judge=_open_layers(table, config).wire(_open_judge(table.get("judge"), rubric, config)),
             rules=[_open_rule(item) for item in table.get("rules", [])],
             approvals=Nobody(),
             config=config.digest,
@@ -71,6 +73,17 @@ def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
     if chosen is None:
         raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge, here or in [defaults]")
     return Opener(config=config).open(chosen, timeout=config.defaults.get("timeout"))
+
+
+def _open_layers(table: Mapping[str, Any], config: Config) -> Layers:
+    cache = table.get("cache")
+    return open_layers(
+        cache=None if cache is None else config.beside(cache),
+        expires_in=table.get("cache_expires_in"),
+        budget=table.get("budget"),
+        per=table.get("budget_per"),
+        prices=config.prices,
+    )
 
 
 def _open_rule(spec: str | dict[str, Any]) -> Rule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from adjudge.cli import _options as option
 from adjudge.cli._choose import Panel, choose
 from adjudge.cli._config import Config, read_config
 from adjudge.cli._input import list_inputs, read_rule, read_text_file
+from adjudge.cli._layers import Layers, open_layers
 from adjudge.cli._output import note
 from adjudge.cli._session import Session
 from adjudge.errors import UsageError
@@ -36,6 +38,8 @@ def judge(
     reader: option.ReaderName = None,
     no_token: option.NoToken = False,
     record: option.Record = None,
+    cache: option.CacheFile = None,
+    budget: option.BudgetUsd = None,
     show_prompt: option.ShowPrompt = False,
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 8,
@@ -53,7 +57,7 @@ def judge(
     beats 3 beats 0.
     """
     found = read_config(config)
-    wanted = _choose_rubric(rubric, criteria, threshold, found)
+    wanted = choose_rubric(rubric, criteria, threshold, found)
     how = _list_arguments(wanted, criteria, threshold, rules)
     how |= _read_files({"reference": reference, "task": task, "context": context})
     chain = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
@@ -70,15 +74,32 @@ def judge(
     if concurrency < 1:
         raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
     inputs = list_inputs(paths)
+    layers = _open_layers(cache, budget, record, found)
     chosen = choose(panel, found, wanted)
+    chosen = chosen if show_prompt else replace(chosen, judge=layers.wire(chosen.judge))
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
     session = Session(choice=chosen, how=how, inputs=inputs, as_json=as_json)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
-    return asyncio.run(session.show_prompts() if show_prompt else session.judge(concurrency))
+    if show_prompt:
+        return asyncio.run(session.show_prompts())
+    try:
+        return asyncio.run(session.judge(concurrency))
+    finally:
+        layers.close()
 
 
-def _choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
+def _open_layers(cache: Path | None, budget: float | None, record: str | None, config: Config) -> Layers:
+    if cache is not None and record is not None:
+        raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")
+    try:
+        return open_layers(cache=cache, budget=budget, prices=config.prices)
+    except UsageError as error:
+        raise UsageError(f"--budget: {error}") from None
+
+
+def choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
+    """The rubric to judge by, or ``None`` for ``--criteria``; raises ``UsageError`` when nothing says what is good."""
     if threshold is not None and not 0 <= threshold <= 1:
         hint = f"; for {threshold:g} % write {threshold / 100:g}" if 1 < threshold <= 100 else ""
         raise UsageError(f"--threshold must be between 0 and 1, got {threshold:g}{hint}")

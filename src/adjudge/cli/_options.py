@@ -50,6 +50,12 @@ ReaderName = Annotated[
 ]
 NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cannot copy eight characters.")]
 Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
+CacheFile = Annotated[
+    Path | None, typer.Option("--cache", metavar="FILE", help="Keep replies in FILE, and ask nothing twice.")
+]
+BudgetUsd = Annotated[
+    float | None, typer.Option("--budget", metavar="USD", help="Spend no more; what does not fit is undecided.")
+]
 ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; nobody is asked.")]
 Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]
 

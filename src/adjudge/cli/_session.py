@@ -64,9 +64,8 @@ class Session:
             write_json({"schema": "adjudge/prompts/1", "prompts": prompts})
         return status
 
-    async def _list_prompts(self, item: Item) -> list[dict[str, Any]]:
-        from adjudge._evaluate import decide_by_rules
-
+    async def find_question(self, item: Item) -> Question:
+        """What is asked about an item; raises ``UsageError`` where it could not be read."""
         if item.error is not None:
             raise UsageError(item.error)
         case = get_case(item)
@@ -75,7 +74,12 @@ class Session:
             for name in ("reference", "task", "context")
             if getattr(case, name, None) is not None
         }
-        question = await self._prepare(case.content if case else item.content, own)
+        return await self._prepare(case.content if case else item.content, own)
+
+    async def _list_prompts(self, item: Item) -> list[dict[str, Any]]:
+        from adjudge._evaluate import decide_by_rules
+
+        question = await self.find_question(item)
         return [] if decide_by_rules(question) is not None else list_prompts(item, question, self.choice.judge)
 
     async def _prepare(self, content: object, more: dict[str, Any]) -> Question:

@@ -131,10 +131,11 @@ def strip_schema(part: Schema) -> Schema:
 def _read_usage(usage: _Usage | None) -> Usage | None:
     if usage is None:
         return None
-    cached = usage.cache_read_input_tokens or 0
+    cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
     return Usage(
         # The API counts cached input apart; here it is part of the input, as with every other provider.
-        input_tokens=(usage.input_tokens or 0) + (usage.cache_creation_input_tokens or 0) + cached,
+        input_tokens=(usage.input_tokens or 0) + written + cached,
         output_tokens=usage.output_tokens or 0,
         cached_tokens=cached,
+        written_tokens=written,
     )

@@ -83,6 +83,11 @@ class HttpModel:
         except UsageError:
             return ()
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What determines its answers besides its name and the request: the address. For the keys of caches."""
+        return {"address": self.place.find_base(self.name)}
+
     def named(self, name: str) -> Self:
         """Another model of the same provider, over the same connections and under the same limits."""
         return type(self)(name, **self._options())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._complaint import clean, read_complaint, refuse
 from adjudge.models._loops import PerLoop
+from adjudge.models._pace import PACE
 from adjudge.models._retry import LONGEST_WAIT, attempts_for, back_off, may_retry, read_wait
 
 if TYPE_CHECKING:
@@ -65,15 +66,20 @@ class Transport:
         if line.session is None:
             await line.open()
         failures: dict[int | None, int] = {}
+        sent = False
         while True:
             found = await self._try(line, url, headers, body)
+            pace = PACE.get()
+            if pace is not None and not isinstance(found, _Broken):
+                pace.note(found[0], found[1])
             if not isinstance(found, _Broken) and not may_retry(*found):
                 return found
+            sent = sent or not isinstance(found, _Broken) or found.sent
             kind = 429 if not isinstance(found, _Broken) and found[0] == 429 else None
             failures[kind] = failures.get(kind, 0) + 1
             if failures[kind] >= attempts_for(kind):
                 if isinstance(found, _Broken):
-                    raise ModelError(str(found))
+                    raise ModelError(str(found), sent=sent)
                 return found
             await self._sleep(self._find_wait(line.host(url), found, failures[kind], secrets))
 
@@ -120,6 +126,11 @@ class Transport:
 
 class _Broken(Exception):
     """A connection that failed in a way another try may mend; its text is for the final error."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+        """Whether any of the request may have left."""
 
 
 class _Free:
@@ -285,11 +296,12 @@ def _translate(host: str, error: aiohttp.ClientError) -> NoReturn:
     if isinstance(error, aiohttp.ClientResponseError):
         raise ModelError(f"{host} sent something that is not HTTP ({type(error).__name__})") from None
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        raise _Broken(f"{host}: the name could not be resolved") from None
+        raise _Broken(f"{host}: the name could not be resolved", sent=False) from None
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        raise _Broken(f"the proxy for {host} could not be reached ({_name_cause(error)})") from None
+        raise _Broken(f"the proxy for {host} could not be reached ({_name_cause(error)})", sent=False) from None
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError):
-        raise _Broken(f"{host} could not be reached ({_name_cause(error)})") from None
+        sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        raise _Broken(f"{host} could not be reached ({_name_cause(error)})", sent=sent) from None
     if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
         raise _Broken(f"{host} closed the connection before the reply was complete ({_name_cause(error)})") from None
     raise ModelError(f"{host} could not be asked ({type(error).__name__})") from None

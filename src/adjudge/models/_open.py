@@ -58,11 +58,13 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
 def resolve_model(name: str, own: Model) -> Model:
     """The model a rubric or a call names: a full name as it is, else another model of ``own``'s provider.
 
-    Raises ``UsageError`` when ``own`` has no other models. A name never runs code: ``python:`` is refused.
+    What stands around ``own`` (a recording, a cache, a budget) stands around the other model too. Raises ``UsageError``
+    when ``own`` has no other models. A name never runs code: ``python:`` is refused.
     """
     prefix, colon, _ = name.partition(":")
     if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _LATER)):
-        return open_model(name)
+        around: Callable[[Model], Model] | None = getattr(own, "around", None)
+        return open_model(name) if around is None else around(open_model(name))
     rename: Callable[[str], Model] | None = getattr(own, "named", None)
     if rename is None:
         raise UsageError(f"{name!r} is not the full name of a model, and {own.name} has no other models")

@@ -71,6 +71,7 @@ class _Choice(msgspec.Struct):
 
 class _PromptDetails(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _Usage(msgspec.Struct):
@@ -109,6 +110,11 @@ class OpenAICompatible(HttpModel):
         if free_text is not None and not isinstance(free_text, Mapping):
             raise UsageError(f"free_text must be a mapping of JSON Schema keywords, got {type(free_text).__name__}")
         self.free_text = dict(free_text) if free_text else None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """As every model's, and what is added to the strings of a form."""
+        return super().identity | ({"free_text": self.free_text} if self.free_text else {})
 
     def _options(self) -> dict[str, Any]:
         return super()._options() | {"free_text": self.free_text}
@@ -185,6 +191,7 @@ def _read_usage(usage: _Usage | None) -> Usage | None:
         input_tokens=usage.prompt_tokens or 0,
         output_tokens=usage.completion_tokens or 0,
         cached_tokens=(details.cached_tokens or 0) if details else 0,
+        written_tokens=(details.cache_write_tokens or 0) if details else 0,
     )
 
 

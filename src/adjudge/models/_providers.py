@@ -164,7 +164,7 @@ class Place:
     def _key_variables(self) -> tuple[str, ...]:
         if self.key_env is not None:
             return (self.key_env,)
-        if self.base_url is not None and not _same_site(self.base_url, self.provider.base_url):
+        if self.base_url is not None and not same_site(self.base_url, self.provider.base_url):
             # A provider's key goes to that provider. Whoever can write a spec must not be able to send it elsewhere
             # without saying so by key_env.
             return ()
@@ -226,7 +226,8 @@ def _check_address(url: str, what: str) -> None:
     _port(parts, what)
 
 
-def _same_site(url: str, known: str | None) -> bool:
+def same_site(url: str, known: str | None) -> bool:
+    """Whether an address is on a provider's own host, or one below it, by the same scheme."""
     host, own = urlsplit(url), urlsplit(known or "")
     name, expected = host.hostname or "", own.hostname or ""
     return bool(expected) and host.scheme == own.scheme and (name == expected or name.endswith(f".{expected}"))

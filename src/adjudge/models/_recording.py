@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from adjudge.errors import ModelError, UsageError
-from adjudge.models._function import as_model
+from adjudge.models._around import Around
 from adjudge.models._mask import mask, mask_tokens
 from adjudge.models._types import Model, Reply, Request
 
@@ -62,52 +62,22 @@ def make_keys(models: Sequence[str], described: Mapping[str, Any]) -> list[str]:
     return [*first, *(hashlib.sha256(head + rfc8785.dumps(model) + tail).hexdigest() for model in models[1:])]
 
 
-class RecordingModel:
+class RecordingModel(Around):
     """A model whose replies are appended to a file; everything else is the model's own.
 
     Raises ``UsageError`` when the file cannot be written, before the first request is made.
     """
 
     def __init__(self, model: Model | Callable[..., Any], path: str | os.PathLike[str]) -> None:
-        self.model = as_model(model)
-        """The model that is asked."""
+        super().__init__(model)
         self.path = Path(path)
         self._lock = threading.Lock()
         self._is_ready = False
 
-    @property
-    def name(self) -> str:
-        """The model's own name: a replay is looked up under it."""
-        return self.model.name
-
-    @property
-    def structured(self) -> bool:
-        """As the model has it."""
-        return bool(getattr(self.model, "structured", False))
-
-    @property
-    def max_input_characters(self) -> int:
-        """As the model has it."""
-        return int(getattr(self.model, "max_input_characters", 1_000_000))
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts the model can contact."""
-        return tuple(getattr(self.model, "hosts", ()))
-
-    def named(self, name: str) -> RecordingModel:
-        """Another model of the same provider, recorded to the same file."""
-        rename = getattr(self.model, "named", None)
-        if rename is None:
-            raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
-        return RecordingModel(rename(name), self.path)
-
     def check(self) -> None:
         """Raise ``UsageError`` when the file cannot be written, and for what the model's own ``check`` finds."""
         self._prepare()
-        check = getattr(self.model, "check", None)
-        if check is not None:
-            check()
+        super().check()
 
     async def complete(self, request: Request, /) -> Reply:
         """Ask the model and record its reply; what it raises is not recorded."""
@@ -118,20 +88,11 @@ class RecordingModel:
         self._append(_write_row(self.name, key, described, request, reply))
         return reply
 
-    async def aclose(self) -> None:
-        """Close the model's connections; the file is not kept open."""
-        close = getattr(self.model, "aclose", None)
-        if close is not None:
-            await close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} to {str(self.path)!r}>"
+
+    def _again(self, model: Model) -> Self:
+        return type(self)(model, self.path)
 
     def _prepare(self) -> None:
         if self._is_ready:
@@ -182,14 +143,15 @@ def _write_row(model: str, key: str, described: Mapping[str, Any], request: Requ
     row: dict[str, Any] = {"schema": SCHEMA, "key": key}
     row |= {"case": request.case} if request.case is not None else {}
     row |= {"order": request.order} if request.order is not None else {}
-    row |= {"attempt": request.attempt, "model": model, "request": described, "reply": _write_reply(request, reply)}
+    row |= {"attempt": request.attempt, "model": model, "request": described, "reply": write_reply(request, reply)}
     try:
         return msgspec.json.encode(row) + b"\n"
     except (TypeError, UnicodeEncodeError) as error:
         raise ModelError(f"the reply of {model} cannot be recorded: {error}") from None
 
 
-def _write_reply(request: Request, reply: Reply) -> dict[str, Any]:
+def write_reply(request: Request, reply: Reply) -> dict[str, Any]:
+    """What a recording keeps of a reply, the token masked."""
     token = request.token
     written: dict[str, Any] = {
         "text": None if reply.text is None else mask(reply.text, token),

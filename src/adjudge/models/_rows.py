@@ -22,6 +22,7 @@ class _Usage(msgspec.Struct):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    written_tokens: int = 0
     calls: int = 1
     cost_usd: float | None = None
 
@@ -64,11 +65,13 @@ class Row(msgspec.Struct):
     used: bool = False
 
 
+_DECODER = msgspec.json.Decoder(Row)
+
+
 def read_rows(path: Path) -> list[Row]:
     """The rows of a regular file of at most 500 MB; raises ``UsageError`` naming file, line and fault."""
     lines = _read_bytes(path).splitlines()
-    decoder = msgspec.json.Decoder(Row)
-    return [_read_row(decoder, path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    return [_read_row(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -88,17 +91,24 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def _read_row(decoder: msgspec.json.Decoder[Row], path: Path, number: int, line: bytes) -> Row:
-    try:
-        row = decoder.decode(line)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}, line {number}: not a row of a recording: {error}") from None
-    if row.schema != SCHEMA:
-        raise UsageError(f"{path}, line {number}: the schema is {row.schema!r}, and only {SCHEMA!r} can be read")
+def _read_row(path: Path, number: int, line: bytes) -> Row:
+    where = f"{path}, line {number}"
+    row = decode_row(line, where=where, schema=SCHEMA)
     if row.key is None and row.case is None:
-        raise UsageError(f"{path}, line {number}: a row has a key or a case, and this one has neither")
+        raise UsageError(f"{where}: a row has a key or a case, and this one has neither")
+    return row
+
+
+def decode_row(line: bytes, *, where: str, schema: str) -> Row:
+    """One row of a schema; raises ``UsageError`` that begins with ``where``."""
+    try:
+        row = _DECODER.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(f"{where}: not a row of a recording: {error}") from None
+    if row.schema != schema:
+        raise UsageError(f"{where}: the schema is {row.schema!r}, and only {schema!r} can be read")
     if row.reply.text is None and row.reply.answers is None and row.reply.finish_reason == "stop":
-        raise UsageError(f"{path}, line {number}: the reply has no text")
+        raise UsageError(f"{where}: the reply has no text")
     row.used = False
     return row
 

@@ -1,0 +1,88 @@
+"""A cache, a budget and prices between judges and their models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from adjudge._judge import Judge
+from adjudge._price import Prices, make_finder
+from adjudge._rewire import Wrap, rewire
+from adjudge.chain import JudgeChain
+from adjudge.errors import UsageError
+from adjudge.models import Model, ReplayModel
+from adjudge.models._around import find_innermost
+from adjudge.models._cached import CachedModel
+from adjudge.models._pace import PacedModel
+from adjudge.models._priced import PricedModel
+
+if TYPE_CHECKING:
+    from adjudge.models._budget import Budget
+    from adjudge.models._pace import Pace
+    from adjudge.models._reply_cache import ReplyCache
+
+
+def wire(
+    judge: Any,
+    *,
+    cache: ReplyCache | None = None,
+    budget: Budget | None = None,
+    prices: Prices | None = None,
+    identities: Mapping[str, str] | None = None,
+) -> Any:
+    """A judge or chain like this one that asks through a cache, within a budget, and says what it cost.
+
+    ``prices`` are dollars per million tokens by the model's name (``{"gpt-5-mini": {"input": 0.25, "output": 2}}``),
+    over those that ``genai-prices`` knows (extra ``[cost]``). ``identities`` gives functions, by their name, a text
+    that you change whenever their code does; a function without one is asked every time, and so is a recording. A reply
+    out of the cache costs nothing. Cache and budget stay yours to close and to read. A judge of your own class asks as
+    before: nobody here sees whom.
+
+    Raises ``UsageError`` where a budget cannot hold: a judge of your own class, or a seat without
+    ``max_output_tokens``. A model whose price is unknown is one before the first call.
+    """
+    if budget is not None:
+        check_reach(judge)
+    wrap = make_wrap(cache=cache, budget=budget, prices=prices, identities=identities)
+    return rewire(judge, wrap)
+
+
+def make_wrap(
+    *,
+    cache: ReplyCache | None = None,
+    budget: Budget | None = None,
+    prices: Prices | None = None,
+    identities: Mapping[str, str] | None = None,
+    pace: Pace | None = None,
+) -> Wrap:
+    """What ``wire`` puts around each model, and a ``pace`` that is told how providers answer.
+
+    Whoever uses it with a budget calls ``check_reach`` first.
+    """
+    find, known = make_finder(prices), dict(identities or {})
+
+    def wrap(model: Model, number: int) -> Model:
+        if isinstance(find_innermost(model), ReplayModel):
+            return model
+        priced = PricedModel(model if pace is None else PacedModel(model, pace), find, budget=budget)
+        identity = known.get(model.name)
+        if cache is None or (identity is None and getattr(priced, "identity", None) is None):
+            return priced
+        # The cache outermost: what is found in it is not charged to the budget.
+        return CachedModel(priced, cache, seat=number, identity=identity)
+
+    return wrap
+
+
+def check_reach(judge: Any) -> None:
+    """Raise ``UsageError`` for a judge some of whose calls a budget would not see, or could not bound."""
+    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+        for _, seat in judge.judges:
+            check_reach(seat)
+    elif not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
+        raise UsageError(
+            f"{getattr(judge, 'name', judge)!r} is no Judge or JudgeChain, so a budget cannot hold for what it asks; "
+            "take it out of the chain, or give its model to a Judge"
+        )
+    elif judge.max_output_tokens is None:
+        raise UsageError(f"a budget needs max_output_tokens on {judge.name!r}, or nobody knows what a call can cost")

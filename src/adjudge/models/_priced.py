@@ -1,0 +1,174 @@
+"""What calls cost: prices, the most a call can cost, and the model that writes costs into usages and keeps a budget."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, Self
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.models._around import Around
+from adjudge.models._budget import Budget
+from adjudge.models._types import Form, Model, Reply, Request
+from adjudge.result import Usage
+
+FRAME_TOKENS = 1_000
+"""Input tokens a provider may add to a prompt: its chat format, and what it says to hold a model to a schema."""
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a model costs, in US dollars per million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """For input that was in the provider's prompt cache; ``None``: as other input."""
+    written: float | None = None
+    """For input that is written to it, where that costs more; ``None``: as other input."""
+    above: int | None = None
+    """A prompt of more input tokens than this is priced by ``beyond``, all of it."""
+    beyond: Price | None = None
+
+    def __post_init__(self) -> None:
+        for item in fields(self)[:4]:
+            value = getattr(self, item.name)
+            if value is not None and not _is_amount(value):
+                raise UsageError(f"a price's {item.name} must be dollars per million tokens, 0 or more; got {value!r}")
+        if (self.above is None) != (self.beyond is None):
+            raise UsageError("a price has above and beyond, or neither")
+
+    def cost_of(self, usage: Usage) -> float:
+        """What a usage costs, in US dollars. Counts below 0, which only a broken server reports, are taken as 0."""
+        tokens = max(usage.input_tokens, 0)
+        if self.beyond is not None and self.above is not None and tokens > self.above:
+            return self.beyond.cost_of(usage)
+        cached = min(max(usage.cached_tokens, 0), tokens)
+        written = min(max(usage.written_tokens, 0), tokens - cached)
+        paid = (tokens - cached - written) * self.input + max(usage.output_tokens, 0) * self.output
+        paid += cached * (self.input if self.cached is None else self.cached)
+        paid += written * (self.input if self.written is None else self.written)
+        return paid / _MILLION
+
+    def bound(self, input_tokens: int, output_tokens: int) -> float:
+        """The most that at most so many tokens can cost, in US dollars."""
+        dearest = max(self.input, self.cached or 0.0, self.written or 0.0)
+        own = (input_tokens * dearest + output_tokens * self.output) / _MILLION
+        if self.beyond is None or self.above is None or input_tokens <= self.above:
+            return own
+        return max(own, self.beyond.bound(input_tokens, output_tokens))
+
+
+def bound_input(request: Request) -> int:
+    """The most input tokens a request can be: one for each byte of UTF-8, and what a provider adds.
+
+    A tokenizer that works on bytes, as those of all providers do, makes no more of them; typical text has four times
+    fewer.
+    """
+    prompt = len(request.system.encode(errors="replace")) + len(request.user.encode(errors="replace"))
+    return prompt + _measure_form(request.form) + FRAME_TOKENS
+
+
+class PricedModel(Around):
+    """A model whose replies say what they cost, and whose calls keep a budget where one is given.
+
+    ``find_price`` gives a model's price, or ``None`` where it is unknown: then ``usage.cost_usd`` stays ``None``, and
+    with a budget ``check`` raises ``UsageError``. A call that does not fit the budget is not made and is
+    ``undecided: budget``. A call that was cancelled, or broke off on the way, counts as the most it can have cost:
+    nobody knows what the provider charges for it.
+    """
+
+    def __init__(
+        self,
+        model: Model | Callable[..., Any],
+        find_price: Callable[[Model], Price | None],
+        *,
+        budget: Budget | None = None,
+    ) -> None:
+        super().__init__(model)
+        self.find_price = find_price
+        self.budget = budget
+        self._price: Price | None = None
+        self._day = -1
+
+    @property
+    def price(self) -> Price | None:
+        """The model's price; ``None`` is unknown. Looked up once a day: a gate outlives a price."""
+        today = int(time.time() // 86_400)
+        if today != self._day:
+            self._price, self._day = self.find_price(self.model), today
+        return self._price
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for a budget without a price, or for what the model's own ``check`` finds."""
+        super().check()
+        # Looked up here in any case: the first time takes a moment, which is not to be taken from a judge's timeout.
+        if self.price is None and self.budget is not None:
+            self._need_price()
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The model's reply with its cost; raises ``ReplyError`` (``budget``) when the call may not be made."""
+        if self.budget is None:
+            return _add_cost(await self.model.complete(request), self.price)
+        price = self._need_price()
+        most = price.bound(bound_input(request), _bound_output(self.name, request))
+        held = await self.budget.reserve(most)
+        # Until more is known: a call that is cancelled may be charged in full.
+        spent: float | None = None
+        try:
+            reply = _add_cost(await self.model.complete(request), price)
+            spent = reply.usage.cost_usd if reply.usage is not None else None
+        except UsageError:
+            spent = 0.0  # nothing was asked
+            raise
+        except ModelError as error:
+            spent = 0.0 if error.status is not None or not error.sent else None
+            raise
+        else:
+            return reply
+        finally:
+            self.budget.settle(held, spent)
+
+    def _need_price(self) -> Price:
+        if self.price is None:
+            raise UsageError(
+                f"a budget needs the price of {self.name}, which is unknown; give it under prices, in dollars per "
+                "million tokens, or install 'adjudge[cost]', which knows those of providers"
+            )
+        return self.price
+
+    def _again(self, model: Model) -> Self:
+        return type(self)(model, self.find_price, budget=self.budget)
+
+
+def _add_cost(reply: Reply, price: Price | None) -> Reply:
+    usage = reply.usage
+    if usage is None or price is None:
+        return reply
+    if usage.cost_usd is not None and _is_amount(usage.cost_usd):
+        return reply  # who answered knows better
+    # A server that counts nothing reports 0 for what was certainly not 0: unknown, and not free.
+    counted = usage.input_tokens > 0 or (price.input == 0 and price.output == 0)
+    return replace(reply, usage=replace(usage, cost_usd=price.cost_of(usage) if counted else None))
+
+
+def _bound_output(name: str, request: Request) -> int:
+    if request.max_output_tokens is None:
+        raise UsageError(f"a budget needs max_output_tokens: without it, nobody knows what a call to {name} can cost")
+    return request.max_output_tokens
+
+
+@lru_cache(maxsize=64)
+def _measure_form(form: Form | None) -> int:
+    import msgspec
+
+    return 0 if form is None else len(msgspec.json.encode(form.schema))
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
