@@ -12,7 +12,7 @@ from adjudge._asking import RubricSource
 from adjudge._evaluate import JudgeLike, add_usage, since, work_through
 from adjudge._judge import Judge, ModelSource, check_flag
 from adjudge._pair import OnConflict, Order, PairOrder, PairResult, settle_orders
-from adjudge._pairing import About, choose_rubric, digest_pair, prepare_pair
+from adjudge._pairing import About, choose_rubric, prepare_pair
 from adjudge._short import find_judge
 from adjudge._sync import run_sync
 from adjudge.chain import JudgeChain
@@ -60,8 +60,21 @@ async def compare(
         asked.check(question)
     started = time.perf_counter()
     said = await _ask_all(asked, questions)
-    subjects = tuple([digest_text(content_text(item)) for item in (a, b)])
-    return _conclude(said, on_conflict, since(started), digest_pair(a, b), subjects, questions[0].metadata)
+    settled = settle_orders(said, on_conflict)
+    return PairResult(
+        preferred=settled.preferred,
+        judge=said[0].result.judge,
+        orders=said,
+        undecided_because=settled.because,
+        detail=settled.detail,
+        decided_by=settled.decided_by,
+        confidence=settled.confidence,
+        duration_ms=since(started),
+        usage=add_usage([item.result for item in said]),
+        subject=questions[0].subject,
+        subjects=(digest_text(content_text(a)), digest_text(content_text(b))),
+        metadata=questions[0].metadata,
+    )
 
 
 def compare_sync(a: object, b: object, *, judge: Source, **how: Any) -> PairResult:
@@ -128,28 +141,3 @@ async def _ask_all(judge: Judge | JudgeChain, questions: Sequence[Question]) -> 
 
 def _make_order(question: Question, result: JudgeResult) -> PairOrder:
     return PairOrder(order="ab" if question.order == "ab" else "ba", result=result)
-
-
-def _conclude(
-    said: tuple[PairOrder, ...],
-    on_conflict: OnConflict,
-    duration_ms: float,
-    subject: str,
-    subjects: tuple[str, ...],
-    metadata: Mapping[str, Any],
-) -> PairResult:
-    settled = settle_orders(said, on_conflict)
-    return PairResult(
-        preferred=settled.preferred,
-        judge=said[0].result.judge,
-        orders=said,
-        undecided_because=settled.because,
-        detail=settled.detail,
-        decided_by=settled.decided_by,
-        confidence=settled.confidence,
-        duration_ms=duration_ms,
-        usage=add_usage([item.result for item in said]),
-        subject=subject,
-        subjects=subjects,
-        metadata=metadata,
-    )

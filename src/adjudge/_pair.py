@@ -228,7 +228,7 @@ def settle_orders(orders: Sequence[PairOrder], on_conflict: OnConflict) -> Settl
 
 
 def _settle_silence(silent: Sequence[PairOrder]) -> Settled:
-    reasons = [item.result.undecided_because or "error" for item in silent]
+    reasons: list[Reason] = [item.result.undecided_because or "error" for item in silent]
     said = "; ".join(
         f"{item.order}: {why} {item.result.detail}".strip() for item, why in zip(silent, reasons, strict=True)
     )
