@@ -229,8 +229,7 @@ def settle_orders(orders: Sequence[PairOrder], on_conflict: OnConflict) -> Settl
 
 def _settle_silence(silent: Sequence[PairOrder]) -> Settled:
     reasons: list[Reason] = [item.result.undecided_because or "error" for item in silent]
-    said = "; ".join(
-        f"{item.order}: {why} {item.result.detail}".strip() for item, why in zip(silent, reasons, strict=True)
-    )
+    pairs = zip(silent, reasons, strict=True)
+    said = "; ".join([f"{item.order} is undecided ({why}): {item.result.detail}" for item, why in pairs])
     by: DecidedBy = "policy" if any(item.result.decided_by == "policy" for item in silent) else "judge"
     return Settled(preferred=None, because=find_gravest(reasons), decided_by=by, detail=said)
