@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from adjudge import (
-    Case,
     Criterion,
     Judge,
-    JudgeChain,
-    JudgeResult,
     PairResult,
     Reply,
     Rubric,
@@ -24,11 +18,7 @@ from adjudge import (
     compare,
     compare_sync,
 )
-from adjudge._compare import compare_case, judge_pairs
-from adjudge._pair import PREFERENCES, read_judged
-from adjudge._run._items import RunItem
-from adjudge._run._store import RunStore
-from adjudge.models import RecordingModel, ReplayModel, TokenLogprob
+from adjudge.models import TokenLogprob
 from adjudge.result import REASONS
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
 from compare_support import BAD, GOOD, Chooser, make_pair, prefer, prefer_good
@@ -149,6 +139,34 @@ def test_binary_content_and_content_over_the_limit_are_refused():
     assert "the second content is binary" in complaint(compare, "a", b"\x00", judge=judge, criteria=BETTER)
     assert "takes 100" in complaint(compare, "a" * 60, "b" * 60, judge=judge, criteria=BETTER)
     assert model.requests == []
+
+
+def test_what_is_found_wrong_only_when_asking_is_one_error():
+    """A judge that refuses at the last moment raises its own ``UsageError``, not a group of one for each order."""
+    model, looks = ScriptedModel(prefer("first")), []
+
+    def check() -> None:
+        looks.append(1)
+        if len(looks) > 2:
+            raise UsageError("the recording is gone")
+
+    model.check = check  # type: ignore[attr-defined]
+    assert complaint(compare, "a", "b", judge=Judge(model), criteria=BETTER) == "the recording is gone"
+
+
+def test_a_caller_who_goes_away_leaves_nothing_running():
+    """Both orders are cancelled, and gone, when the comparison is."""
+    seat = Chooser("a", delay=50.0)
+
+    async def go() -> None:
+        task = asyncio.ensure_future(compare(GOOD, BAD, judge=seat, criteria=BETTER))
+        await asyncio.sleep(1.0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    run_virtual(go())
+    assert (len(seat.asked), seat.cancelled) == (2, 2)
 
 
 # ---------------------------------------------------------------- what the orders come to
@@ -278,109 +296,6 @@ def test_hiding_behind_the_other_contents_fence_fails():
     assert inside == sly
 
 
-# ---------------------------------------------------------------- the value
-
-
-@given(
-    ab=st.sampled_from((*PREFERENCES, *REASONS)),
-    ba=st.sampled_from((*PREFERENCES, *REASONS)),
-    conflict=st.sampled_from(("tie", "undecided")),
-)
-def test_swapping_the_contents_swaps_the_preference(ab: str, ba: str, conflict: str):
-    """What is said of b against a is the mirror image of what is said of a against b."""
-    pair, mirrored = make_pair(ab, ba, on_conflict=conflict), make_pair(ba, ab, on_conflict=conflict)
-    swapped = {"first": "second", "second": "first", "tie": "tie", None: None}
-
-    assert mirrored.preferred == swapped[pair.preferred]
-    assert mirrored.flipped == pair.flipped
-    assert mirrored.undecided_because == pair.undecided_because
-    assert {pair.outcome, mirrored.outcome} != {"passed"}
-
-
-@given(ab=st.sampled_from((*PREFERENCES, *REASONS)), ba=st.none() | st.sampled_from((*PREFERENCES, *REASONS)))
-def test_a_pair_passes_only_when_every_order_prefers_the_first(ab: str, ba: str | None):
-    """The outcome answers "is the first better?", and only unanimous orders say yes."""
-    pair = make_pair(ab, ba)
-
-    assert pair.passed == (ab == "first" and ba in (None, "second"))
-    assert (pair.outcome == "undecided") == (ab in REASONS or ba in REASONS)
-    assert pair.passed == bool(pair) == (pair.score == 1.0)
-    assert {"first": 1.0, "tie": 0.5, "second": 0.0, None: None}[pair.preferred] == pair.score
-
-
-@given(ab=st.sampled_from((*PREFERENCES, *REASONS)), ba=st.none() | st.sampled_from((*PREFERENCES, *REASONS)))
-def test_a_pair_comes_back_from_plain_data(ab: str, ba: str | None):
-    """``from_dict`` reads what ``to_dict`` wrote, through JSON; what is computed is computed again."""
-    pair = make_pair(ab, ba, metadata={"case": "7"}, subjects=("a", "b"))
-    data = json.loads(json.dumps(pair.to_dict()))
-
-    assert PairResult.from_dict(data) == pair
-    assert read_judged(data | {"outcome": "passed", "score": 1.0}) == pair
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"schema": "adjudge/result/1"},
-        {"schema": None},
-        {"preferred": "A"},
-        {"preferred": None},
-        {"undecided_because": "split"},
-        {"orders": None},
-        {"orders": [1]},
-        {"orders": [{"order": "ac", "result": {}}]},
-        {"orders": [{"order": "ab"}]},
-        {"duration_ms": "long"},
-        {"created_at": 3.5},
-    ],
-)
-def test_what_is_no_pair_is_refused(change: dict[str, Any]):
-    """A dictionary of another schema, or with a member that cannot be, is a ``UsageError``."""
-    with pytest.raises(UsageError):
-        PairResult.from_dict(make_pair("first", "second").to_dict() | change)
-
-
-@pytest.mark.parametrize("missing", ["id", "created_at", "preferred", "judge", "orders"])
-def test_a_pair_without_its_identity_is_refused(missing: str):
-    """A default would make up who judged, or when."""
-    data = make_pair("first", "second").to_dict()
-    del data[missing]
-    with pytest.raises(UsageError):
-        PairResult.from_dict(data)
-
-
-def test_a_pair_adds_up_what_its_orders_used():
-    """Usage is that of both orders; digests are of both contents together and of each."""
-    reply = Reply(text=json.dumps(prefer("first")), usage=None)
-    pair = ask(lambda request: reply)
-    other = ask(lambda request: reply, a=BAD, b=GOOD)
-
-    assert pair.usage is None
-    assert pair.subjects == other.subjects[::-1]
-    assert pair.subject != other.subject
-    assert {item.result.subject for item in pair.orders} == {pair.subject}
-
-
-def test_a_pair_is_shown_as_data():
-    """Markup, control characters and scripts in a judge's words stay text, in a terminal and in a notebook."""
-    from io import StringIO
-
-    from rich.console import Console
-
-    pair = ask(prefer("first", "\x1b[31mred [bold]x[/bold] <script>alert(1)</script>"), on_conflict="undecided")
-    out = StringIO()
-    Console(file=out, width=120, color_system=None).print(pair)
-
-    assert "\x1b" not in out.getvalue()
-    assert "[bold]x[/bold]" in out.getvalue()
-    assert "undecided (split)" in out.getvalue()
-    assert "<script>" not in pair._repr_html_()
-    assert "&lt;script&gt;" in pair._repr_html_()
-    assert (
-        repr(pair) == "<PairResult 'scripted' undecided: split; the orders disagree: ab says first and ba says second>"
-    )
-
-
 # ---------------------------------------------------------------- confidence
 
 
@@ -407,79 +322,3 @@ def test_confidence_is_the_probability_of_the_preference():
     assert [round(item.result.confidence or 0, 6) for item in pair.orders] == [0.9, 0.7]
     assert pair.confidence == pytest.approx(0.7)
     assert make_pair("first", "first").confidence is None
-
-
-# ---------------------------------------------------------------- cases, recordings, runs
-
-
-def test_a_case_brings_its_own_task_and_id():
-    """``compare_case`` takes contents, data and id from the case; the id cannot be named by its metadata."""
-    model = ScriptedModel(prefer_good)
-    case = Case(id="7", content={"a": GOOD, "b": BAD}, task="the task", label="first", metadata={"case": "8", "x": 1})
-    pair = asyncio.run(compare_case(case, Judge(model), criteria=BETTER, sample=2, metadata={"y": 2}))
-
-    assert pair.metadata == {"case": "7", "x": 1, "y": 2}
-    assert {(request.case, request.sample) for request in model.requests} == {("7", 2)}
-    assert all("the task" in request.user for request in model.requests)
-
-
-@pytest.mark.parametrize("content", ["text", {"a": 1}, {"a": 1, "b": 2, "c": 3}, [1, 2]])
-def test_a_case_that_is_no_pair_is_refused(content: Any):
-    """The error names the case and the form a pair has."""
-    case = Case(id="odd", content=content)
-    assert "'odd' is not a pair" in complaint(compare_case, case, Judge(ScriptedModel("x")), criteria=BETTER)
-
-
-def test_many_pairs_come_in_the_order_of_their_cases():
-    """At most ``concurrency`` pairs are compared at once, and leaving early leaves nothing behind."""
-    seats = [Chooser("a", delay=delay) for delay in (3.0, 1.0, 2.0)]
-    cases = [Case(id=str(at), content={"a": f"a{at}", "b": "b"}) for at in range(3)]
-
-    async def go() -> list[str]:
-        found = []
-        chain = JudgeChain(seats, timeout=None)
-        async with aclosing(judge_pairs(cases, chain, criteria=BETTER, concurrency=2)) as pairs:
-            async for pair in pairs:
-                found.append(pair.metadata["case"])
-                if len(found) == 2:
-                    break
-        return found
-
-    assert run_virtual(go()) == ["0", "1"]
-
-
-def test_a_recorded_comparison_replays_order_by_order(tmp_path: Any):
-    """Recordings tell the orders apart, and a replay asks nobody and says the same."""
-    path, model = tmp_path / "pairs.jsonl", ScriptedModel(prefer_good)
-    case = Case(id="7", content={"a": GOOD, "b": BAD})
-    first = asyncio.run(compare_case(case, Judge(RecordingModel(model, path)), criteria=BETTER))
-    again = asyncio.run(compare_case(case, Judge(ReplayModel(path), reask=0), criteria=BETTER))
-
-    assert {json.loads(line)["order"] for line in path.read_text().splitlines()} == {"ab", "ba"}
-    assert (again.preferred, again.flipped) == (first.preferred, first.flipped) == ("first", False)
-    assert len(model.requests) == 2
-
-
-def test_a_pair_is_kept_in_a_run_beside_results(tmp_path: Any):
-    """A run's file keeps pairs and results alike, and gives back what was kept; a pair's score is 1, 0.5 or 0."""
-    case = Case(id="0", content={"a": GOOD, "b": BAD})
-    items = [
-        RunItem(case=case, place=0, result=make_pair("first", "second")),
-        RunItem(case=case, place=0, sample=1, result=make_pair("first", "first")),
-        RunItem(case=case, place=0, sample=2, result=make_pair("first", "timeout")),
-        RunItem(case=Case(id="1", content="x"), place=1, result=JudgeResult(outcome="passed", judge="j", score=0.9)),
-    ]
-
-    async def go() -> RunStore:
-        store = RunStore(tmp_path / "run").create()
-        for item in items:
-            await store.keep(item)
-        return store
-
-    store = asyncio.run(go())
-    assert list(store.items()) == items
-    assert store.count() == {"passed": 2, "failed": 1, "undecided": 1}
-    with store._using() as connection:
-        scores = connection.execute("SELECT score FROM results ORDER BY place, sample").fetchall()
-    assert scores == [(1.0,), (0.5,), (None,), (0.9,)]
-    store.close()

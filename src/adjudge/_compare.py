@@ -26,6 +26,16 @@ Source = JudgeLike | ModelSource | None
 Criteria = str | Sequence[str] | Mapping[str, str] | None
 
 
+class Comparing(About, total=False):
+    """The options of ``compare``."""
+
+    criteria: Criteria
+    both_orders: bool
+    on_conflict: OnConflict
+    ties: bool
+    sample: int
+
+
 async def compare(
     a: object,
     b: object,
@@ -77,13 +87,20 @@ async def compare(
     )
 
 
-def compare_sync(a: object, b: object, *, judge: Source, **how: Any) -> PairResult:
+def compare_sync(
+    a: object,
+    b: object,
+    *,
+    judge: Source,
+    rubric: RubricSource | None = None,
+    **how: Unpack[Comparing],
+) -> PairResult:
     """``compare`` for callers without an event loop; works inside a running loop too, and blocks it."""
-    return run_sync(compare(a, b, judge=judge, **how))
+    return run_sync(compare(a, b, judge=judge, rubric=rubric, **how))
 
 
 async def compare_case(
-    case: Case, judge: Source, rubric: RubricSource | None = None, *, sample: int = 0, **how: Any
+    case: Case, judge: Source, rubric: RubricSource | None = None, **how: Unpack[Comparing]
 ) -> PairResult:
     """Compare the two contents of a case, ``{"a": ..., "b": ...}``, with what belongs to it; ``how`` as in ``compare``.
 
@@ -93,10 +110,10 @@ async def compare_case(
     if not isinstance(content, Mapping) or set(content) != {"a", "b"}:
         raise UsageError(f'the case {case.id[:80]!r} is not a pair; its content must be {{"a": ..., "b": ...}}')
     own = {name: getattr(case, name) for name in ("reference", "task", "context")}
-    merged = how | {name: value for name, value in own.items() if value is not None}
+    merged: dict[str, Any] = {**how, **{name: value for name, value in own.items() if value is not None}}
     # The id last: a case that names another in its metadata would be given that one's recorded reply.
     metadata = {**case.metadata, **(how.get("metadata") or {}), "case": case.id}
-    merged |= {"judge": judge, "rubric": rubric, "sample": sample, "metadata": metadata}
+    merged |= {"judge": judge, "rubric": rubric, "metadata": metadata}
     return await compare(content["a"], content["b"], **merged)
 
 
@@ -106,7 +123,7 @@ async def judge_pairs(
     rubric: RubricSource | None = None,
     *,
     concurrency: int = 16,
-    **how: Any,
+    **how: Unpack[Comparing],
 ) -> AsyncGenerator[PairResult, None]:
     """Compare the pairs of many cases, at most ``concurrency`` at once, and yield the results in their order.
 

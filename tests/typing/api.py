@@ -183,6 +183,8 @@ async def prefer(single: Judge, chain: JudgeChain) -> None:
     assert_type(pair.flipped, bool | None)
     assert_type(pair.orders[0].result, JudgeResult)
     assert_type(compare_sync("a", "b", judge="openai:gpt-5-mini", rubric=RUBRIC), PairResult)
+    compare_sync("a", "b", judge=single, on_conflict="first")  # pyrefly: ignore[bad-argument-type]
+    compare_sync("a", "b", judge=single, referense="x")  # pyrefly: ignore[unexpected-keyword]
     await compare("a", "b", judge=chain, rubric=RUBRIC, task="the task", metadata={"case": "1"})
     await compare("a", "b", rubric=RUBRIC)  # pyrefly: ignore[missing-argument]
     await compare("a", "b", judge=single, on_conflict="first")  # pyrefly: ignore[bad-argument-type]
