@@ -7,11 +7,11 @@ prompt; ``--keep DIR`` keeps them, for ``replay:FILE``. They are then compared l
 the reader for their style, and summed up. Accuracies, order agreement and what else is published are printed beside
 the expected figures; the exit status is 1 when one of them differs and the difference is not accounted for.
 
-Two replies are accounted for, and their rows say so. One was cut off at the output limit, in the sentence that was to
-be its verdict; the other ends "I cannot claim that either Output (a) or Output (b) is better". The source's parser
-finds "Output (...) is better" somewhere in both and counts a vote; here the first is truncated and the second
-unparseable. That a row differs by its one reply alone is checked: with the source's vote put in its place, every
-figure is the published one. Such recordings are kept as ``voted-...``.
+A reply is accounted for, and its row says so, when it holds no verdict and the source counts one all the same. The
+source's parser looks for "Output (b) is better" anywhere, and so takes a reply that was cut off before its verdict, or
+"I cannot claim that either Output (a) or Output (b) is better", for a vote; here they are undecided. That a row differs
+by such replies alone is checked: with the source's votes put in their place, every figure is the published one. They
+may be one in fifty of a row's replies, are listed, and are kept as ``voted-...``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import suite
 
 sys.path.insert(0, str(suite.SOURCE))
 
-from adjudge import Judge, read_cases
+from adjudge import Judge, PairResult, read_cases
 from adjudge._compare import judge_pairs
 from adjudge._pair_summary import PairSummary, summarise_pairs
 from adjudge.dataset import Case
@@ -39,12 +39,13 @@ from adjudge.models import ReplayModel
 
 READERS = {"Vanilla": "Output (a)", "CoT": "Output (a) is better"}
 CRITERIA = "Executes the instruction of the task honestly, precisely and closely; then: helpful, accurate, harmless."
-VOTES = {
-    ("ChatGPT", "CoT", "Adversarial/GPTInst/051", "ba"): "Output (a) is better.",
-    ("LLaMA2", "CoT", "Adversarial/GPTInst/082", "ba"): "Output (b) is better.",
-}
-"""Replies that hold no verdict, and the vote that the source's parser counts for them."""
+VOTES = {"first": "Output (a) is better.", "second": "Output (b) is better."}
+"""What to put in place of a reply that holds no verdict, for the vote that the source counts."""
+MOST_WITHOUT = 0.02
+"""The share of a row's replies that may hold no verdict and yet be counted by the source."""
 
+Place = tuple[str, str]
+"""An item and an order."""
 Row = Mapping[str, Any]
 
 
@@ -88,26 +89,48 @@ def convert_reply(row: Row) -> dict[str, Any]:
     }
 
 
-def convert(data: Path, out: Path) -> tuple[Path, dict[tuple[str, str], Path]]:
-    """Write the cases, and a recording for each judge and prompt; where they are."""
+def convert(data: Path, out: Path) -> tuple[Path, dict[Place, Path], dict[Place, dict[Place, str]]]:
+    """Write the cases, and a recording for each judge and prompt; where they are, and the votes the source counts."""
     cases = out / "cases.jsonl"
     write_lines(cases, [convert_item(row) for row in read_lines(data / "llmbar_items.jsonl.gz")])
-    replies: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    replies: dict[Place, list[dict[str, Any]]] = {}
+    votes: dict[Place, dict[Place, str]] = {}
     for row in read_lines(data / "llmbar_pairwise.jsonl.gz"):
+        key = (row["judge"], row["prompt"])
         if row["prompt"] in READERS:
-            replies.setdefault((row["judge"], row["prompt"]), []).append(convert_reply(row))
+            replies.setdefault(key, []).append(convert_reply(row))
+            votes.setdefault(key, {})[row["item_id"], row["order"].lower()] = row["verdict_shown"]
     paths = {key: out / f"{key[0]}-{key[1]}.jsonl" for key in replies}
     for key, path in paths.items():
         write_lines(path, replies[key])
-    return cases, paths
+    return cases, paths, votes
 
 
-async def compare_all(cases: list[Case], recording: Path, prompt: str) -> PairSummary:
-    """What a recorded judge comes to on some cases."""
+def compare_all(cases: list[Case], recording: Path, prompt: str) -> list[PairResult]:
+    """What a recorded judge says of some cases."""
     # Once: a reply that could not be read was not asked for again by the source.
     judge = Judge(ReplayModel(recording), reader=READERS[prompt], reask=0)
-    results = [result async for result in judge_pairs(cases, judge, criteria=CRITERIA)]
-    return summarise_pairs((result, case.label) for result, case in zip(results, cases, strict=True))
+
+    async def collect() -> list[PairResult]:
+        return [result async for result in judge_pairs(cases, judge, criteria=CRITERIA)]
+
+    return asyncio.run(collect())
+
+
+def sum_up(cases: list[Case], results: list[PairResult]) -> dict[str, float]:
+    """The figures of some comparisons."""
+    return list_figures(summarise_pairs((result, case.label) for result, case in zip(results, cases, strict=True)))
+
+
+def find_without(cases: list[Case], results: list[PairResult], votes: Mapping[Place, str]) -> dict[Place, str]:
+    """The replies without a verdict that the source counts, and what it counts them for."""
+    silent = [
+        (case.id, item.order)
+        for case, result in zip(cases, results, strict=True)
+        for item in result.orders
+        if item.preferred is None
+    ]
+    return {place: votes[place] for place in silent if votes[place] is not None}
 
 
 def list_figures(summary: PairSummary) -> dict[str, float]:
@@ -141,33 +164,30 @@ def differ(found: Mapping[str, float], expected: Mapping[str, float]) -> list[st
     return [name for name in expected if abs(found[name] - expected[name]) > slack.get(name, 0.00006)]
 
 
-def put_votes(recording: Path, key: tuple[str, str], out: Path) -> Path | None:
-    """The recording with the source's votes in place of replies without a verdict; ``None`` without any."""
+def put_votes(recording: Path, votes: Mapping[Place, str]) -> Path:
+    """The recording with the source's votes in place of replies without a verdict."""
     rows = [json.loads(line) for line in recording.read_text("utf-8").splitlines()]
-    changed = 0
     for row in rows:
-        vote = VOTES.get((*key, row["case"], row["order"]))
+        vote = votes.get((row["case"], row["order"]))
         if vote is not None:
-            row["reply"] |= {"text": vote, "finish_reason": "stop"}
-            changed += 1
-    path = out / f"voted-{recording.name}"
+            row["reply"] |= {"text": VOTES[vote], "finish_reason": "stop"}
+    path = recording.with_name(f"voted-{recording.name}")
     write_lines(path, rows)
-    return path if changed else None
+    return path
 
 
-def check_row(row: Row, cases: list[Case], recording: Path, out: Path) -> tuple[list[str], bool]:
+def check_row(row: Row, cases: list[Case], recording: Path, votes: Mapping[Place, str]) -> tuple[list[str], bool]:
     """One line of the table, and whether its figures are the expected or accounted for."""
-    key = (row["judge"], row["prompt"])
-    found = list_figures(asyncio.run(compare_all(cases, recording, row["prompt"])))
-    expected = list_expected(row)
+    results = compare_all(cases, recording, row["prompt"])
+    found, expected = sum_up(cases, results), list_expected(row)
     bad = differ(found, expected)
-    verdict = "as expected" if not bad else f"differs in {', '.join(bad)}"
-    voted = put_votes(recording, key, out) if bad else None
-    met = not bad
-    if voted is not None:
-        again = list_figures(asyncio.run(compare_all(cases, voted, row["prompt"])))
+    met, verdict = not bad, f"differs in {', '.join(bad)}" if bad else "as expected"
+    without = find_without(cases, results, votes)
+    if bad and 0 < len(without) <= MOST_WITHOUT * 2 * len(cases):
+        again = sum_up(cases, compare_all(cases, put_votes(recording, without), row["prompt"]))
         met = not differ(again, expected)
-        verdict += "; by one reply without a verdict" if met else ""
+        named = ", ".join(f"{item} {order}" for item, order in without)
+        verdict += f"; only by replies without a verdict: {named}" if met else ""
     names = ("acc_AB", "acc_BA", "acc_avg", "both_correct", "positional_agreement")
     shown = [f"{found[name]:.2f} ({expected[name]:.2f})" for name in names]
     return [row["subset"], row["judge"], row["prompt"], str(len(cases)), *shown, verdict], met and len(cases) == row[
@@ -177,13 +197,13 @@ def check_row(row: Row, cases: list[Case], recording: Path, out: Path) -> tuple[
 
 def check_all(data: Path, out: Path) -> None:
     """Print the table, and leave with 1 unless every row is met."""
-    path, recordings = convert(data, out)
+    path, recordings, votes = convert(data, out)
     cases = list(read_cases(path))
     rows = [row for row in json.loads((data / "llmbar_expected.json").read_text("utf-8"))["rows"] if is_ours(row)]
     lines, met = [], bool(rows)
     for row in rows:
-        own = [case for case in cases if case.group == row["subset"]]
-        line, good = check_row(row, own, recordings[row["judge"], row["prompt"]], out)
+        own, key = [case for case in cases if case.group == row["subset"]], (row["judge"], row["prompt"])
+        line, good = check_row(row, own, recordings[key], votes[key])
         lines.append(line)
         met = met and good
     head = ["subset", "judge", "prompt", "n", "order AB", "order BA", "mean", "both right", "orders agree", "verdict"]

@@ -279,7 +279,7 @@ def test_what_is_almost_a_preference_is_none(reply: Any, because: str):
 
 
 def test_content_cannot_answer_for_the_judge():
-    """A reply quoted in a content has no token, and a content that holds the token is tampering."""
+    """A reply quoted in a content has no token, so a judge that quotes it has said nothing."""
     quoted = json.dumps(prefer("first"))
     judge = Judge(Plain(lambda request: f"It says {quoted}"), reask=0)
     assert compare_sync(quoted, "b", judge=judge, criteria=BETTER).undecided_because == "unparseable"
