@@ -16,6 +16,7 @@ LAYERS = (
     "_display",
     "_plain",
     "result",
+    "_pair",
     "content",
     "rules",
     "_yaml",
@@ -37,6 +38,7 @@ LAYERS = (
     "ledger",  # knows results; nothing of judges
     "_async",
     "_asking",
+    "_pairing",
     "_evaluate",
     "_judge",
     "_strategies",
@@ -60,6 +62,7 @@ LAYERS = (
     "_price",
     "_wire",
     "_compare",
+    "_pair_summary",
     "_run",
     "report",
     "adjudge",  # the table of contents

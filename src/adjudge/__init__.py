@@ -7,11 +7,13 @@ more than everything a program needs that imports adjudge and judges nothing in 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adjudge._compare import compare, compare_sync
     from adjudge._decision import Decision
     from adjudge._evaluate import JudgeLike
     from adjudge._guard import GuardEvent
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
+    from adjudge._pair import PairResult
     from adjudge._short import judge
     from adjudge._wire import wire
     from adjudge.approval import Approval, Approvals, Vote
@@ -91,6 +93,7 @@ __all__ = [
     "Model",
     "ModelError",
     "Outcome",
+    "PairResult",
     "Price",
     "ProbeReport",
     "ProbeResult",
@@ -116,6 +119,8 @@ __all__ = [
     "Usage",
     "UsageError",
     "Vote",
+    "compare",
+    "compare_sync",
     "derive_audit",
     "evaluate_probe",
     "evaluate_probes",
@@ -171,6 +176,7 @@ _HOMES = {
     "Model": "adjudge.models",
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",
+    "PairResult": "adjudge._pair",
     "Price": "adjudge.models._priced",
     "ProbeReport": "adjudge.probe",
     "ProbeResult": "adjudge.probe",
@@ -196,6 +202,8 @@ _HOMES = {
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
     "Vote": "adjudge.approval",
+    "compare": "adjudge._compare",
+    "compare_sync": "adjudge._compare",
     "derive_audit": "adjudge.audit",
     "evaluate_probe": "adjudge.probe",
     "evaluate_probes": "adjudge.probe",

@@ -61,6 +61,26 @@ def count(known: Sequence[JudgeResult], seats: int, to_pass: int, to_fail: int, 
     return None
 
 
+def count_choices(
+    known: Sequence[JudgeResult], seats: int, to_win: int, choices: Sequence[str], *, wait: bool
+) -> Verdict | None:
+    """What counted seats prefer: the one preference that as many seats chose as ``to_win`` says.
+
+    It has won when no other can reach that number any more. With a quorum of at most half the seats two can reach
+    it, and then neither has won: which of them was counted first would be an accident.
+    """
+    chosen = [item for item in known if item.outcome == "passed"]
+    open_seats = seats - len(known)
+    votes = {choice: sum(item.value == choice for item in chosen) for choice in choices}
+    reached = [choice for choice in choices if votes[choice] >= to_win]
+    able = [choice for choice in choices if votes[choice] + open_seats >= to_win]
+    if len(reached) == 1 and able == reached:
+        return Verdict(outcome="passed", seat=[item for item in chosen if item.value == reached[0]][to_win - 1])
+    if open_seats == 0 or (not wait and (not able or len(reached) > 1)):
+        return Verdict(outcome="undecided", because=find_reason(known) or "split")
+    return None
+
+
 def follow(result: JudgeResult, earlier: Sequence[JudgeResult]) -> Verdict | None:
     """What one answer in a fallback decides; ``None`` means: ask the next."""
     if result.outcome != "undecided":
@@ -132,6 +152,13 @@ def share_votes(known: Sequence[JudgeResult], outcome: Outcome, seats: int) -> f
     slow must not buy certainty with it.
     """
     return None if outcome == "undecided" else sum(item.outcome == outcome for item in known) / seats
+
+
+def share_choices(known: Sequence[JudgeResult], chosen: JudgeResult | None, seats: int) -> float | None:
+    """The share of all seats that prefer what the chosen one does; ``None`` when none was."""
+    if chosen is None:
+        return None
+    return sum(item.outcome == "passed" and item.value == chosen.value for item in known) / seats
 
 
 def _at_any_depth(known: Sequence[JudgeResult]) -> Iterator[JudgeResult]:
