@@ -14,7 +14,8 @@ import typer
 
 from adjudge._display import clean
 from adjudge.cli import _options as option
-from adjudge.cli._config import read_config
+from adjudge.cli._config import Config, read_config
+from adjudge.cli._ledgers import open_ledger
 from adjudge.cli._output import add_row, make_table, note, say, show, write_json
 from adjudge.errors import UsageError
 
@@ -162,24 +163,13 @@ def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option
 
 def _use(url: str | None, config: Path | None, work: Callable[[Ledger], Awaitable[T]]) -> T:
     """What some work makes of the ledger that was named."""
-    from adjudge.ledger import Ledger
+    found = read_config(config) if url is None else Config()  # a ledger that is named needs no other file to be right
 
     async def run() -> T:
-        async with Ledger(_find_url(url, config)) as opened:
+        async with open_ledger(found, url, for_writing=False) as opened:
             return await work(opened)
 
     return asyncio.run(run())
-
-
-def _find_url(url: str | None, config: Path | None) -> str:
-    if url is None:
-        found = read_config(config, for_ledger=True)
-        url = found.ledger.get("url")
-        if url is None:
-            raise UsageError(
-                "no ledger is named: give --ledger adjudge.db, or write url under [ledger] of adjudge.toml"
-            )
-    return url if "://" in url else f"sqlite:///{url}"
 
 
 def _read_time(name: str, text: str | None) -> datetime | None:

@@ -95,6 +95,11 @@ class Store:
         with self._writing() as connection:
             return self._insert(connection, drafts)
 
+    def prepare(self) -> None:
+        """Make the ledger if there is none, and find out whether it can be written."""
+        with self._writing():
+            pass
+
     def transact(self, work: Callable[[Transaction], T], tables: MetaData) -> T:
         """What some work makes of the ledger and of tables beside it, in one durable commit, or nothing of it."""
         with self._writing() as connection:
@@ -166,7 +171,7 @@ class Store:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         if not self._is_ready:
-            self._prepare()
+            self._make_ready()
         with self._explaining("written"), self._begin() as connection:
             yield connection
 
@@ -183,7 +188,7 @@ class Store:
                 )
             yield connection
 
-    def _prepare(self) -> None:
+    def _make_ready(self) -> None:
         """Make the ledger with its genesis entry if there is none; else check that it is one we can go on with."""
         from sqlalchemy import inspect
 
