@@ -28,6 +28,8 @@ MOST_SUBJECT = 1_000
 _LARGEST = 2**53 - 1
 """The largest integer every reader of JSON reads exactly; RFC 8785 has none beyond."""
 
+_STORABLE = frozenset((bool, type(None)))
+
 _RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
 _QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
 """Members of a result that are, or can quote, the content or a reply to it."""
@@ -192,7 +194,15 @@ def _make_storable(value: Any, odd: list[Any]) -> Any:
         if not all(map(str.isascii, value)):  # sorted by UTF-16 units there, and by bytes here
             odd.append(value)
             return {_make_storable(name, odd): _make_storable(item, odd) for name, item in value.items()}
-        return {name: _make_storable(item, odd) for name, item in value.items()}
+        # What most members are is looked for here: a call for each would take longer than all the rest.
+        return {
+            name: item
+            if (held := type(item)) in _STORABLE
+            or (held is str and item.isascii())
+            or (held is float and 1e-4 <= item < 1)
+            else _make_storable(item, odd)
+            for name, item in value.items()
+        }
     if kind is list:
         return [_make_storable(item, odd) for item in value]
     if kind is float:
