@@ -177,6 +177,8 @@ class JudgeResult:
     """
 
     schema: ClassVar[str] = "adjudge/result/1"
+    writes_plain: ClassVar[bool] = True
+    """``to_dict`` writes what JSON can hold, whatever the members are, so that nobody need look at it again."""
 
     outcome: Outcome
     judge: str

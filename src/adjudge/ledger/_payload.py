@@ -16,7 +16,6 @@ from adjudge._display import clean
 from adjudge._plain import to_plain
 from adjudge.errors import UsageError
 from adjudge.ledger._entry import KINDS
-from adjudge.result import JudgeResult
 
 StoreContent = Literal["hash", "redacted", "full"]
 STORE_CONTENT: tuple[StoreContent, ...] = get_args(StoreContent)
@@ -68,8 +67,7 @@ def digest(text: str) -> str:
 
 def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
     """What is recorded of a value; raises ``UsageError`` when it cannot be."""
-    # A result's own form is plain already.
-    data = value.to_dict() if isinstance(value, JudgeResult) else to_plain(value)
+    data = value.to_dict() if getattr(type(value), "writes_plain", False) is True else to_plain(value)
     if not isinstance(data, dict):
         raise UsageError(f"a ledger records results and mappings, got {type(value).__name__}; wrap it in a mapping")
     said = kind if kind is not None else _find_kind(data)
