@@ -155,17 +155,6 @@ def test_judges_of_the_file_are_recorded_too(line: Line):
     assert (first.status, again.status) == (0, 0)
 
 
-def test_the_ledger_of_the_file_is_not_written_by_judging(line: Line):
-    """``[ledger]`` is another command's; that nothing is recorded is said."""
-    configure(f'[judges.words]\nseats = ["{WORDS}"]\n[ledger]\nurl = "sqlite:///adjudge.db"\n')
-
-    done = line("judge", "good.txt", *POLITE, "--judge", "words")
-
-    assert done.status == 0
-    assert "adjudge.toml: [ledger] is read by adjudge ledger alone; this command records nothing yet" in done.err
-    assert not Path("adjudge.db").exists()
-
-
 def test_a_module_of_the_working_directory_can_judge(line: Line):
     """``python:`` finds a module that lies here, and may be named by a file that lies here too."""
     Path("mine_here.py").write_text("from cli_support import judge_words\n", encoding="utf-8")

@@ -25,6 +25,7 @@ from adjudge._decision import (
     Policy,
     check_choice,
 )
+from adjudge._foreign import check_functions
 from adjudge._guarding import make_guard
 from adjudge._judge import Judge, check_flag
 from adjudge._sync import run_sync
@@ -246,10 +247,7 @@ def _check_options(gate: Gate) -> None:
     if gate.policy.asks and gate.approvals is None:
         raise UsageError(f"{where}: 'ask' needs somebody to ask; give approvals=")
     _check_ask(gate, where)
-    for name in ("redact", "on_result", "on_event"):
-        given = getattr(gate, name)
-        if given is not None and not callable(given):
-            raise UsageError(f"{where}: {name} must be a function, got {type(given).__name__}")
+    check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
 
 
 def _check_ask(gate: Gate, where: str) -> None:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import cache
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from adjudge._display import clean
-from adjudge._plain import to_plain
+from adjudge._plain import AS_IS, to_plain
 from adjudge.errors import JudgmentFailed, UsageError
 
 Outcome = Literal["passed", "failed", "undecided"]
@@ -72,6 +73,12 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+@cache
+def _list_names(kind: type[Any]) -> tuple[str, ...]:
+    """The members of a kind of value; asked for so often that looking them up took as long as reading them."""
+    return tuple([item.name for item in fields(kind)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What a judgement used: tokens, calls and, where the price is known, dollars."""
@@ -97,7 +104,7 @@ class Usage:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: getattr(self, name) for name in _list_names(type(self))}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -120,7 +127,7 @@ class RuleResult:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        return {name: to_plain(getattr(self, name)) for name in _list_names(type(self))}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -152,8 +159,9 @@ class CriterionResult:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        return data | {"evidence": list(self.evidence)}
+        data = {name: getattr(self, name) for name in _list_names(type(self))}
+        data["evidence"] = list(self.evidence)
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -169,6 +177,8 @@ class JudgeResult:
     """
 
     schema: ClassVar[str] = "adjudge/result/1"
+    writes_plain: ClassVar[bool] = True
+    """``to_dict`` writes what JSON can hold, whatever the members are, so that nobody need look at it again."""
 
     outcome: Outcome
     judge: str
@@ -269,10 +279,12 @@ class JudgeResult:
         what nests deeper than 200 levels or has no plain form.
         """
         data: dict[str, Any] = {"schema": self.schema}
-        for item in fields(self):
-            if item.name != "results":  # a chain's, which writes them itself, once
-                data[item.name] = to_plain(getattr(self, item.name))
-        return data | {"passed": self.passed}
+        for name in _list_names(type(self)):
+            if name != "results":  # a chain's, which writes them itself, once
+                value = getattr(self, name)
+                data[name] = value if type(value) in AS_IS else to_plain(value)
+        data["passed"] = self.passed
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -16,7 +16,6 @@ from typing import Any
 from adjudge import Rubric, load_rubric
 from adjudge._judge import check_timeout
 from adjudge._toml import read_toml
-from adjudge.cli._output import note
 from adjudge.errors import UsageError
 from adjudge.rules._words import flatten, show
 
@@ -41,7 +40,7 @@ MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_ch
 
 _DEFAULTS = ("judge", "rubric", "timeout")
 _GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample")
-_LEDGER = ("url", "store_content")
+_LEDGER = ("url", "store_content", "redact", "key")
 _TABLES = ("defaults", "judges", "rubrics", "gates", "ledger")
 
 
@@ -85,7 +84,7 @@ class Config:
         return self.path.parent / path if self.path else Path(path)
 
 
-def read_config(path: Path | None, *, for_ledger: bool = False) -> Config:
+def read_config(path: Path | None) -> Config:
     """The configuration of ``--config``, else of ``adjudge.toml`` in the working directory, else an empty one."""
     file = path or Path(FILE)
     raw = _read_bytes(file, wanted=path is not None)
@@ -101,9 +100,6 @@ def read_config(path: Path | None, *, for_ledger: bool = False) -> Config:
     defaults, judges, rubrics, gates = (data.get(name, {}) for name in _TABLES[:4])
     _check_defaults(defaults, judges, file)
     ledger = data.get("ledger", {})
-    if ledger and not for_ledger:
-        # As with gates: somebody may believe that what he judges here is on record.
-        note(f"{file}: [ledger] is read by adjudge ledger alone; this command records nothing yet")
     digest = hashlib.sha256(raw).hexdigest()
     return Config(
         path=file, digest=digest, defaults=defaults, judges=judges, rubrics=rubrics, gates=gates, ledger=ledger

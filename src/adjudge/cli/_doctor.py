@@ -14,6 +14,7 @@ from adjudge import open_model
 from adjudge.cli import _options as option
 from adjudge.cli._choose import Panel, choose, refuse_code
 from adjudge.cli._config import Config, read_config
+from adjudge.cli._ledgers import list_hosts
 from adjudge.cli._local import find_configured, find_keys, find_local
 from adjudge.cli._output import complain, say, show_progress, write_json
 from adjudge.cli._planted import Seat, ask_planted, count_bad_replies, plant_bad_replies
@@ -51,8 +52,8 @@ class Report:
 
     config: Config
     findings: tuple[Finding, ...]
-    rubric_hosts: tuple[str, ...]
-    """Hosts of models that rubrics of the configuration name."""
+    named_hosts: tuple[str, ...]
+    """Hosts of models that rubrics of the configuration name, and of its ledger."""
     rubric_troubles: tuple[str, ...]
     slipped: tuple[str, ...]
     """Known-bad replies that passed."""
@@ -62,7 +63,7 @@ class Report:
     def hosts(self) -> list[str]:
         """Every host that this configuration can contact."""
         seats = [host for item in self.findings for seat in item.seats for host in seat.hosts]
-        return sorted({*seats, *self.rubric_hosts})
+        return sorted({*seats, *self.named_hosts})
 
     @property
     def complaints(self) -> list[str]:
@@ -103,7 +104,7 @@ def doctor(
     report = Report(
         config=found,
         findings=tuple(findings),
-        rubric_hosts=tuple(hosts),
+        named_hosts=(*hosts, *list_hosts(found)),
         rubric_troubles=tuple(troubles),
         slipped=tuple(slipped),
         offline=offline,

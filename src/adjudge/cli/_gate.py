@@ -14,6 +14,7 @@ from adjudge.cli import _options as option
 from adjudge.cli._config import read_config
 from adjudge.cli._gates import open_gate
 from adjudge.cli._input import Inputs, Item, list_inputs, read_text_file
+from adjudge.cli._ledgers import Recorder, open_recorder
 from adjudge.cli._output import add_row, complain, make_table, note, say, show, show_progress, write_json
 from adjudge.cli._show import list_leaves, name_item
 from adjudge.errors import UsageError
@@ -66,27 +67,34 @@ def check_gate(
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 8,
     config: option.ConfigFile = None,
+    ledger: option.LedgerPlace = None,
+    no_ledger: option.NoLedger = False,
 ) -> int:
     """Put contents through a gate of adjudge.toml.
 
     PATH is a file with one content, or, ending in .jsonl, a data set with one in each row; - is standard input, and
     so is no PATH at all.
 
+    Every decision is recorded where --ledger or [ledger] of adjudge.toml says; what cannot be recorded is blocked.
+
     Exit status: 0 allowed, 1 blocked because it failed, 2 wrong usage or unreadable input, 3 blocked because nobody
-    could decide or a person has to. Of several inputs, 2 beats 1 beats 3 beats 0.
+    could decide or a person has to, or not recorded. Of several inputs, 2 beats 1 beats 3 beats 0.
     """
     if concurrency < 1:
         raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
-    gate = open_gate(name, read_config(config))
+    found = read_config(config)
+    recorder = open_recorder(found, ledger, off=no_ledger)
+    gate = open_gate(name, found, ledger=recorder if recorder.ledger is not None else None)
     files = {"reference": reference, "task": task, "context": context}
     how = {key: read_text_file(path, what=f"--{key}") for key, path in files.items() if path is not None}
     inputs = list_inputs(paths)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
-    done = asyncio.run(_check_all(gate, inputs, how, concurrency))
+    done = asyncio.run(_check_all(gate, inputs, how, concurrency, recorder))
     (_write if as_json else _print)(done, single=inputs.single)
-    for said in {item.error: None for item, _ in done if item.error is not None}:
+    for said in [*{item.error: None for item, _ in done if item.error is not None}, *recorder.troubles]:
         complain(said)
-    return find_status([decision for _, decision in done])
+    # One that was let through to be observed, and is on no record, is nothing to go on with.
+    return find_status([decision for _, decision in done]) or (3 if recorder.troubles else 0)
 
 
 def find_status(decisions: Sequence[Decision | None]) -> int:
@@ -104,7 +112,9 @@ def _failed(decision: Decision) -> bool:
     return not decision.pending and decision.result is not None and decision.result.outcome == "failed"
 
 
-async def _check_all(gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int) -> list[Decided]:
+async def _check_all(
+    gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int, recorder: Recorder
+) -> list[Decided]:
     """Every input with its decision, in order."""
     numbered = enumerate(inputs.items)
     done: dict[int, Decided] = {}
@@ -117,12 +127,14 @@ async def _check_all(gate: Gate, inputs: Inputs, how: dict[str, Any], concurrenc
 
     try:
         _check_judge(gate)
+        await recorder.prepare()
         with show_progress("checked", inputs.total) as progress:
             async with asyncio.TaskGroup() as group:
                 for _ in range(concurrency):
                     group.create_task(work())
     finally:
         await gate.aclose()
+        await recorder.aclose()
     return [done[number] for number in sorted(done)]
 
 

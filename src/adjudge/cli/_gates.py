@@ -11,6 +11,7 @@ from adjudge import Gate, Rubric, Rule
 from adjudge.cli._config import Config
 from adjudge.cli._seats import Opener, importing
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.gate import Recorder
 from adjudge.rules import as_rule
 from adjudge.rules._words import flatten, show
 
@@ -29,7 +30,7 @@ class Nobody:
         raise AdjudgeError(f"there is no request {approval!r}")
 
 
-def open_gate(name: str, config: Config) -> Gate:
+def open_gate(name: str, config: Config, *, ledger: Recorder | None = None) -> Gate:
     """The gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it."""
     table = config.gates.get(name)
     if table is None:
@@ -43,6 +44,7 @@ def open_gate(name: str, config: Config) -> Gate:
             judge=_open_judge(table.get("judge"), rubric, config),
             rules=[_open_rule(item) for item in table.get("rules", [])],
             approvals=Nobody(),
+            ledger=ledger,
             config=config.digest,
             **{key: table[key] for key in _POLICIES if key in table},
         )

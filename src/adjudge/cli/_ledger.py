@@ -15,7 +15,8 @@ import typer
 
 from adjudge._display import clean
 from adjudge.cli import _options as option
-from adjudge.cli._config import read_config
+from adjudge.cli._config import Config, read_config
+from adjudge.cli._ledgers import open_ledger
 from adjudge.cli._output import add_row, make_table, note, say, show, write_json
 from adjudge.errors import UsageError
 
@@ -185,7 +186,7 @@ def erase(
         await opened.read(seq)  # which makes no ledger where there is none, as writing would
         return await opened.erase(seq, reason, by if by is not None else find_user())
 
-    place = use_ledger(ledger, config, work, key=key)
+    place = use_ledger(ledger, config, work, key=key, writes=True)
     if as_json:
         write_json({"schema": "adjudge/ledger-erased/1", "seq": seq, "recorded_at": place})
     else:
@@ -208,27 +209,22 @@ def find_user() -> str:
 
 
 def use_ledger(
-    url: str | None, config: Path | None, work: Callable[[Ledger], Awaitable[T]], *, key: str | None = None
+    url: str | None,
+    config: Path | None,
+    work: Callable[[Ledger], Awaitable[T]],
+    *,
+    key: str | None = None,
+    writes: bool = False,
 ) -> T:
-    """What some work makes of the ledger that was named."""
-    from adjudge.ledger import Ledger
+    """What some work makes of the ledger that was named; only work that ``writes`` gets the key of ``[ledger]``."""
+    # To look into a ledger that is named, no other file has to be right; who writes needs what [ledger] says of it.
+    found = read_config(config) if url is None or writes else Config()
 
     async def run() -> T:
-        async with Ledger(_find_url(url, config), key=key) as opened:
+        async with open_ledger(found, url, key=key, for_writing=writes) as opened:
             return await work(opened)
 
     return asyncio.run(run())
-
-
-def _find_url(url: str | None, config: Path | None) -> str:
-    if url is None:
-        found = read_config(config, for_ledger=True)
-        url = found.ledger.get("url")
-        if url is None:
-            raise UsageError(
-                "no ledger is named: give --ledger adjudge.db, or write url under [ledger] of adjudge.toml"
-            )
-    return url if "://" in url else f"sqlite:///{url}"
 
 
 def read_time(name: str, text: str | None) -> datetime | None:

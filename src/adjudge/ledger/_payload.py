@@ -16,7 +16,6 @@ from adjudge._display import clean
 from adjudge._plain import to_plain
 from adjudge.errors import UsageError
 from adjudge.ledger._entry import KINDS
-from adjudge.result import JudgeResult
 
 StoreContent = Literal["hash", "redacted", "full"]
 STORE_CONTENT: tuple[StoreContent, ...] = get_args(StoreContent)
@@ -27,6 +26,8 @@ MOST_SUBJECT = 1_000
 """The longest subject, in characters."""
 _LARGEST = 2**53 - 1
 """The largest integer every reader of JSON reads exactly; RFC 8785 has none beyond."""
+
+_STORABLE = frozenset((bool, type(None)))
 
 _RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
 _QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
@@ -66,8 +67,7 @@ def digest(text: str) -> str:
 
 def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
     """What is recorded of a value; raises ``UsageError`` when it cannot be."""
-    # A result's own form is plain already.
-    data = value.to_dict() if isinstance(value, JudgeResult) else to_plain(value)
+    data = value.to_dict() if getattr(type(value), "writes_plain", False) is True else to_plain(value)
     if not isinstance(data, dict):
         raise UsageError(f"a ledger records results and mappings, got {type(value).__name__}; wrap it in a mapping")
     said = kind if kind is not None else _find_kind(data)
@@ -192,7 +192,15 @@ def _make_storable(value: Any, odd: list[Any]) -> Any:
         if not all(map(str.isascii, value)):  # sorted by UTF-16 units there, and by bytes here
             odd.append(value)
             return {_make_storable(name, odd): _make_storable(item, odd) for name, item in value.items()}
-        return {name: _make_storable(item, odd) for name, item in value.items()}
+        # What most members are is looked for here: a call for each would take longer than all the rest.
+        return {
+            name: item
+            if (held := type(item)) in _STORABLE
+            or (held is str and item.isascii())
+            or (held is float and 1e-4 <= item < 1)
+            else _make_storable(item, odd)
+            for name, item in value.items()
+        }
     if kind is list:
         return [_make_storable(item, odd) for item in value]
     if kind is float:
