@@ -177,7 +177,8 @@ class Check:
         answer = _read_answer(said) if error is None else None
         if answer is None:
             return replace(pending, **new, detail=self._report(error, "the approval could not be read"))
-        if answer.subject is not None and answer.subject != pending.subject:
+        # What nobody could read has no digest, and is known by its request alone.
+        if answer.subject not in (None, pending.subject or pending.approval_id):
             # Else whoever keeps pending decisions could open one with the approval of something harmless.
             return replace(pending, **new, detail="the approval is about something else")
         word = "approved" if answer.approved else "denied"

@@ -17,6 +17,7 @@ from adjudge.cli._config import Config, read_config
 from adjudge.cli._ledgers import list_hosts
 from adjudge.cli._local import find_configured, find_keys, find_local
 from adjudge.cli._output import complain, say, show_progress, write_json
+from adjudge.cli._people import list_bells
 from adjudge.cli._planted import Seat, ask_planted, count_bad_replies, plant_bad_replies
 from adjudge.cli._show import list_leaves
 from adjudge.errors import UsageError
@@ -53,7 +54,7 @@ class Report:
     config: Config
     findings: tuple[Finding, ...]
     named_hosts: tuple[str, ...]
-    """Hosts of models that rubrics of the configuration name, and of its ledger."""
+    """Hosts of models that rubrics of the configuration name, of its ledger and of its webhook."""
     rubric_troubles: tuple[str, ...]
     slipped: tuple[str, ...]
     """Known-bad replies that passed."""
@@ -104,7 +105,7 @@ def doctor(
     report = Report(
         config=found,
         findings=tuple(findings),
-        named_hosts=(*hosts, *list_hosts(found)),
+        named_hosts=(*hosts, *list_hosts(found), *list_bells(found)),
         rubric_troubles=tuple(troubles),
         slipped=tuple(slipped),
         offline=offline,
@@ -121,6 +122,8 @@ def doctor(
 def _list_configured(config: Config, *, offline: bool) -> Iterator[str]:
     yield from config.judges
     yield from (table["judge"] for table in config.gates.values() if table.get("judge"))
+    asking = [config.approvals, *(table.get("ask", {}) for table in config.gates.values())]
+    yield from (table["first"] for table in asking if table.get("first"))
     for named in (
         config.defaults.get("judge"),
         refuse_code(os.environ.get("ADJUDGE_JUDGE", "").strip(), "ADJUDGE_JUDGE"),

@@ -6,6 +6,7 @@ outcomes, reasons and names are never touched: they are what a decision is expla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -27,6 +28,7 @@ MOST_SUBJECT = 1_000
 _LARGEST = 2**53 - 1
 """The largest integer every reader of JSON reads exactly; RFC 8785 has none beyond."""
 
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _STORABLE = frozenset((bool, type(None)))
 
 _RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
@@ -63,6 +65,15 @@ def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep
 def digest(text: str) -> str:
     """A text's SHA-256 as it stands in place of the text; nothing stays nothing."""
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}" if text else ""
+
+
+def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload of an entry without the texts of which it holds only the digest, to go on with what it says.
+
+    Kept, they would be read as what a judge wrote, and recorded as the digest of a digest.
+    """
+    kept: dict[str, Any] = _keep_texts(dict(data), lambda text: "" if _DIGEST.fullmatch(text) else text)
+    return kept
 
 
 def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
