@@ -274,7 +274,7 @@ def test_nobody_is_here_to_judge(line: Line, monkeypatch: pytest.MonkeyPatch):
     ("text", "sentence"),
     [
         ("[judge.x]\n", "adjudge.toml: unknown key 'judge'; did you mean 'judges'?"),
-        ("x = 1\n", "adjudge.toml: unknown key 'x'; it knows defaults, judges, rubrics, gates, ledger"),
+        ("x = 1\n", "adjudge.toml: unknown key 'x'; it knows defaults, judges, rubrics, gates, ledger, approvals"),
         ("judges = 3\n", "adjudge.toml: judges must be a table, written [judges], got 3"),
         ("[defaults]\njuge = 'x'\n", "adjudge.toml: [defaults]: unknown key 'juge'; did you mean 'judge'?"),
         (

@@ -54,7 +54,8 @@ class Asker(Protocol):
     """Whatever asks a person: ``Approvals``, or an object of yours with these methods.
 
     One with ``check_request(**how)`` is asked, when a gate is made, whether it could take such a request; what is
-    wrong it raises as ``UsageError``.
+    wrong it raises as ``UsageError``. One with ``await is_open(id)`` is asked where a gate does not wait: a request
+    that has ended by then is heard at once.
     """
 
     # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
@@ -105,7 +106,8 @@ class Gate:
     """Hand the content to the approvals, as ``redact`` leaves it: for people to read, and for a judge that answers
     first. They keep it. Without it a request carries the digest."""
     wait: bool = True
-    """Wait for the person; ``False`` returns a pending decision at once, for ``resume``."""
+    """Wait for the person; ``False`` returns a pending decision, for ``resume``, unless a judge that was asked first
+    has approved."""
     ledger: Recorder | None = None
     """Records every decision; what could not be recorded is blocked."""
     redact: Callable[[Any], Any] | None = None

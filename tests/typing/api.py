@@ -312,6 +312,9 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
         assert_type(found.status, Literal["open", "approved", "denied"])
         assert_type(await approvals.wait("id"), Answer)
         assert_type(await approvals.list(status=None, approver="ana"), tuple[Approval, ...])
+        assert_type(await approvals.find("8f3a"), str)
+        assert_type(await approvals.is_open("id"), bool)
+        assert_type(found.result, JudgeResult | None)
         assert_type(await approvals.history("id"), tuple[Entry, ...])
         assert_type(await approvals.export_labels(Path("a.jsonl")), int)
         Gate(

@@ -206,6 +206,10 @@ class Approvals:
             raise tables.explain_missing(part)
         return found[0]
 
+    async def is_open(self, id: str) -> bool:  # noqa: A002 - as in decide
+        """Whether a request still waits for somebody; ``UsageError`` when there is none."""
+        return (await self.get(id)).status == "open"
+
     async def list(self, *, status: Status | None = "open", approver: str | None = None) -> tuple[Approval, ...]:
         """Requests in the order in which they were made: of a status (``None``: all), and of an approver."""
         if status is not None:

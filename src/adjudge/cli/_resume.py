@@ -72,12 +72,10 @@ async def _resume(part: str, path: str | None, config: Config, recorder: Recorde
 
 async def find_pending(ledger: Ledger, approval: Approval) -> Decision:
     """The decision that waits for an approval, as the ledger holds it; raises ``UsageError`` where there is none."""
-    # What nobody could read has no digest to be found by.
-    for subject in (approval.subject, ""):
-        async for entry in ledger.query(kind="decision", subject=subject):
-            said = entry.payload or {}
-            if said.get("approval_id") == approval.id and said.get("pending") is True:
-                return Decision.from_dict(drop_digests(said))
+    async for entry in ledger.query(kind="decision", subject=approval.subject):
+        said = entry.payload or {}
+        if said.get("approval_id") == approval.id and said.get("pending") is True:
+            return Decision.from_dict(drop_digests(said))
     raise UsageError(
         f"no gate's decision in this ledger waits for approval {approval.id}; "
         f"`adjudge approvals show {approval.id}` shows what does"
