@@ -117,7 +117,7 @@ def kill(url: str, options: argparse.Namespace) -> dict[str, Any]:
     for number in range(options.kills):
         # The reader of each writer's lines stands still meanwhile; only the one to be killed is read from.
         victim = writers.pop(0)
-        wanted = random.randint(1, max(2 * options.appends // (options.kills * options.writers), 2))
+        wanted = random.randint(1, max(2 * options.appends // options.kills, 2))
         said |= end_writer(*victim, wanted)
         writers.append(start_writer(url, f"kill {number}"))
     for mark, process in writers:

@@ -30,6 +30,8 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     kind = type(value)
     if kind in AS_IS or (kind is float and math.isfinite(value)):  # known without asking what it could be taken for
         return value
+    if getattr(kind, "writes_flat", False) is True:  # holds nothing that could hold it, and has looked itself
+        return value.to_dict()
     held = value if isinstance(value, _HOLDERS) else _open(value)
     if not isinstance(held, _HOLDERS):
         return held

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
+from math import isfinite
+from operator import attrgetter
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -73,15 +75,30 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _read_members(value: Any) -> dict[str, Any]:
+    """The members of a value as plain data; not ``results``, which a chain's result writes itself, once."""
+    names, read = _make_reader(type(value))
+    data = dict(zip(names, read(value), strict=True))
+    for name, item in data.items():
+        kind = type(item)
+        if kind in AS_IS or (kind is float and isfinite(item)):
+            continue
+        data[name] = [] if kind is tuple and not item else to_plain(item)
+    return data
+
+
 @cache
-def _list_names(kind: type[Any]) -> tuple[str, ...]:
-    """The members of a kind of value; asked for so often that looking them up took as long as reading them."""
-    return tuple([item.name for item in fields(kind)])
+def _make_reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The members of a kind of value and what reads them; looking them up took as long as reading them."""
+    names = tuple([item.name for item in fields(kind) if item.name != "results"])
+    return names, attrgetter(*names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What a judgement used: tokens, calls and, where the price is known, dollars."""
+
+    writes_flat: ClassVar[bool] = True
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -104,7 +121,7 @@ class Usage:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: getattr(self, name) for name in _list_names(type(self))}
+        return _read_members(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -127,7 +144,7 @@ class RuleResult:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {name: to_plain(getattr(self, name)) for name in _list_names(type(self))}
+        return _read_members(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -138,6 +155,8 @@ class RuleResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionResult:
     """How the content did on one criterion of a rubric."""
+
+    writes_flat: ClassVar[bool] = True
 
     name: str
     score: float | None
@@ -159,9 +178,7 @@ class CriterionResult:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {name: getattr(self, name) for name in _list_names(type(self))}
-        data["evidence"] = list(self.evidence)
-        return data
+        return _read_members(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -278,11 +295,7 @@ class JudgeResult:
         In ``value`` and ``metadata``, NaN and the infinities are written as text (``"nan"``, ``"inf"``), and so is
         what nests deeper than 200 levels or has no plain form.
         """
-        data: dict[str, Any] = {"schema": self.schema}
-        for name in _list_names(type(self)):
-            if name != "results":  # a chain's, which writes them itself, once
-                value = getattr(self, name)
-                data[name] = value if type(value) in AS_IS else to_plain(value)
+        data: dict[str, Any] = {"schema": self.schema, **_read_members(self)}
         data["passed"] = self.passed
         return data
 
