@@ -79,9 +79,9 @@ class Gate:
     """
 
     name: str = field(kw_only=False)
-    rubric: Any = None
+    rubric: Any = field(default=None, kw_only=False)
     """A ``Rubric``, a path or a shipped name; ``None`` for the judge's own, or a gate of rules alone."""
-    judge: Any = None
+    judge: Any = field(default=None, kw_only=False)
     """A judge, a chain, an object with ``ask``, or whatever ``Judge`` takes as its model. ``None`` for a gate of rules
     alone, and for a rubric whose criteria are all rules."""
     rules: Any = ()

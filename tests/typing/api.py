@@ -198,6 +198,8 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def decide(single: Judge) -> None:
     """A gate's check, its guard and the rounds of improving."""
+    Gate("door", RUBRIC, single, rules=[])
+    Gate("door", RUBRIC, single, [])  # pyrefly: ignore[bad-argument-count]
     gate = Gate("door", rubric=RUBRIC, judge=single, rules=["json", RULE], on_undecided="allow", mode="observe")
     Gate(name="door", rules=["json"], sample=0.5, redact=str, on_result=print, on_event=print)
     Gate("door", rules=["json"], on_failed="allow")  # pyrefly: ignore[bad-argument-type]

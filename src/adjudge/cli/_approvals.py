@@ -141,7 +141,7 @@ def wait(
 
     ID is the approval's, or 4 characters or more of its beginning or end.
 
-    Exit status: 0 approved, 1 denied, 2 there is no such request, 3 not decided in time.
+    Exit status: 0 approved, 1 denied, 2 there is no such request, 3 not decided in time, or the ledger says otherwise.
     """
     if timeout is not None and not 0 <= timeout < float("inf"):
         raise UsageError(f"--timeout is a number of seconds from 0 on, got {timeout}")
