@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from adjudge import Approval, JudgeResult
 from adjudge._display import clean, say_outcome
 from adjudge.cli._entries import tell_entry
 from adjudge.cli._output import add_row, draws, make_table, note, say, show
 from adjudge.content import digest_text
-from adjudge.ledger import Entry
+
+if TYPE_CHECKING:
+    from adjudge import Approval, JudgeResult
+    from adjudge.ledger import Entry
 
 _SHORT = 12
 """Characters of an id's end: its random part, with which it can be named."""

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from adjudge.approval._values import Status
 from adjudge.cli import _options as option
 from adjudge.cli._approval_view import draw_approvals, print_approval
 from adjudge.cli._config import read_config
@@ -32,6 +31,7 @@ approvals_app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 T = TypeVar("T")
+_STATUSES = ("open", "approved", "denied", "all")
 
 Ident = Annotated[str, typer.Argument(metavar="ID", hidden=True)]
 Reason = Annotated[str, name_option("reason", "Why; it explains the decision later.")]
@@ -50,9 +50,8 @@ def list_approvals(
 
     Requests whose time is over are closed by whoever looks first.
     """
-    known = (*get_args(Status), "all")
-    if status not in known:
-        raise UsageError(f"--status is one of {', '.join(known)}, got {quote(status)}")
+    if status not in _STATUSES:
+        raise UsageError(f"--status is one of {', '.join(_STATUSES)}, got {quote(status)}")
     wanted: Any = None if status == "all" else status
     found = _use(ledger, config, key, lambda approvals: approvals.list(status=wanted, approver=approver))
     if as_json:

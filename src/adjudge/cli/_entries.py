@@ -5,32 +5,19 @@ A ledger holds whatever was appended to it, so nothing here trusts the form of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from adjudge.ledger import Entry
+if TYPE_CHECKING:
+    from adjudge.ledger import Entry
 
 
 def tell_entry(entry: Entry) -> str:
     """What happened, as far as the entry says; nothing for kinds that say it with their outcome."""
-    said: Mapping[str, Any] | None = entry.payload
-    if said is None:
+    if entry.payload is None:
         return "(erased)"
-    told = ""
-    if entry.kind == "decision":
-        told = _tell_decision(said)
-    elif entry.kind == "approval.requested":
-        told = f"{said.get('required')} of {_list_names(said, 'approvers')} asked"
-    elif entry.kind == "approval.voted":
-        told = _tell_voted(said)
-    elif entry.kind == "approval.closed":
-        told = f"{said.get('status')} by {_list_names(said, 'closed_by')}"
-    elif entry.kind == "override":
-        what = f"audit is {said.get('opinion')}, says" if "audit" in said else "overruled by"
-        told = f"{what} {_list_names(said, 'by')}"
-    elif entry.kind == "erasure":
-        told = f"of entry {said.get('seq')} by {said.get('by')}"
-    return told
+    member, tell = _TOLD.get(entry.kind, ("", None))
+    return tell(entry.payload) if tell is not None and member in entry.payload else ""
 
 
 def _tell_decision(said: Mapping[str, Any]) -> str:
@@ -47,7 +34,35 @@ def _tell_voted(said: Mapping[str, Any]) -> str:
     return f"{said.get('by')} {word}{counts}" + (f": {said['reason']}" if said.get("reason") else "")
 
 
+def _tell_override(said: Mapping[str, Any]) -> str:
+    what = f"audit is {said.get('opinion')}, says" if "audit" in said else "overruled by"
+    return f"{what} {_list_names(said, 'by')}"
+
+
+def _tell_requested(said: Mapping[str, Any]) -> str:
+    return f"{said.get('required')} of {_list_names(said, 'approvers')} asked"
+
+
+def _tell_closed(said: Mapping[str, Any]) -> str:
+    return f"{said.get('status')} by {_list_names(said, 'closed_by')}"
+
+
+def _tell_erasure(said: Mapping[str, Any]) -> str:
+    return f"of entry {said.get('seq')} by {said.get('by')}"
+
+
 def _list_names(said: Mapping[str, Any], name: str) -> str:
     found = said.get(name)
     names = ", ".join(map(str, found)) if isinstance(found, list) else str(found or "")
     return names or str(said.get("decided_by") or "nobody")
+
+
+_TOLD: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+    "decision": ("allowed", _tell_decision),
+    "approval.requested": ("approvers", _tell_requested),
+    "approval.voted": ("by", _tell_voted),
+    "approval.closed": ("status", _tell_closed),
+    "override": ("by", _tell_override),
+    "erasure": ("seq", _tell_erasure),
+}
+"""Of each kind the member without which an entry says nothing, and how it is told."""

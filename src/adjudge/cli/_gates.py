@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from adjudge import Approvals, Gate, Rubric, Rule
+from adjudge import Gate, Rubric, Rule
 from adjudge.cli._config import Config
 from adjudge.cli._ledgers import Recorder, open_recorder
 from adjudge.cli._people import open_approvals, read_terms
@@ -16,6 +16,9 @@ from adjudge.cli._seats import Opener, importing
 from adjudge.errors import UsageError
 from adjudge.rules import as_rule
 from adjudge.rules._words import flatten, show
+
+if TYPE_CHECKING:
+    from adjudge import Approvals
 
 _ASKING = ("on_failed", "on_undecided", "on_tampering")
 _POLICIES = (*_ASKING, "mode", "sample")

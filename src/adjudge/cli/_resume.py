@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adjudge import Approval, Decision, Row
+from adjudge import Decision, Row
 from adjudge.cli import _options as option
 from adjudge.cli._config import Config, read_config
 from adjudge.cli._gate import find_status, print_decisions
@@ -19,8 +19,10 @@ from adjudge.cli._output import complain, note, write_json
 from adjudge.cli._people import open_approvals
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
-from adjudge.ledger import Ledger
-from adjudge.ledger._payload import drop_digests
+
+if TYPE_CHECKING:
+    from adjudge import Approval
+    from adjudge.ledger import Ledger
 
 
 def resume(
@@ -72,6 +74,8 @@ async def _resume(part: str, path: str | None, config: Config, recorder: Recorde
 
 async def find_pending(ledger: Ledger, approval: Approval) -> Decision:
     """The decision that waits for an approval, as the ledger holds it; raises ``UsageError`` where there is none."""
+    from adjudge.ledger._payload import drop_digests
+
     async for entry in ledger.query(kind="decision", subject=approval.subject):
         said = entry.payload or {}
         if said.get("approval_id") == approval.id and said.get("pending") is True:
