@@ -81,6 +81,33 @@ def test_thresholds_are_tried_on_one_recording(monkeypatch: pytest.MonkeyPatch, 
     assert re.findall(r": (\d) of 3", capsys.readouterr().out) == ["2", "2", "1"]
 
 
+def test_what_was_held_back_is_proven_from_an_export(capsys: pytest.CaptureFixture[str]):
+    """One answer passes, one is approved, one denied; the export alone tells so, and a forged one shows."""
+    runpy.run_path(str(EXAMPLES / "held_back.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    before, after = said.split("The store is deleted.")
+
+    assert re.findall(r"^  (\w+): (sent|held back|not sent); \w+ by (\w+)", before, re.MULTILINE) == [
+        ("label", "sent", "judge"),
+        ("refund", "held back", "policy"),
+        ("voucher", "held back", "policy"),
+        ("refund", "sent", "human"),
+        ("voucher", "not sent", "human"),
+    ]
+    for line in (
+        "in order: 13 entries, up to the head we kept",
+        "refund approved by ana: the policy changed this morning",
+        "voucher denied by bob: nobody agreed to a voucher",
+        "refund failed, and was let through by ana",
+        "voucher failed, and was stopped by bob",
+        "label passed, and was let through by policy-judge",
+        "opinion adverse",
+        "critical: it failed, and a person (ana) let it through",
+        "not in order: entry 10 has another payload than was recorded [payload_changed]",
+    ):
+        assert line in after, line
+
+
 def test_the_example_suite_passes():
     """The suite that shows how to test with a judge is a suite that passes."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLES / "test_with_a_judge.py")]

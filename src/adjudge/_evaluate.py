@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, runtime_checkable
 
 from adjudge._asking import Asking, RubricSource, prepare
+from adjudge._foreign import log_result, notify
 from adjudge._sync import run_sync
 from adjudge.errors import UsageError
 from adjudge.models._types import Reply
@@ -44,6 +45,11 @@ class Evaluates(Generic[R]):
 
     __slots__ = ()
 
+    @property
+    def on_result(self) -> Callable[[R], Any] | None:
+        """What is called with every result."""
+        raise NotImplementedError
+
     async def evaluate(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
         """Judge some content by a rubric (or ``criteria=``, or ``result_format=``) and return the result.
 
@@ -56,6 +62,8 @@ class Evaluates(Generic[R]):
         answer = decide_by_rules(question)
         if answer is not None:
             result = self._settle(question, answer, since(started))
+            log_result(result)
+            await notify(self.on_result, result, what="on_result")
         else:
             result = await self.ask(question)
         return result.raise_if_failed() if how.get("throw_on_fail") else result

@@ -228,6 +228,8 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def decide(single: Judge) -> None:
     """A gate's check, its guard and the rounds of improving."""
+    Gate("door", RUBRIC, single, rules=[])
+    Gate("door", RUBRIC, single, [])  # pyrefly: ignore[bad-argument-count]
     gate = Gate("door", rubric=RUBRIC, judge=single, rules=["json", RULE], on_undecided="allow", mode="observe")
     Gate(name="door", rules=["json"], sample=0.5, redact=str, on_result=print, on_event=print)
     Gate("door", rules=["json"], on_failed="allow")  # pyrefly: ignore[bad-argument-type]
@@ -380,6 +382,9 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
         assert_type(found.status, Literal["open", "approved", "denied"])
         assert_type(await approvals.wait("id"), Answer)
         assert_type(await approvals.list(status=None, approver="ana"), tuple[Approval, ...])
+        assert_type(await approvals.find("8f3a"), str)
+        assert_type(await approvals.is_open("id"), bool)
+        assert_type(found.result, JudgeResult | None)
         assert_type(await approvals.history("id"), tuple[Entry, ...])
         assert_type(await approvals.export_labels(Path("a.jsonl")), int)
         Gate(

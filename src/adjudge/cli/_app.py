@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge import __version__
+from adjudge.cli._approvals import approvals_app
 from adjudge.cli._audit import report
 from adjudge.cli._demo import demo
 from adjudge.cli._doctor import doctor
@@ -19,6 +20,7 @@ from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._probe import probe
+from adjudge.cli._resume import resume
 from adjudge.cli._review import review
 from adjudge.cli._rubric import rubric_app
 from adjudge.cli._rules import rules_app
@@ -40,6 +42,8 @@ app.command()(judge)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(rules_app, name="rules")
 app.add_typer(gate_app, name="gate")
+gate_app.command("resume")(resume)
+app.add_typer(approvals_app, name="approvals")
 ledger_app.command("report")(report)
 app.add_typer(ledger_app, name="ledger")
 app.command()(demo)

@@ -50,5 +50,13 @@ ReaderName = Annotated[
 ]
 NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cannot copy eight characters.")]
 Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
+LedgerPlace = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="URL", help="Record to this ledger; by default [ledger] of adjudge.toml."),
+]
+NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Record to no ledger, whatever adjudge.toml says.")]
+Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="Wait for the person who is asked, however long it takes.")
+]
 ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; nobody is asked.")]
 Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]

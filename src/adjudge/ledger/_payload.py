@@ -6,6 +6,7 @@ outcomes, reasons and names are never touched: they are what a decision is expla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,7 +17,6 @@ from adjudge._display import clean
 from adjudge._plain import to_plain
 from adjudge.errors import UsageError
 from adjudge.ledger._entry import KINDS
-from adjudge.result import JudgeResult
 
 StoreContent = Literal["hash", "redacted", "full"]
 STORE_CONTENT: tuple[StoreContent, ...] = get_args(StoreContent)
@@ -27,6 +27,9 @@ MOST_SUBJECT = 1_000
 """The longest subject, in characters."""
 _LARGEST = 2**53 - 1
 """The largest integer every reader of JSON reads exactly; RFC 8785 has none beyond."""
+
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+_STORABLE = frozenset((bool, type(None)))
 
 _RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
 _QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
@@ -64,10 +67,18 @@ def digest(text: str) -> str:
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}" if text else ""
 
 
+def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload of an entry without the texts of which it holds only the digest, to go on with what it says.
+
+    Kept, they would be read as what a judge wrote, and recorded as the digest of a digest.
+    """
+    kept: dict[str, Any] = _keep_texts(dict(data), lambda text: "" if _DIGEST.fullmatch(text) else text)
+    return kept
+
+
 def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
     """What is recorded of a value; raises ``UsageError`` when it cannot be."""
-    # A result's own form is plain already.
-    data = value.to_dict() if isinstance(value, JudgeResult) else to_plain(value)
+    data = value.to_dict() if getattr(type(value), "writes_plain", False) is True else to_plain(value)
     if not isinstance(data, dict):
         raise UsageError(f"a ledger records results and mappings, got {type(value).__name__}; wrap it in a mapping")
     said = kind if kind is not None else _find_kind(data)
@@ -192,7 +203,15 @@ def _make_storable(value: Any, odd: list[Any]) -> Any:
         if not all(map(str.isascii, value)):  # sorted by UTF-16 units there, and by bytes here
             odd.append(value)
             return {_make_storable(name, odd): _make_storable(item, odd) for name, item in value.items()}
-        return {name: _make_storable(item, odd) for name, item in value.items()}
+        # What most members are is looked for here: a call for each would take longer than all the rest.
+        return {
+            name: item
+            if (held := type(item)) in _STORABLE
+            or (held is str and item.isascii())
+            or (held is float and 1e-4 <= item < 1)
+            else _make_storable(item, odd)
+            for name, item in value.items()
+        }
     if kind is list:
         return [_make_storable(item, odd) for item in value]
     if kind is float:
