@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         LedgerError,
         ModelError,
         ReplyError,
+        ToolRefused,
         UsageError,
     )
     from adjudge.gate import Gate
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from adjudge.rubric import Criterion, Example, Rubric
     from adjudge.rubric_file import load_rubric
     from adjudge.rules import Rule
+    from adjudge.tools import ForgeResult, ToolRegistry, forge
 
 __all__ = [
     "AdjudgeError",
@@ -47,6 +49,7 @@ __all__ = [
     "CriterionResult",
     "Decision",
     "Example",
+    "ForgeResult",
     "Form",
     "Gate",
     "Improvement",
@@ -69,8 +72,11 @@ __all__ = [
     "Rubric",
     "Rule",
     "RuleResult",
+    "ToolRefused",
+    "ToolRegistry",
     "Usage",
     "UsageError",
+    "forge",
     "improve",
     "judge",
     "load_rubric",
@@ -88,6 +94,7 @@ _HOMES = {
     "CriterionResult": "adjudge.result",
     "Decision": "adjudge._decision",
     "Example": "adjudge.rubric",
+    "ForgeResult": "adjudge.tools",
     "Form": "adjudge.models",
     "Gate": "adjudge.gate",
     "Improvement": "adjudge._improve",
@@ -110,8 +117,11 @@ _HOMES = {
     "Rubric": "adjudge.rubric",
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
+    "ToolRefused": "adjudge.errors",
+    "ToolRegistry": "adjudge.tools",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "forge": "adjudge.tools",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",

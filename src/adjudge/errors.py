@@ -2,6 +2,7 @@
 
     AdjudgeError
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
+    │   └── ToolRefused  a forged tool may not be used, registered or promoted as it is
     ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
     ├── ReplyError      a model answered and the answer cannot be read
     ├── LedgerError     the store of a ledger failed: nothing is known to be recorded
@@ -27,6 +28,18 @@ class AdjudgeError(Exception):
 
 class UsageError(AdjudgeError, ValueError):
     """What the caller handed in cannot be used; nothing was asked of any model."""
+
+
+class ToolRefused(UsageError):
+    """A forged tool may not be used, registered or promoted as it is; nothing was asked, run or changed.
+
+    ``because`` says why in a word, the message in a sentence. It is raised where neither waiting nor further uses
+    would help, such as ``unknown``, ``demoted``, ``unreviewed``, ``scope`` or ``agent_cap``.
+    """
+
+    def __init__(self, message: str, *, because: str) -> None:
+        super().__init__(message)
+        self.because = because
 
 
 class ModelError(AdjudgeError):
