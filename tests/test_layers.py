@@ -20,6 +20,7 @@ LAYERS = (
     "rows",
     "_yaml",
     "_toml",
+    "_sources",
     "rubric",
     "rubric_file",
     "rubric_lint",

@@ -17,7 +17,9 @@ from adjudge.cli._gate import gate_app
 from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
+from adjudge.cli._review import review
 from adjudge.cli._rubric import rubric_app
+from adjudge.cli._validate import validate
 from adjudge.errors import AdjudgeError, UsageError
 
 DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
@@ -37,6 +39,8 @@ app.add_typer(gate_app, name="gate")
 app.add_typer(ledger_app, name="ledger")
 app.command()(demo)
 app.command()(doctor)
+app.command()(review)
+app.command()(validate)
 
 
 def _show_version(asked: bool) -> None:

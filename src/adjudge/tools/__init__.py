@@ -1,6 +1,7 @@
 """Forged tools: reviewed when they are made, checked when they are used, reviewed again before they rise a tier."""
 
 from adjudge.tools._emergent import EmergentJudge
+from adjudge.tools._file import load_candidate
 from adjudge.tools._forge import forge
 from adjudge.tools._history import ToolHistory
 from adjudge.tools._panel import ForgeResult, Promotion, ToolJudge
@@ -54,6 +55,7 @@ __all__ = [
     "ToolUse",
     "ToolVerdict",
     "forge",
+    "load_candidate",
     "read_verdict",
     "tool_digest",
     "validate_reuse",

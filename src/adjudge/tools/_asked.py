@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from adjudge._plain import to_plain
 from adjudge.errors import ReplyError
 from adjudge.question import Answer, Part, Question, Wording
-from adjudge.reply import check_finite, read_flag, read_number, read_text
+from adjudge.reply import FLAGS, check_finite, read_flag, read_number, read_text
 from adjudge.result import CriterionResult
 from adjudge.tools._strict import is_json
 from adjudge.tools._types import MISSING, MOST_VALUES, EmergentTool, ToolCandidate, ToolTest
@@ -191,6 +192,11 @@ def _write(value: Any) -> str:
 def answer_creation(found: Mapping[str, Any], question: Question) -> Answer:
     """Read a creation review: all four dimensions have to pass, and a stricter ``approved`` counts."""
     del question
+    with _keeping_objections(found):
+        return _answer_creation(found)
+
+
+def _answer_creation(found: Mapping[str, Any]) -> Answer:
     parts = {name: _read_part(found, name) for name in DIMENSIONS}
     confidence = _read_confidence(found)
     flag = read_flag(found, need=False)
@@ -210,6 +216,13 @@ def answer_creation(found: Mapping[str, Any], question: Question) -> Answer:
 def answer_promotion(found: Mapping[str, Any], question: Question) -> Answer:
     """Read one reviewer's reply about a promotion: ``approved`` decides, and approving takes a confidence above 0."""
     del question
+    with _keeping_objections(found):
+        return _answer_promotion(found)
+
+
+def _answer_promotion(found: Mapping[str, Any]) -> Answer:
+    if "approved" not in found:
+        raise ReplyError("unparseable", "the reply does not say whether it approves")
     flag = read_flag(found, names=("approved",))
     confidence = _read_confidence(found)
     check_finite(dict(found))
@@ -221,6 +234,25 @@ def answer_promotion(found: Mapping[str, Any], question: Question) -> Answer:
         reasoning=read_text(found, "reasoning"),
         value=PromotionReview(confidence=confidence),
     )
+
+
+@contextmanager
+def _keeping_objections(found: Mapping[str, Any]) -> Iterator[None]:
+    """Turn what cannot be read in a reply that objects into a reason for which nobody is asked again.
+
+    The reviewer has said no, in a form that cannot be used. Asked once more it might say yes.
+    """
+    try:
+        yield
+    except ReplyError as error:
+        if not _objects(found):
+            raise
+        raise ReplyError("contradiction", f"the reply objects, and cannot be read: {error.detail}") from None
+
+
+def _objects(found: Mapping[str, Any]) -> bool:
+    parts = [found, *[part for name in DIMENSIONS if isinstance(part := found.get(name), dict)]]
+    return any(part.get(flag) is False for part in parts for flag in (*FLAGS, "likely"))
 
 
 _FLAG_OF = {"safety": "passed", "correctness": "passed", "determinism": "likely", "bounded": "likely"}

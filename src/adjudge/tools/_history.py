@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Self
 
-from adjudge._depth import MOST_DEPTH
 from adjudge.errors import UsageError
+from adjudge.tools._strict import find_odd, is_json
 
 ENOUGH = 10
 """Outputs before which nothing is called unusual."""
@@ -42,6 +43,8 @@ class ToolHistory:
     """Digests of the shapes seen, sorted; the first 65, since more than 64 say no more."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.shapes, list | tuple):
+            raise UsageError(f"a history's shapes are a list, got {type(self.shapes).__name__}")
         object.__setattr__(self, "shapes", tuple(self.shapes))
         numbers = (self.count, self.smallest, self.largest)
         if not all(type(number) is int and number >= 0 for number in numbers) or self.smallest > self.largest:
@@ -51,10 +54,7 @@ class ToolHistory:
 
     def add(self, output: Any) -> ToolHistory:
         """The history with one more output; raises ``UsageError`` for one that is not JSON."""
-        try:
-            size, shape = measure(output)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise UsageError(f"only JSON can be added to a history ({error})") from None
+        size, shape = measure(output)
         return ToolHistory(
             count=self.count + 1,
             smallest=min(self.smallest, size) if self.count else size,
@@ -67,7 +67,7 @@ class ToolHistory:
 
         Never before 10 outputs. Then its size is unusual below half the smallest and above twice the largest so far;
         its shape is when it is new, unless new shapes are what the tool brings: more than one in five outputs, or
-        more than 64 in all. Raises for what is not JSON.
+        more than 64 in all. Raises ``UsageError`` for what is not JSON.
         """
         if self.count < ENOUGH:
             return False
@@ -99,20 +99,21 @@ class ToolHistory:
 
 
 def measure(output: Any) -> tuple[int, str]:
-    """The size of a JSON value in bytes, and the digest of its shape."""
+    """The size of a JSON value in bytes, and the digest of its shape; raises ``UsageError`` for what is not JSON."""
     import msgspec
 
+    if not is_json((output,)):
+        raise UsageError(f"only JSON has a size and a shape ({find_odd(output)})")
     return len(msgspec.json.encode(output)), _shape_of(output)
 
 
-def _shape_of(value: Any, depth: int = 0) -> str:
-    if depth > MOST_DEPTH:
-        raise ValueError(f"it nests more than {MOST_DEPTH} levels deep")
+def _shape_of(value: Any) -> str:
+    value = value.value if isinstance(value, Enum) else value
     if isinstance(value, dict):
-        held = [f"{key!r}:{_shape_of(value[key], depth + 1)}" for key in sorted(value)]
+        held = [f"{key!r}:{_shape_of(value[key])}" for key in sorted(value)]
     elif isinstance(value, list | tuple):
         # A list is as its kinds of elements are, however many: ten orders have the shape of one.
-        held = ["[]", *sorted({_shape_of(item, depth + 1) for item in value})]
+        held = ["[]", *sorted({_shape_of(item) for item in value})]
     elif isinstance(value, bool):
         return "boolean"
     else:

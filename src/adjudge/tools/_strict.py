@@ -17,8 +17,8 @@ from typing import Any
 from adjudge._depth import MOST_DEPTH
 from adjudge.rules._words import flatten
 
-MOST_VALUES = 5_000_000
-"""Values in one output; what is shared counts as often as it stands there, since it would be written as often."""
+MOST_VALUES = 2_000_000
+"""Values that are looked at; what is shared counts as often as it stands there, since it would be written as often."""
 
 _LONGEST = 10**4300
 """From here on Python does not write an integer in decimal digits, and the validator reads it as null."""
@@ -26,17 +26,23 @@ _LONGEST = 10**4300
 
 def is_json(values: Iterable[Any], *, most: int = MOST_VALUES) -> bool:
     """Whether all of these values are JSON, of at most so many values together."""
-    level: list[Iterable[Any]] = [values]
-    left = most
+    return not _look(values, most)
+
+
+def _look(values: Iterable[Any], most: int) -> str:
+    """What is wrong with some values: nothing, ``odd`` somewhere, or the sentence for the whole."""
+    level, left = [values], most
     for _ in range(MOST_DEPTH + 1):  # not for ever: what holds itself has one more level each time
-        if not level or left < 0:
-            break
         following: list[Iterable[Any]] = []
         for items in level:
             if not _take_level(items, following):
-                return False
+                return "odd"
         level, left = following, left - sum(map(len, following))  # type: ignore[arg-type]
-    return not level
+        if not level:
+            return ""
+        if left < 0:
+            return f"has more than {most:,} values"
+    return f"nests more than {MOST_DEPTH} levels deep"
 
 
 def _take_level(items: Iterable[Any], following: list[Iterable[Any]]) -> bool:
@@ -105,21 +111,20 @@ _LEAVES: dict[type, Callable[[Any], bool]] = {
 
 def find_odd(value: Any, *, most: int = MOST_VALUES) -> str:
     """Where a value stops being JSON, as ``path: what``; for values of which ``is_json`` says no."""
+    whole = _look((value,), most)
+    if whole != "odd":
+        return f"the output: {whole}"
     waiting = [iter([("", value)])]
-    for _ in range(most):
+    for _ in range(most):  # beside the odd value there may be one that doubles with each level
         path, item = next(waiting[-1], (None, None))
         if path is None:
             waiting.pop()
-            if not waiting:
-                break
             continue
         inner: list[Iterable[Any]] = []
         if not _take_level((item,), inner):
             return f"{name(path)}: {_describe(item)}"
-        if inner and len(waiting) > MOST_DEPTH:
-            return f"{name(path)}: nests more than {MOST_DEPTH} levels deep"
-        waiting += [_list_held(path, item, values) for values in inner]
-    return f"the output: has more than {most:,} values"
+        waiting += [_list_held(path, item, values) for values in inner] if len(waiting) <= MOST_DEPTH else []
+    return "the output: is not JSON"
 
 
 def _list_held(path: str, item: Any, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
