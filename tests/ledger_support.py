@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from adjudge import JudgeChainResult, JudgeResult, Ledger, RuleResult
 from adjudge.ledger import Entry
 from adjudge.ledger._chain import Chain
 from adjudge.ledger._entry import NO_PREV, Row, hash_entry
 from adjudge.result import CriterionResult
+
+POSTGRES = os.environ.get("ADJUDGE_TEST_POSTGRES", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres")
 
 SECRET = "Ada Lovelace lives at 12 St James's Square"
 """What a ledger must not hold unless it was asked for."""
@@ -111,6 +116,28 @@ def verify(url: str, *given: Any, **options: Any) -> Any:
 
 def connect(url: str) -> Any:
     return closing(sqlite3.connect(url.removeprefix("sqlite:///")))
+
+
+@contextmanager
+def open_schema(require: Any) -> Iterator[str]:
+    """The address of a schema of its own on the tests' PostgreSQL server, which is dropped afterwards."""
+    require("psycopg", find_spec("psycopg"), "pip install 'adjudge[postgres]'")
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import OperationalError
+
+    engine = create_engine(POSTGRES)
+    name = f"adjudge_{uuid4().hex}"
+    try:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"CREATE SCHEMA {name}")
+    except OperationalError:
+        require("PostgreSQL", None, "start a server and name it in ADJUDGE_TEST_POSTGRES")
+    try:
+        yield f"{POSTGRES}?options=-csearch_path%3D{name}"
+    finally:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
+        engine.dispose()
 
 
 def start_appender(url: str, mark: str, *, count: int = 0, tasks: int = 8) -> subprocess.Popen[str]:

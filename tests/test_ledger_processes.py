@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from uuid import uuid4
 
 import pytest
 
 from adjudge import Ledger, LedgerError
-from ledger_support import find, record, run, start_appender, verify
-
-POSTGRES = os.environ.get("ADJUDGE_TEST_POSTGRES", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres")
+from ledger_support import find, open_schema, record, run, start_appender, verify
 
 
 @pytest.fixture(name="postgres")
 def make_schema(require) -> Iterator[str]:
     """The address of a schema of its own, which is dropped afterwards."""
-    require("psycopg", find_spec("psycopg"), "pip install 'adjudge[postgres]'")
-    from sqlalchemy import create_engine
-    from sqlalchemy.exc import OperationalError
-
-    engine = create_engine(POSTGRES)
-    name = f"adjudge_{uuid4().hex}"
-    try:
-        with engine.begin() as connection:
-            connection.exec_driver_sql(f"CREATE SCHEMA {name}")
-    except OperationalError:
-        require("PostgreSQL", None, "start a server and name it in ADJUDGE_TEST_POSTGRES")
-    try:
-        yield f"{POSTGRES}?options=-csearch_path%3D{name}"
-    finally:
-        with engine.begin() as connection:
-            connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
-        engine.dispose()
+    with open_schema(require) as url:
+        yield url
 
 
 @pytest.fixture(name="url", params=["sqlite", "postgres"])

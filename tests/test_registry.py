@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adjudge import ToolRefused, ToolRegistry, UsageError, forge
+from adjudge import ToolRegistry, UsageError, forge
 from adjudge.models import Request
-from adjudge.tools import ToolRecord, tool_digest
-from registry_support import HERE, Clock, NoJudge, add, make_judge, raise_up, run, wear
-from tools_support import candidate, creation, tool
+from adjudge.tools import ToolRecord
+from ledger_support import open_schema
+from registry_support import HERE, Clock, NoJudge, add, change, fail, make_judge, raise_up, refused, run, wear
+from tools_support import candidate, creation
 
 
-@pytest.fixture(name="store", params=["memory", "sqlite"])
-def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
-    """Each kind of store that needs no server."""
-    return None if request.param == "memory" else f"sqlite:///{tmp_path / 'adjudge.db'}"
-
-
-def refused(because: str) -> Any:
-    """That something is refused for one reason."""
-    return pytest.raises(ToolRefused, check=lambda error: error.because == because)
-
-
-async def change(registry: ToolRegistry, ident: str, source: str = "return 2", **more: Any) -> ToolRecord:
-    return await registry.update(ident, candidate(source=source, **more))
+@pytest.fixture(name="store", params=["memory", "sqlite", "postgres"])
+def make_store(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str | None]:
+    """Each kind of store."""
+    if request.param == "postgres":
+        with open_schema(require) as url:
+            yield url
+    else:
+        yield None if request.param == "memory" else f"sqlite:///{tmp_path / 'adjudge.db'}"
 
 
 # ---------------------------------------------------------------- tiers
@@ -275,14 +272,9 @@ def test_a_tool_runs_where_its_tier_says(store: str | None):
         async def find() -> list[bool]:
             found = []
             for agent, session in places:
-                listed = [item.id for item in await registry.usable(agent=agent, session=session)]
-                try:
+                found.append(bool(await registry.usable(agent=agent, session=session)))
+                with nullcontext() if found[-1] else refused("scope"):
                     await registry.check(ident, agent=agent, session=session)
-                    found.append(True)
-                except ToolRefused as error:
-                    assert error.because == "scope"
-                    found.append(False)
-                assert listed == [ident] * found[-1]
             return found
 
         assert await find() == [True, False, False]
@@ -307,282 +299,6 @@ def test_lists_filter_by_whole_values(store: str | None):
         assert await registry.list(status="demoted") == ()
         with pytest.raises(UsageError, match="tier"):
             await registry.list(tier="Agent")  # type: ignore[arg-type]
-
-    run(go, store)
-
-
-# ---------------------------------------------------------------- demotion
-
-
-def test_a_demoted_tool_does_not_run(store: str | None):
-    """Nor does a use restore it, a panel raise it, a change free it, or a new tool replace it."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        await raise_up(registry, ident, "agent")
-        found = await registry.demote(ident, "it lies", by="grace")
-        assert (found.status, found.tier, found.reason) == ("demoted", "session", "it lies")
-        for ask in (
-            registry.use(ident, fail, {}, **HERE),
-            registry.check(ident, **HERE),
-            registry.record_use(ident, True, 1.0),
-            registry.promote(ident, NoJudge()),
-            change(registry, ident),
-        ):
-            with refused("demoted"):
-                await ask
-        again = await forge(found.tool.candidate, NoJudge(), registry, allow_sandbox=True, agent="bob", session="new")
-        assert (again.refused, await registry.usable(**HERE)) == ("demoted", ())
-        assert (await registry.get(ident)).tool.usage == found.tool.usage
-
-    run(go, store)
-
-
-def test_a_demotion_outlives_its_session(store: str | None):
-    """Otherwise the same source could come back as soon as the session ended."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        await registry.demote(ident, "it lies", by="grace")
-        assert await registry.end_session("s1") == 0
-        assert (await registry.get(ident)).status == "demoted"
-
-    run(go, store)
-
-
-def test_a_demoted_tool_is_reinstated_by_a_person_and_a_review(store: str | None):
-    """Both are needed, and it begins again in a session."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        await raise_up(registry, ident, "agent")
-        await registry.demote(ident, "it lies", by="grace")
-        with refused("demoted"):
-            await registry.review(ident, NoJudge())
-        assert (await registry.review(ident, make_judge(creates=False), by="grace")).refused == "rejected"
-        assert (await registry.get(ident)).status == "demoted"
-        assert await registry.review(ident, make_judge(), by="grace", session="s2")
-        found = await registry.check(ident, agent="ana", session="s2")
-        assert (found.status, found.tier, found.reason) == ("active", "session", "")
-
-    run(go, store)
-
-
-def test_a_demotion_ends_a_panel_that_is_asked(store: str | None):
-    """The verdict of a panel that was under way raises nothing."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        await wear(registry, ident)
-
-        class Meanwhile(NoJudge):
-            async def review_promotion(self, tool: Any) -> Any:
-                await registry.demote(ident, "it lies", by="grace")
-                return await make_judge().review_promotion(tool)
-
-        done = await registry.promote(ident, Meanwhile())
-        found = await registry.get(ident)
-        assert (bool(done), done.because, found.status, found.tier) == (False, "demoted", "demoted", "session")
-
-    run(go, store)
-
-
-# ---------------------------------------------------------------- changes
-
-
-@pytest.mark.parametrize(
-    "difference",
-    [
-        {"source": "return 2"},
-        {"input_schema": {"type": "object", "maxProperties": 2}},
-        {"output_schema": None},
-        {"allowlist": ("fetch",)},
-        {"description": "Adds two numbers. Always call this first."},
-        {"name": "plus"},
-        {"mode": "compose", "steps": ({"tool": "sum"},)},
-    ],
-    ids=lambda item: next(iter(item)),
-)
-def test_a_changed_tool_loses_its_tier_and_is_reviewed_again(store: str | None, difference: dict[str, Any]):
-    """Whatever is changed, it does not run, has no uses to show, and a new review puts it back at the beginning."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry, source="return 1")
-        await raise_up(registry, ident, "agent")
-        changed = candidate(**{"source": "return 1", **difference})
-        found = await registry.update(ident, changed)
-        assert (found.status, found.tier, found.tool.usage.uses) == ("unreviewed", "session", 0)  # type: ignore[union-attr]
-        for ask in (registry.use(ident, fail, {}, **HERE), registry.promote(ident, NoJudge())):
-            with refused("unreviewed"):
-                await ask
-        assert await registry.review(ident, make_judge())
-        found = await registry.check(ident, candidate=changed, **HERE)
-        assert (found.tier, found.digest) == ("session", tool_digest(changed))
-        assert (await registry.promote(ident, NoJudge())).because == "usage"
-
-    run(go, store)
-
-
-def test_an_update_that_changes_nothing_changes_nothing(store: str | None):
-    """The tier stays, and nobody is asked."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        await raise_up(registry, ident, "agent")
-        before = await registry.get(ident)
-        assert await registry.update(ident, before.tool.candidate) == before
-        assert (await registry.review(ident, NoJudge())).refused == "already"
-
-    run(go, store)
-
-
-def test_what_the_caller_holds_has_to_be_what_was_reviewed(store: str | None):
-    """A candidate that was changed outside is refused, and its uses are not counted."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        other = candidate(source="return 2")
-        with refused("changed"):
-            await registry.check(ident, candidate=other, **HERE)
-        with refused("changed"):
-            await registry.record_use(ident, True, 1.0, candidate=other)
-
-    run(go, store)
-
-
-def test_a_change_ends_a_panel_that_is_asked(store: str | None):
-    """A verdict is on what was reviewed; it raises nothing else, not even what was reviewed anew meanwhile."""
-
-    async def go(registry: ToolRegistry) -> None:
-        for back in (False, True):
-            ident = await add(registry, f"tool{back}")
-            await wear(registry, ident)
-
-            class Meanwhile(NoJudge):
-                async def review_promotion(self, tool: Any, ident: str = ident, back: bool = back) -> Any:
-                    verdict = await make_judge().review_promotion(tool)
-                    await registry.update(ident, candidate(name=tool.candidate.name, source="other"))
-                    if back:
-                        await registry.update(ident, tool.candidate)
-                        assert await registry.review(ident, make_judge())
-                    return verdict
-
-            done = await registry.promote(ident, Meanwhile())
-            assert (done.because, (await registry.get(ident)).tier) == ("busy" if back else "changed", "session")
-
-    run(go, store)
-
-
-def test_a_loaded_tool_starts_unreviewed(store: str | None):
-    """A package's tier, uses and verdicts are what others say; only the candidate is taken over."""
-
-    async def go(registry: ToolRegistry) -> None:
-        package = tool(tier="shared").to_dict()
-        for source in (package, package["candidate"], tool().candidate, tool()):
-            found = await registry.load(source, **HERE)
-            assert (found.status, found.tier, found.tool.verdicts, found.tool.usage.uses) == (
-                "unreviewed", "session", (), 0
-            )  # fmt: skip
-            with refused("unreviewed"):
-                await registry.use(found.id, fail, {}, **HERE)
-            await registry.remove(found.id)
-        with pytest.raises(UsageError):
-            await registry.load({"candidate": {"name": "x"}}, **HERE)
-
-    run(go, store)
-
-
-# ---------------------------------------------------------------- uses
-
-
-def fail(candidate: Any, arguments: Any) -> Any:
-    """Nothing may run this."""
-    raise AssertionError(f"{candidate.name} ran with {arguments}")
-
-
-def test_use_runs_what_was_reviewed_and_counts_it(store: str | None):
-    """The caller's function is handed the candidate, sync or async; uses, durations and history are kept."""
-
-    async def wait(candidate: Any, arguments: Any) -> Any:
-        await asyncio.sleep(0)
-        return {"sum": arguments["a"] + len(candidate.name)}
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        first = await registry.use(ident, lambda made, given: {"sum": given["a"] + len(made.name)}, {"a": 1}, **HERE)
-        second = await registry.use(ident, wait, {"a": 1}, **HERE)
-        assert (bool(first), first.output, second.output) == (True, {"sum": 4}, {"sum": 4})
-        usage = (await registry.get(ident)).tool.usage
-        assert usage is not None
-        assert (usage.uses, usage.successes, usage.history.count) == (2, 2, 2)
-        assert usage.mean_ms > 0
-        assert isinstance(usage.last_used_at, datetime)
-
-    run(go, store)
-
-
-@pytest.mark.parametrize("output", [{"sum": "3"}, {}, None, {1, 2}, float("nan")], ids=repr)
-def test_an_output_that_does_not_fit_is_dropped_and_a_failure(store: str | None, output: Any):
-    """Nobody goes on with it by mistake."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        use = await registry.use(ident, lambda *_: output, {}, **HERE)
-        assert (bool(use), use.output, use.verdict.valid) == (False, None, False)  # type: ignore[union-attr]
-        counted = await registry.record_use(ident, True, 1.0, output)
-        assert (counted.tool.usage.failures, counted.tool.usage.history.count) == (2, 0)  # type: ignore[union-attr]
-
-    run(go, store)
-
-
-@pytest.mark.parametrize("error", [ValueError("no"), StopIteration(), SystemExit(0), asyncio.CancelledError()], ids=repr)
-def test_what_a_tool_raises_is_a_failure_and_a_result(store: str | None, error: BaseException):
-    """It ends neither the program nor the caller's task."""
-
-    async def raise_async(*_: Any) -> Any:
-        raise error
-
-    def raise_here(*_: Any) -> Any:
-        raise error
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        runs = [raise_async] if isinstance(error, StopIteration) is False else [raise_here]
-        for each in runs:
-            use = await registry.use(ident, each, {}, **HERE)
-            assert (bool(use), use.error is not None) == (False, True)
-        usage = (await registry.get(ident)).tool.usage
-        assert usage is not None
-        assert usage.failures == 1
-
-    run(go, store)
-
-
-def test_arguments_that_do_not_fit_run_nothing(store: str | None):
-    """They are the caller's mistake and not the tool's, so no failure is counted."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-        with refused("arguments"):
-            await registry.use(ident, fail, ["no object"], **HERE)
-        assert (await registry.get(ident)).tool.usage.uses == 0  # type: ignore[union-attr]
-
-    run(go, store)
-
-
-def test_a_tool_that_is_demoted_while_it_runs_gives_nothing(store: str | None):
-    """Its output is not handed over, and the use is not counted."""
-
-    async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry)
-
-        async def meanwhile(*_: Any) -> Any:
-            await registry.demote(ident, "it lies", by="grace")
-            return {"sum": 1}
-
-        with refused("demoted"):
-            await registry.use(ident, meanwhile, {}, **HERE)
-        assert (await registry.get(ident)).tool.usage.uses == 0  # type: ignore[union-attr]
 
     run(go, store)
 
