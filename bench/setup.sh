@@ -4,6 +4,7 @@
 #
 #   server     uvloop and orjson, so that the mock costs as little as it can; without it, it is slower
 #   autoevals  the library adjudge is compared with
+#   jsonschema the library that validating outputs is compared with
 set -euo pipefail
 cd "$(dirname "$0")"
 python="${PYTHON:-python3}"
@@ -16,11 +17,12 @@ make_env() {
   "venvs/$name/bin/python" -m pip install -q --disable-pip-version-check "$@"
 }
 
-[ "$#" -gt 0 ] || set -- server autoevals
+[ "$#" -gt 0 ] || set -- server autoevals jsonschema
 for name in "$@"; do
   case $name in
     server) make_env server uvloop orjson ;;
     autoevals) make_env autoevals autoevals==0.4.1 openai==3.52.0 ;;
-    *) echo "no environment is called $name; there are server and autoevals" >&2 && exit 2 ;;
+    jsonschema) make_env jsonschema jsonschema==4.26.0 ;;
+    *) echo "no environment is called $name; there are server, autoevals and jsonschema" >&2 && exit 2 ;;
   esac
 done

@@ -15,9 +15,12 @@ from typing import Any, Literal, assert_type
 from adjudge import (
     AdjudgeError,
     Blocked,
+    CreationVerdict,
     Criterion,
     CriterionResult,
     Decision,
+    EmergentJudge,
+    EmergentTool,
     Gate,
     Improvement,
     Judge,
@@ -30,13 +33,18 @@ from adjudge import (
     Model,
     ModelError,
     Outcome,
+    PromotionVerdict,
     Question,
     Reply,
     ReplyError,
     Request,
+    ReuseVerdict,
+    ReviewVerdict,
     Rubric,
     Rule,
     RuleResult,
+    ToolCandidate,
+    ToolTest,
     Usage,
     UsageError,
     improve,
@@ -45,6 +53,7 @@ from adjudge import (
 )
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.ledger import Entry, Head, Verification, verify_export
+from adjudge.tools import ToolHistory, validate_reuse
 
 
 def answer(prompt: str) -> str:
@@ -223,6 +232,33 @@ def read(result: JudgeResult, chained: JudgeChainResult) -> None:
     JudgeResult(outcome="perhaps", judge="x")  # pyrefly: ignore[bad-argument-type]
     result.passed = True  # pyrefly: ignore[read-only]
     result.score = 1.0  # pyrefly: ignore[read-only]
+
+
+async def review_tools(judge: JudgeLike, tool: EmergentTool) -> None:
+    """Any model, judge or chain in either place; verdicts are values."""
+    candidate = ToolCandidate(
+        name="add",
+        description="Adds.",
+        input_schema={"type": "object"},
+        mode="sandbox",
+        source="x",
+        tests=(
+            ToolTest(input={}, output=3, success=True),
+            ToolTest(input={}, output=None, success=True, expected=None),
+        ),
+    )
+    reviewer = EmergentJudge(judge_model=judge, promotion_model={"safety": answer, "correctness": "openai:gpt-5-mini"})
+    verdict = await reviewer.review_creation(candidate)
+    assert_type(verdict, CreationVerdict)
+    assert_type(verdict.chain_result, JudgeChainResult | None)
+    assert_type(reviewer.validate_reuse("t", 3, {"type": "integer"}, history=ToolHistory()), ReuseVerdict)
+    promotion = await reviewer.review_promotion(tool)
+    assert_type(promotion, PromotionVerdict)
+    assert_type(promotion.safety, ReviewVerdict)
+    assert_type(validate_reuse("t", b"", True, strict_properties=True).schema_errors, tuple[str, ...])
+    ToolCandidate(name="add", description="", input_schema={}, mode="shell")  # pyrefly: ignore[bad-argument-type]
+    await reviewer.review_creation(tool)  # pyrefly: ignore[bad-argument-type]
+    verdict.approved = True  # pyrefly: ignore[read-only]
 
 
 def describe(error: AdjudgeError) -> str | Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from adjudge.tools._reuse import validate_reuse
@@ -22,6 +23,26 @@ def find_fault(candidate: ToolCandidate) -> str | None:
         fault = _find_schema_fault(what, schema)
         if fault:
             return fault
+    return _find_odd_test(candidate.tests) or _find_failed_test(candidate)
+
+
+def _find_odd_test(tests: Sequence[ToolTest]) -> str | None:
+    """What of the tests is not JSON; together they are bounded, or a thousand large ones would hold up everybody."""
+    if is_json([value for test in tests for _, value in _list_values(test)], most=MOST_VALUES):
+        return None
+    for place, test in enumerate(tests[:MOST_VALUES], 1):
+        for what, value in _list_values(test):
+            if not is_json((value,), most=MOST_VALUES):
+                return f"test {place} has an {what} that is not JSON: {find_odd(value, most=MOST_VALUES)}"
+    return f"the tests have more than {MOST_VALUES:,} values together"
+
+
+def _list_values(test: ToolTest) -> list[tuple[str, Any]]:
+    given = [("input", test.input), ("output", test.output), ("expected output", test.expected)]
+    return [(what, value) for what, value in given if value is not MISSING]
+
+
+def _find_failed_test(candidate: ToolCandidate) -> str | None:
     for place, test in enumerate(candidate.tests, 1):
         fault = _find_test_fault(test, candidate.output_schema)
         if fault:
@@ -39,9 +60,6 @@ def _find_schema_fault(what: str, schema: Any) -> str | None:
 def _find_test_fault(test: ToolTest, schema: Any) -> str | None:
     if not test.success or test.error is not None:
         return "failed" + (f": {test.error}" if test.error else "")
-    for what, value in (("input", test.input), ("output", test.output), ("expected output", test.expected)):
-        if value is not MISSING and not is_json((value,), most=MOST_VALUES):
-            return f"has an {what} that is not JSON: {find_odd(value, most=MOST_VALUES)}"
     if test.expected is not MISSING and not is_same(test.output, test.expected):
         return "put out something else than was expected"
     if schema is not None:

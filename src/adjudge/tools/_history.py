@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from decimal import Decimal
 from typing import Any, ClassVar, Self
 
 from adjudge.errors import UsageError
@@ -54,6 +54,7 @@ class ToolHistory:
 
     def add(self, output: Any) -> ToolHistory:
         """The history with one more output; raises ``UsageError`` for one that is not JSON."""
+        _check_json(output)
         size, shape = measure(output)
         return ToolHistory(
             count=self.count + 1,
@@ -69,13 +70,8 @@ class ToolHistory:
         its shape is when it is new, unless new shapes are what the tool brings: more than one in five outputs, or
         more than 64 in all. Raises ``UsageError`` for what is not JSON.
         """
-        if self.count < ENOUGH:
-            return False
-        size, shape = measure(output)
-        if not self.smallest / FACTOR <= size <= self.largest * FACTOR:
-            return True
-        settled = len(self.shapes) <= MOST_SHAPES and len(self.shapes) * SETTLED <= self.count
-        return settled and shape not in self.shapes
+        _check_json(output)
+        return lies_outside(self, output)
 
     def to_dict(self) -> dict[str, Any]:
         """This history as plain data."""
@@ -98,25 +94,46 @@ class ToolHistory:
             raise UsageError(f"this is not a dictionary that ToolHistory.to_dict wrote: {error}") from None
 
 
+def lies_outside(history: ToolHistory, output: Any) -> bool:
+    """What ``is_unusual`` says, for an output that is known to be JSON."""
+    if history.count < ENOUGH:
+        return False
+    size, shape = measure(output)
+    if not history.smallest / FACTOR <= size <= history.largest * FACTOR:
+        return True
+    settled = len(history.shapes) <= MOST_SHAPES and len(history.shapes) * SETTLED <= history.count
+    return settled and shape not in history.shapes
+
+
 def measure(output: Any) -> tuple[int, str]:
-    """The size of a JSON value in bytes, and the digest of its shape; raises ``UsageError`` for what is not JSON."""
+    """The size of a JSON value in bytes, and the digest of its shape."""
     import msgspec
 
+    return len(msgspec.json.encode(output)), _shape_of(output, {})
+
+
+def _check_json(output: Any) -> None:
     if not is_json((output,)):
         raise UsageError(f"only JSON has a size and a shape ({find_odd(output)})")
-    return len(msgspec.json.encode(output)), _shape_of(output)
 
 
-def _shape_of(value: Any) -> str:
-    value = value.value if isinstance(value, Enum) else value
+_LEAVES = {str: "string", int: "number", float: "number", Decimal: "number", bool: "boolean", type(None): "null"}
+_Known = dict[tuple[Any, ...], str]
+
+
+def _shape_of(value: Any, known: _Known) -> str:
+    """A word for what holds nothing, and else a digest; one that was made in this call is not made again."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return _LEAVES[kind]
     if isinstance(value, dict):
-        held = [f"{key!r}:{_shape_of(value[key])}" for key in sorted(value)]
+        held = tuple([(name, _LEAVES.get(type(item)) or _shape_of(item, known)) for name, item in value.items()])
     elif isinstance(value, list | tuple):
         # A list is as its kinds of elements are, however many: ten orders have the shape of one.
-        held = ["[]", *sorted({_shape_of(item) for item in value})]
-    elif isinstance(value, bool):
-        return "boolean"
-    else:
-        return "null" if value is None else "string" if isinstance(value, str) else "number"
-    # A digest on every level, or a deep value would be written out again on each.
-    return hashlib.sha256(",".join(held).encode()).hexdigest()[:16]
+        held = tuple({_LEAVES.get(type(item)) or _shape_of(item, known) for item in value})
+    else:  # a member of an Enum
+        return _shape_of(value.value, known)
+    key = (isinstance(value, dict), held)  # or an empty list would be an empty object
+    if key not in known:
+        known[key] = hashlib.sha256(repr((key[0], sorted(held))).encode()).hexdigest()[:16]
+    return known[key]

@@ -18,6 +18,9 @@ EACH: Final = None
 """The step of a path from a list to all of its elements."""
 Path = tuple[str | None, ...]
 
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+DRAFTS = ("https://json-schema.org/draft/2020-12/schema", DRAFT_7, DRAFT_7.removesuffix("#"))
+"""The drafts that a copy is made in; in others a keyword may mean something else."""
 _MOST_OPEN, _MOST_NODES, _MOST_DEPTH = 16, 2_000, 20
 _TYPED = frozenset(("string", "number", "integer", "boolean"))
 """Types that the validator takes no NaN or infinity for; it reads both as null."""
@@ -40,7 +43,9 @@ class Pinned:
 
 def pin(schema: Any) -> Pinned | None:
     """The stricter copy of a schema of plain types; ``None`` where it would not be quicker to check."""
-    if not isinstance(schema, dict) or not all(_keeps_meaning(part) for part in _list_objects(schema)):
+    if not isinstance(schema, dict) or schema.get("$schema", DRAFTS[0]) not in DRAFTS:
+        return None
+    if not all(_keeps_meaning(part) for part in _list_objects(schema)):
         return None
     pinning = _Pinning(schema)
     copied = pinning.pin(schema, ())

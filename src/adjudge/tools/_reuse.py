@@ -12,8 +12,8 @@ from typing import Any
 from adjudge._depth import MOST_DEPTH, nests_too_deeply
 from adjudge.rules._schema import compile_schema
 from adjudge.rules._words import flatten
-from adjudge.tools._history import ToolHistory
-from adjudge.tools._pinned import Path, pin, reach
+from adjudge.tools._history import ToolHistory, lies_outside
+from adjudge.tools._pinned import DRAFT_7, Path, pin, reach
 from adjudge.tools._strict import find_odd, is_json, name, step
 from adjudge.tools._verdicts import ReuseVerdict
 
@@ -21,11 +21,10 @@ MOST_ERRORS = 100
 """Errors that one verdict lists."""
 MOST_LISTED = 10_000
 """Values in an output of which every error is listed; of a larger one the first is, since listing takes long."""
-MOST_SCHEMA_BYTES = 1_000_000
+MOST_SCHEMA_BYTES = 200_000
 KEPT = 128
 """Compiled schemas that are kept, the longest unused dropped first."""
 
-_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 _VALID = ReuseVerdict(valid=True)
 _MASK = "the value"
 """What stands for the output in a message, which may be secret, hostile, or megabytes long."""
@@ -71,7 +70,7 @@ def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: 
         errors = _list_errors(output, compiled)
     if strict:
         errors += islice(_list_absent(output, compiled.schema, ""), MOST_ERRORS)
-    anomaly = history is not None and history.is_unusual(output)
+    anomaly = history is not None and lies_outside(history, output)
     if not errors and not anomaly:
         return _VALID
     return ReuseVerdict(valid=not errors, schema_errors=tuple(errors[:MOST_ERRORS]), anomaly=anomaly)
@@ -116,7 +115,7 @@ def _compile(key: bytes) -> _Compiled:
         if not isinstance(schema, dict) or "$schema" in schema:
             return _Compiled(_explain(error))
         try:
-            schema = {"$schema": _DRAFT_7, **schema}
+            schema = {"$schema": DRAFT_7, **schema}
             validator = compile_schema(schema, mask=_MASK)
         except ValueError:
             return _Compiled(_explain(error))

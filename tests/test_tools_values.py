@@ -1,0 +1,179 @@
+"""Verdicts and candidates as values: what they refuse, how they are written, and what a verdict is about."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from adjudge import CreationVerdict, EmergentJudge, EmergentTool, PromotionVerdict, ReviewVerdict
+from adjudge.testing import ScriptedModel
+from adjudge.tools import ToolUsage, tool_digest
+from judge_support import complaint
+from tools_support import INTEGER, approval, candidate, creation, refusal, review, run, tool
+
+
+def decide(reply: Any, **more: Any) -> CreationVerdict:
+    """The verdict of a judge that says this, on a candidate that differs in this."""
+    return asyncio.run(EmergentJudge(ScriptedModel(reply)).review_creation(candidate(**more)))
+
+
+def promote(*lines: Any) -> PromotionVerdict:
+    """The verdict of two reviewers that say these lines."""
+    models = dict(zip(("safety", "correctness"), map(ScriptedModel, lines), strict=True))
+    return asyncio.run(EmergentJudge(ScriptedModel("?"), models).review_promotion(tool()))
+
+
+def test_a_verdict_goes_to_data_and_back():
+    """With everything the judges said."""
+    for verdict in (decide(approval()), decide(refusal()), decide(approval(), tests=())):
+        data = json.loads(json.dumps(verdict.to_dict()))
+        again = CreationVerdict.from_dict(data)
+
+        assert data["schema"] == "adjudge/creation-verdict/1"
+        assert again.to_dict() == verdict.to_dict()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"confidence": 0.0},
+        {"confidence": 1.5},
+        {"confidence": True},
+        {"safety": 0.0},
+        {"bounded": float("nan")},
+        {"approved": "yes"},
+        {"approved": 1},
+        {"reasoning": None},
+        {"tool_digest": 3},
+        {"chain_result": {}},
+        {"colour": "red"},
+    ],
+)
+def test_no_verdict_approves_by_accident(more: dict[str, Any]):
+    """Read from somewhere, one that approves with nothing to show for it is refused."""
+    data = decide(approval()).to_dict() | more
+
+    assert complaint(CreationVerdict.from_dict, data)
+
+
+def test_a_verdict_that_approves_over_a_failed_result_is_refused():
+    """What it rests on has to have passed."""
+    data = decide(refusal()).to_dict() | {"approved": True, "safety": 1.0}
+
+    assert "a result that a judge passed" in complaint(CreationVerdict.from_dict, data)
+
+
+def test_the_digest_names_what_was_reviewed():
+    """Source, mode, steps, schemas and allowlist; name, description and tests may change."""
+    own = tool_digest(candidate())
+    same = [
+        candidate(name="x"),
+        candidate(description="x"),
+        candidate(tests=()),
+        candidate(input_schema={"type": "object"}),
+    ]
+    other: list[dict[str, Any]] = [
+        {"source": "x"},
+        {"mode": "compose"},
+        {"steps": [1]},
+        {"allowlist": ["a"]},
+        {"input_schema": {}},
+        {"output_schema": None},
+        {"output_schema": {**INTEGER, "maximum": 2**63}},
+        {"output_schema": {**INTEGER, "maximum": 2**63 + 1}},
+        {"output_schema": {**INTEGER, "maximum": None}},
+    ]
+
+    assert {tool_digest(item) for item in same} == {own}
+    assert len({own, *[tool_digest(candidate(**more)) for more in other]}) == len(other) + 1
+
+
+def test_members_in_another_order_are_the_same_tool():
+    """A schema is a mapping; numbers too large for the standard keep their places."""
+    one = {"a": {"maximum": 2**60}, "b": {"minimum": 2**61}}
+    other = {"b": {"minimum": 2**61}, "a": {"maximum": 2**60}}
+
+    assert tool_digest(candidate(input_schema=one)) == tool_digest(candidate(input_schema=other))
+
+
+def test_what_was_reviewed_cannot_be_changed_from_outside():
+    """A candidate keeps copies of schemas and steps."""
+    schema: dict[str, Any] = {"type": "object"}
+    steps = [{"tool": "a"}]
+    made = candidate(input_schema=schema, steps=steps)
+    before = tool_digest(made)
+    schema["type"] = "array"
+    steps[0]["tool"] = "b"
+
+    assert tool_digest(made) == before
+
+
+def test_a_promotion_goes_to_data_and_back():
+    """With both reviews and everything the judges said."""
+    verdict = promote(review(), review(approved=False))
+    again = PromotionVerdict.from_dict(json.loads(json.dumps(verdict.to_dict())))
+
+    assert again.to_dict() == verdict.to_dict()
+    assert again.to_dict()["schema"] == "adjudge/promotion-verdict/1"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"approved": False},
+        {"confidence": 1.0},
+        {"safety": {}},
+        {"correctness": None},
+        {"tool_digest": 1},
+        {"schema": "adjudge/creation-verdict/1"},
+    ],
+)
+def test_a_verdict_that_contradicts_itself_is_refused(more: dict[str, Any]):
+    """Approved exactly when both approve, with the lower confidence."""
+    assert complaint(PromotionVerdict.from_dict, promote(review(), review()).to_dict() | more)
+
+
+def test_a_review_that_approves_needs_a_confidence():
+    """And is no verdict by itself."""
+    assert complaint(ReviewVerdict, approved=True, confidence=0.0, reasoning="")
+    assert not ReviewVerdict(approved=False, confidence=0.0, reasoning="")
+
+
+def test_a_tool_goes_to_data_and_back():
+    """With candidate, usage and every verdict."""
+    made = tool(verdicts=(creation(), promote(review(), review())), usage=ToolUsage().add(success=True, duration_ms=1))
+    again = EmergentTool.from_dict(json.loads(json.dumps(made.to_dict())))
+
+    assert again.to_dict() == made.to_dict()
+    assert again.digest == tool_digest(again.candidate) == made.digest
+    assert len(again.own_verdicts) == 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"id": ""},
+        {"tier": "public"},
+        {"agent": 3},
+        {"session": None},
+        {"verdicts": [approval()]},
+        {"verdicts": "none"},
+        {"usage": {}},
+        {"candidate": {}},
+    ],
+)
+def test_a_tool_is_checked_when_it_is_made(more: dict[str, Any]):
+    """By hand, or read from data."""
+    assert complaint(EmergentTool.from_dict, tool().to_dict() | more)
+
+
+def test_what_was_never_expected_stays_apart_from_none():
+    """In values and in data."""
+    tests = (run(output=None), run(output=None, expected=None))
+    data = json.loads(json.dumps(candidate(tests=tests).to_dict()))
+
+    assert ["expected" in item for item in data["tests"]] == [False, True]
+    assert type(candidate()).from_dict(data) == candidate(tests=tests)
