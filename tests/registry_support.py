@@ -98,7 +98,8 @@ async def wear(registry: ToolRegistry, ident: str, successes: int = 5, failures:
 
 async def raise_up(registry: ToolRegistry, ident: str, *tiers: Any) -> None:
     """Promote a tool through some tiers."""
-    await wear(registry, ident)
+    if tiers:
+        await wear(registry, ident)
     for tier in tiers:
         by = "grace" if tier == "shared" else None
         assert await registry.promote(ident, make_judge(), to=tier, approved_by=by)

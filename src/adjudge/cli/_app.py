@@ -19,6 +19,7 @@ from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._review import review
 from adjudge.cli._rubric import rubric_app
+from adjudge.cli._tools import tools_app
 from adjudge.cli._validate import validate
 from adjudge.errors import AdjudgeError, UsageError
 
@@ -41,6 +42,7 @@ app.command()(demo)
 app.command()(doctor)
 app.command()(review)
 app.command()(validate)
+app.add_typer(tools_app, name="tools")
 
 
 def _show_version(asked: bool) -> None:

@@ -165,13 +165,14 @@ def _use(url: str | None, config: Path | None, work: Callable[[Ledger], Awaitabl
     from adjudge.ledger import Ledger
 
     async def run() -> T:
-        async with Ledger(_find_url(url, config)) as opened:
+        async with Ledger(find_url(url, config)) as opened:
             return await work(opened)
 
     return asyncio.run(run())
 
 
-def _find_url(url: str | None, config: Path | None) -> str:
+def find_url(url: str | None, config: Path | None) -> str:
+    """The address that was named, else that of the configuration; raises ``UsageError`` where there is neither."""
     if url is None:
         found = read_config(config, for_ledger=True)
         url = found.ledger.get("url")
