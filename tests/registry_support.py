@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,6 +108,40 @@ async def raise_up(registry: ToolRegistry, ident: str, *tiers: Any) -> None:
     for tier in tiers:
         by = "grace" if tier == "shared" else None
         assert await registry.promote(ident, make_judge(), to=tier, approved_by=by)
+
+
+@contextmanager
+def serve_reviews(*, approves: bool) -> Iterator[tuple[str, list[str]]]:
+    """A server that speaks OpenAI's format and reviews tools: the spec of a model of it, and the prompts it is sent."""
+    asked: list[str] = []
+
+    class Reviewer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append("\n".join(message["content"] for message in body["messages"]))
+            found = re.search(r"<<name (\w{8})>>", asked[-1])
+            said = (approval() if approves else refusal()) | {"token": found[1] if found else ""}
+            message = {"role": "assistant", "content": json.dumps(said)}
+            reply = {"id": "1", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+            data = json.dumps(reply).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is written to standard error."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Reviewer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1#m", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 # ---------------------------------------------------------------- processes
