@@ -120,7 +120,7 @@ def serve_reviews(*, approves: bool) -> Iterator[tuple[str, list[str]]]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             asked.append("\n".join(message["content"] for message in body["messages"]))
             found = re.search(r"<<name (\w{8})>>", asked[-1])
-            said = (approval() if approves else refusal()) | {"token": found[1] if found else ""}
+            said = {"token": found[1] if found else "", **(approval() if approves else refusal())}
             message = {"role": "assistant", "content": json.dumps(said)}
             reply = {"id": "1", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
             data = json.dumps(reply).encode()
