@@ -40,6 +40,8 @@ class Registry(RuleBasedStateMachine):
         self.registry = ToolRegistry(
             session_cap=SESSION_CAP, agent_cap=AGENT_CAP, min_uses=2, min_success_rate=0.5, clock=self.clock
         )
+        for name in NAMES[:2]:
+            self.forge(name, "x", approves=True, agent="ana", session="s1")
 
     def do(self, work: Awaitable[Any]) -> Any:
         """What comes of a step; a refusal is one of the things that may come of it."""
@@ -83,10 +85,14 @@ class Registry(RuleBasedStateMachine):
 
     @rule(number=place)
     def raise_to_agent(self, number: int) -> None:
-        ident = self.pick(number)
-        for _ in range(4):
-            self.do(self.registry.record_use(ident, True, 1.0))
-        self.do(self.registry.promote(ident, make_judge()))
+        found = [item for item in self.do(self.registry.list(status="active")) if item.tier != "shared"]
+        if not found:
+            return
+        record = found[number % len(found)]
+        for _ in range(2):
+            self.do(self.registry.record_use(record.id, True, 1.0))
+        to = TIERS[TIERS.index(record.tier) + 1]
+        self.do(self.registry.promote(record.id, make_judge(), to=to, approved_by="grace"))
 
     @rule(number=place, source=st.sampled_from("xyz"), session=st.sampled_from((None, *SESSIONS)))
     def update(self, number: int, source: str, session: str | None) -> None:
@@ -105,7 +111,7 @@ class Registry(RuleBasedStateMachine):
         if self.do(self.registry.demote(ident, "it lies", by="grace")) is not None:
             assert asyncio.run(self.registry.get(ident)).status == "demoted"
 
-    @rule(session=st.sampled_from(SESSIONS), agent=st.sampled_from((None, *AGENTS)))
+    @rule(session=st.sampled_from((*SESSIONS, "s", "s100", "s1 ")), agent=st.sampled_from((None, *AGENTS)))
     def end_session(self, session: str, agent: str | None) -> None:
         self.do(self.registry.end_session(session, agent=agent))
 
