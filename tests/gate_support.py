@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adjudge import Decision, Gate, JudgeResult
+from adjudge import Decision, Gate
 from judge_support import Seat
 from virtual_clock import run_virtual
 
@@ -38,10 +38,10 @@ class Desk:
     def __init__(self, answer: Any = (True, "ana", "fine"), *, request: Any = "a-1") -> None:
         self.answer = answer
         self.says_to_request = request
-        self.requests: list[tuple[JudgeResult, str, Mapping[str, Any]]] = []
+        self.requests: list[tuple[Decision, str, Mapping[str, Any]]] = []
 
-    async def request(self, result: JudgeResult, message: str, /, **how: Any) -> str:
-        self.requests.append((result, message, how))
+    async def request(self, decision: Decision, message: str, /, **how: Any) -> str:
+        self.requests.append((decision, message, how))
         if isinstance(self.says_to_request, BaseException):
             raise self.says_to_request
         return self.says_to_request

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import stat
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from adjudge.ledger import verify_export
+from adjudge import JudgeResult, parse_audit
+from adjudge.cli._ledger import find_user
+from adjudge.ledger import create_key, verify_export
 from cli_support import ESCAPES, HIDDEN, Line, isolate
+from conftest import require
 from ledger_support import make_result, record, run
 
 URL = "sqlite:///a.db"
@@ -162,3 +168,195 @@ def test_a_configuration_that_is_wrong_is_said(line: Line, text: str, said: str)
     Path("adjudge.toml").write_text(text, "utf-8")
 
     assert said in line("ledger", "verify").sentence
+
+
+# ---------------------------------------------------------------- erasing
+
+
+def test_erase_says_who_and_why(line: Line):
+    """It is recorded as the operating system's user, unless --by names another."""
+    done = line("ledger", "erase", "2", "--reason", "asked for", "--ledger", "a.db")
+    other = line("ledger", "erase", "3", "--reason", "asked for", "--by", "Ada", "--ledger", "a.db", "--json").document
+    mine, hers = (line("ledger", "show", place, "--ledger", "a.db", "--json").document for place in ("5", "6"))
+
+    assert (done.status, done.out) == (0, "entry 2: payload erased, recorded at 5\n")
+    assert other == {"schema": "adjudge/ledger-erased/1", "seq": 3, "recorded_at": 6}
+    assert (mine["kind"], mine["payload"]["by"], mine["payload"]["reason"]) == ("erasure", find_user(), "asked for")
+    assert hers["payload"]["by"] == "Ada"
+    assert line("ledger", "verify", "--ledger", "a.db").status == 0
+
+
+def test_the_environment_does_not_say_who_erases(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """Anybody can set a variable."""
+    before = find_user()
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "somebody-else")
+
+    assert find_user() == before != "somebody-else"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["9", "--reason", "x", "--ledger", "a.db"], "the ledger has no entry 9"),
+        (["1", "--reason", "x", "--ledger", "a.db"], "entry 1 is a genesis"),
+        (["2", "--reason", " ", "--ledger", "a.db"], "an erasure needs 'reason'"),
+        (["2", "--ledger", "a.db"], "missing option '--reason'"),
+        (["2", "--reason", "x", "--ledger", "none.db"], "there is no ledger at sqlite:///none.db"),
+    ],
+    ids=range(5),
+)
+def test_erase_refuses_what_it_cannot_explain(line: Line, arguments: list[str], said: str):
+    """No reason, nothing to erase, no ledger: nothing is written, and no ledger is made."""
+    done = line("ledger", "erase", *arguments)
+
+    assert (done.status, done.sentence[: len(said)]) == (2, said)
+    assert not Path("none.db").exists()
+    assert len(line("ledger", "list", "--ledger", "a.db", "--json").document["entries"]) == 4
+
+
+# ---------------------------------------------------------------- reporting
+
+
+def make_ledger(*results: JudgeResult) -> None:
+    """Another ledger, ``b.db``."""
+    record("sqlite:///b.db", *results)
+
+
+GOOD = make_result(outcome="passed", score=0.9, rule_results=())
+
+
+@pytest.mark.parametrize(
+    ("results", "opinion", "status"),
+    [
+        ([GOOD], "unqualified", 0),
+        ([GOOD, make_result(rule_results=())], "qualified", 1),
+        ([make_result()], "adverse", 1),
+        ([{"n": 1}], "disclaimer", 3),
+    ],
+    ids=["unqualified", "qualified", "adverse", "disclaimer"],
+)
+def test_report_ends_as_its_opinion(line: Line, results: list[Any], opinion: str, status: int):
+    """0, 1 or 3; a pipe gets Markdown that is read back, and --json the same as data."""
+    make_ledger(*results)
+    done = line("ledger", "report", "--ledger", "b.db")
+    document = line("ledger", "report", "--ledger", "b.db", "--json").document
+
+    assert (done.status, parse_audit(done.out).opinion) == (status, opinion)
+    assert (document["schema"], document["opinion"]) == ("adjudge/audit/1", opinion)
+    assert not HIDDEN.search(done.out)
+
+
+def test_a_changed_ledger_is_something_found(line: Line):
+    """Status 1 and not 3, whatever the opinion is called, also where a person gives it."""
+    change("UPDATE adjudge_ledger SET subject = 'x' WHERE seq = 3")
+    plain = line("ledger", "report", "--ledger", "a.db")
+    named = line("ledger", "report", "--ledger", "a.db", "--opinion", "disclaimer", "--by", "Ada", "--reason", "seen")
+    vouched = line(
+        "ledger", "report", "--ledger", "a.db", "--opinion", "unqualified", "--by", "Ada", "--reason", "fine"
+    )
+
+    assert (plain.status, parse_audit(plain.out).opinion) == (1, "disclaimer")
+    assert named.status == 1
+    assert (vouched.status, "does not verify" in vouched.sentence) == (2, True)
+
+
+def test_report_says_what_it_was_asked_for(line: Line):
+    """Objectives, scope, agent and filters; a report on nothing is a disclaimer."""
+    said = (
+        "--objectives",
+        "Is it?",
+        "--scope",
+        "replies",
+        "--scope",
+        "drafts",
+        "--agent",
+        "writer",
+        "--execution",
+        "x",
+    )
+    audit = parse_audit(line("ledger", "report", "--ledger", "a.db", *said, "--gate", "publish").out)
+    late = parse_audit(line("ledger", "report", "--ledger", "a.db", "--since", "2999-01-01T00:00Z").out)
+
+    assert (audit.objectives, audit.scope) == ("Is it?", ("replies", "drafts"))
+    assert (audit.agent_id, audit.execution_id, audit.opinion) == ("writer", "x", "disclaimer")
+    assert (late.opinion, late.scope) == ("disclaimer", ("since 2999-01-01T00:00:00.000000Z",))
+
+
+def test_report_is_written_to_a_new_file(line: Line):
+    """Its owner's alone, never over another file; what was said is said in short."""
+    done = line("ledger", "report", "--ledger", "a.db", "--out", "report.md")
+    again = line("ledger", "report", "--ledger", "a.db", "--out", "report.md")
+
+    assert (done.status, done.out, done.err) == (1, "", "adverse: there are critical findings: 2\n")
+    assert parse_audit(Path("report.md").read_text("utf-8")).opinion == "adverse"
+    assert stat.S_IMODE(Path("report.md").stat().st_mode) == 0o600
+    assert (again.status, again.sentence[:30]) == (2, "the report cannot be written t")
+
+
+def test_a_persons_opinion_decides_the_status_and_can_be_recorded(line: Line):
+    """With name and reason; --record makes it an override in the ledger, which the next report does not count."""
+    said = ("--opinion", "unqualified", "--by", "Ada", "--reason", "known", "--record")
+    done = line("ledger", "report", "--ledger", "a.db", *said)
+    entry = line("ledger", "show", "5", "--ledger", "a.db", "--json").document
+    audit = parse_audit(done.out)
+
+    assert (done.status, done.err) == (0, "recorded as entry 5\n")
+    assert (audit.opinion, audit.computed_opinion, audit.opinion_by) == ("unqualified", "adverse", "Ada")
+    assert (entry["kind"], entry["payload"]["audit"], entry["payload"]["by"]) == ("override", audit.id, "Ada")
+    assert line("ledger", "report", "--ledger", "a.db").status == 1
+
+
+def test_an_export_is_reported_on_without_the_ledger(line: Line):
+    """With the head that was pinned."""
+    head = line("ledger", "export", "out.jsonl", "--ledger", "a.db").out.strip()
+    Path("a.db").unlink()
+    audit = parse_audit(line("ledger", "report", "--file", "out.jsonl", "--head", head).out)
+
+    assert audit.basis is not None
+    assert (audit.opinion, audit.basis.pinned_head) == ("adverse", True)
+
+
+def test_a_terminal_is_shown_the_same_in_short(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """Opinion, findings and what could not be seen, without anything that moves it."""
+    monkeypatch.setattr("adjudge.cli._audit.draws", lambda: True)
+    done = line("ledger", "report", "--ledger", "a.db")
+
+    assert done.status == 1
+    assert "type: audit" not in done.out
+    for said in ("adverse: there are critical findings: 2", "rule_failed", "could not see"):
+        assert said in done.out
+    assert not HIDDEN.search(done.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--opinion", "fine", "--by", "Ada", "--reason", "x"], "--opinion is one of unqualified, qualified, adverse"),
+        (["--opinion", "adverse"], "--opinion, --by and --reason say who"),
+        (["--by", "Ada"], "--opinion, --by and --reason say who"),
+        (["--record"], "--record records another opinion"),
+        (["--file", "x"], "--file reports on an export and --ledger on a ledger"),
+        (["--opinion", "adverse", "--by", " ", "--reason", "x"], "another opinion than the rule's needs both"),
+        (["--head", "x"], "the head 'x' cannot be read"),
+    ],
+    ids=range(7),
+)
+def test_what_is_wrong_with_a_report_is_one_sentence(line: Line, arguments: list[str], said: str):
+    """An opinion needs a name and a reason, and nothing is written without."""
+    done = line("ledger", "report", "--ledger", "a.db", *arguments)
+
+    assert (done.status, done.sentence[: len(said)]) == (2, said)
+
+
+def test_a_signed_ledger_is_erased_with_its_key(line: Line):
+    """Without it, nothing is written that would break the chain."""
+    require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
+    create_key("key.pem")
+    record("sqlite:///s.db", make_result(), key="key.pem")
+    refused = line("ledger", "erase", "2", "--reason", "x", "--ledger", "s.db")
+    done = line("ledger", "erase", "2", "--reason", "x", "--ledger", "s.db", "--key", "key.pem")
+
+    assert (refused.status, "open it with that key" in refused.sentence) == (2, True)
+    assert done.status == 0
+    assert line("ledger", "verify", "--ledger", "s.db").status == 0

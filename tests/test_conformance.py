@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Gate, Judge, JudgeChain, JudgmentFailed, Rubric, Rule, RuleResult, UsageError, improve
+from adjudge import Gate, Judge, JudgeChain, JudgmentFailed, Rubric, Rule, RuleResult, Rules, UsageError, improve
 from adjudge.errors import ReplyError
 from adjudge.reply import read_object
 from adjudge.result import REASONS, JudgeResult
@@ -41,7 +41,7 @@ FEATURES = (
     "result_parse",
     "model_choice",
     "judge.",
-    "rules.gate",
+    "rules.",
     "evaluator_optimizer",
 )
 REMARKS = ("why", "with", "note", "next")
@@ -299,6 +299,17 @@ def replay_gate(given: Given) -> Outcome:
     return {"blocked": equals(not decision.allowed)}
 
 
+def replay_lookup(given: Given) -> Outcome:
+    (name,) = take(given, "name")
+    return {"returns": equals(Rules(["json", "secrets", "personal_data"]).get(name))}
+
+
+def replay_personal(given: Given) -> Outcome:
+    (content,) = take(given, "content")
+    (result,) = run_virtual(Rules(["personal_data"]).evaluate(content))
+    return {"passed": equals(result.passed)}
+
+
 def replay_improving(given: Given) -> Outcome:
     values, threshold, most = take(given, "scores", "threshold", "max_iterations")
     judge = Judge(ScriptedModel([scores(value) for value in values]))
@@ -312,6 +323,8 @@ def replay_improving(given: Given) -> Outcome:
 
 REPLAYS: dict[str, Callable[[Given], Outcome]] = {
     "rules.gate": replay_gate,
+    "rules.get": replay_lookup,
+    "rules.pii_example": replay_personal,
     "evaluator_optimizer": replay_improving,
     "judge_chain.create": replay_creation,
     "judge_chain.defaults": replay_creation,
@@ -377,6 +390,9 @@ A = {"name": "a", "reply": '{"safe": true}'}
         one("rubric_score", {"criteria": [{"name": "a"}], "scores": {"a": 0.5}}, score=0.6),
         one("result_parse", {"reply_is": "a poem"}, status="unparseable"),
         one("throw_on_fail", {"passed": True, "throw_on_fail": True}, raises="JudgmentFailedError"),
+        one("rules.get", {"name": "json"}, returns=None),
+        one("rules.pii_example", {"content": "no number"}, passed=False),
+        one("rules.pii_example", {"content": "no number", "mood": "good"}, passed=True),
     ],
 )
 def test_the_driver_fails_what_it_should(case: Case) -> None:

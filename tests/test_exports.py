@@ -14,9 +14,12 @@ import house
 
 PACKAGES = (
     "adjudge",
+    "adjudge.approval",
     "adjudge.asgi",
+    "adjudge.firewall",
     "adjudge.ledger",
     "adjudge.models",
+    "adjudge.probe",
     "adjudge.rules",
     "adjudge.testing",
     "adjudge.tools",

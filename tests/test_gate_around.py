@@ -23,13 +23,14 @@ INFO = {"regex": "perhaps", "absent": True, "severity": "info"}
 
 
 def test_a_person_decides_what_was_held_back():
-    """The request carries the result and what approvals need to know; a yes lets through, in that person's name."""
+    """The request carries the decision and what approvals need to know; a yes lets through, in that person's name."""
     desk = Desk((True, "ana", "checked by phone"))
     decision = check(gate(failed(), on_failed="ask", approvals=desk, ask={"approvers": ["ana"]}))
-    ((result, message, how),) = desk.requests
+    ((held, message, how),) = desk.requests
 
     assert word(decision) == ("allowed", "human")
-    assert (decision.approval_id, decision.result, how) == ("a-1", result, {"approvers": ["ana"]})
+    assert (decision.approval_id, decision.result, how) == ("a-1", held.result, {"approvers": ["ana"]})
+    assert (word(held), held.subject) == (("blocked", "policy"), decision.subject)
     assert "'door' held this back: failed" in message
     assert "approved by ana: checked by phone" in decision.explain()
 

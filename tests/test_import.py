@@ -14,7 +14,18 @@ import pytest
 import house
 
 PROBE = Path(__file__).with_name("import_probe.py")
-HEAVY = {"aiohttp", "cryptography", "jsonschema_rs", "openai", "psycopg", "pydantic", "rapidfuzz", "re2", "rich"}
+HEAVY = {
+    "aiohttp",
+    "cryptography",
+    "idna",
+    "jsonschema_rs",
+    "openai",
+    "psycopg",
+    "pydantic",
+    "rapidfuzz",
+    "re2",
+    "rich",
+}
 HEAVY |= {"sqlalchemy", "typer", "yaml"}
 
 SPEC = find_spec("adjudge")

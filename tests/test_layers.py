@@ -12,6 +12,7 @@ LAYERS = (
     "errors",
     "_depth",
     "_tasks",
+    "_sync",
     "_display",
     "_plain",
     "result",
@@ -21,6 +22,7 @@ LAYERS = (
     "_yaml",
     "_toml",
     "_sources",
+    "rules_file",
     "rubric",
     "rubric_file",
     "rubric_lint",
@@ -33,7 +35,6 @@ LAYERS = (
     "_reading",
     "_value",
     "ledger",  # knows results; nothing of judges
-    "_sync",
     "_async",
     "_asking",
     "_evaluate",

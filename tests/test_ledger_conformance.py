@@ -1,6 +1,6 @@
 """Shared cases about hash chains, replayed; ``ADJUDGE_CASES`` names the directory that holds them.
 
-Cases about audit reports (``audit.*``) are about what is derived from a ledger, and have no part here.
+Those about audit reports (``audit.*``), which are derived from a ledger, are replayed in test_audit_file.py.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adjudge._sources import MAX_BYTES
 from adjudge.errors import UsageError
 from adjudge.rubric import Criterion, Rubric
 from adjudge.rubric_file import (
-    MAX_BYTES,
     SHIPPED_RUBRICS,
     list_shipped,
     load_rubric,

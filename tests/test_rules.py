@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import house
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules import SHIPPED, Rule, as_rule, rule_from_spec
@@ -354,11 +355,44 @@ def test_a_pattern_re2_cannot_compile_is_refused_at_once(pattern, capfd):
 
 
 def test_every_shipped_rule_says_what_it_takes():
-    """``SHIPPED`` names the rules, each with one sentence."""
-    assert set(SHIPPED) == {
-        "contains", "not_contains", "regex", "length", "json", "json_schema", "similarity", "python",
-    }  # fmt: skip
+    """``SHIPPED`` names the rules, each with one sentence, and the page of rules has a row for each."""
+    page = (house.ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+
+    assert {"contains", "json", "secrets", "python"} <= set(SHIPPED)
     assert all(takes.endswith(".") for takes in SHIPPED.values())
+    assert [name for name in SHIPPED if f"| `{name}` |" not in page and f"| [`{name}`]({name}.md) |" not in page] == []
+
+
+def test_hyphens_and_underscores_are_alike_in_a_rule_s_name():
+    """A file writes its rules as it writes its other names, and the digest is the same."""
+    assert rule_from_spec({"not-contains": "a"}) == rule_from_spec({"not_contains": "a"})
+    assert rule_from_spec({"name": "personal-data", "kinds": "email"}).spec == {"personal_data": "email"}
+    assert as_rule("personal-data").name == "personal_data"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": ""}, "a rule's name must be a text that is not empty"),
+        ({"name": 3}, "a rule's name must be a text that is not empty, got 3"),
+        ({"description": None}, "rule 'x': the description must be a text, got None"),
+        ({"severity": "fatal"}, "rule 'x': the severity is one of error, warning, info; got 'fatal'"),
+        ({"severity": "warn"}, "did you mean 'warning'?"),
+        ({"evaluate": "x"}, "rule 'x': evaluate must be a function of the content, got 'x'"),
+    ],
+)
+def test_a_rule_that_could_not_be_evaluated_is_not_made(change, said):
+    """What would fail later, or gate nothing by a misspelt severity, fails at once."""
+    with pytest.raises(UsageError) as caught:
+        Rule(**{"name": "x", "evaluate": says_hello, **change})
+    assert said in str(caught.value)
+
+
+def test_a_rule_carries_what_is_the_owner_s():
+    """``metadata`` is kept and read by nothing; a rule with some is still hashable."""
+    rule = Rule(name="x", evaluate=says_hello, metadata={"owner": "legal"})
+    assert rule.metadata == {"owner": "legal"}
+    assert hash(rule) == hash(Rule(name="x", evaluate=says_hello))
 
 
 # Functions

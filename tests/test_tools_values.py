@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from adjudge import CreationVerdict, EmergentJudge, EmergentTool, PromotionVerdict, ReviewVerdict
+from adjudge import (
+    CreationVerdict,
+    EmergentJudge,
+    EmergentTool,
+    PromotionVerdict,
+    ReviewVerdict,
+    ToolCandidate,
+    ToolTest,
+)
 from adjudge.testing import ScriptedModel
-from adjudge.tools import ToolUsage, tool_digest
+from adjudge.tools import MISSING, ToolUsage, load_candidate, read_verdict, tool_digest
 from judge_support import complaint
 from tools_support import INTEGER, approval, candidate, creation, refusal, review, run, tool
 
@@ -177,3 +187,93 @@ def test_what_was_never_expected_stays_apart_from_none():
 
     assert ["expected" in item for item in data["tests"]] == [False, True]
     assert type(candidate()).from_dict(data) == candidate(tests=tests)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"name": " "}, "a name that is not empty"),
+        ({"name": 3}, "name must be a text"),
+        ({"source": None}, "source must be a text"),
+        ({"description": "\ud800"}, "lone surrogate at character 0"),
+        ({"mode": "shell"}, "compose, sandbox"),
+        ({"input_schema": None}, "input_schema is a JSON Schema"),
+        ({"output_schema": "object"}, "output_schema is a JSON Schema"),
+        ({"output_schema": {"const": {1}}}, "const: set is not a JSON type"),
+        ({"input_schema": {"const": "\udfff"}}, "not valid Unicode"),
+        ({"input_schema": {"const": Decimal(1)}}, "input_schema is not JSON"),
+        ({"steps": "fetch"}, "steps must be a list"),
+        ({"steps": [float("inf")]}, "is not a JSON number"),
+        ({"allowlist": "fetch"}, "allowlist must be a list"),
+        ({"allowlist": [3]}, "an entry of the allowlist must be a text"),
+        ({"tests": [{"input": 1}]}, "are ToolTest values"),
+        ({"tests": {}}, "tests must be a list"),
+    ],
+)
+def test_a_candidate_is_checked_when_it_is_made(more: dict[str, Any], said: str):
+    """What is no tool at all is an error; what is a bad tool is for the review to say."""
+    assert said in complaint(candidate, **more)
+
+
+@pytest.mark.parametrize("more", [{"success": 1}, {"success": None}, {"error": 3}, {"error": "\ud800"}])
+def test_a_recorded_run_is_checked_when_it_is_made(more: dict[str, Any]):
+    """``success`` is a truth value: the text "false" would count as success."""
+    assert complaint(run, **more)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"uses": 2},
+        {"successes": -1},
+        {"uses": True},
+        {"mean_ms": float("nan")},
+        {"mean_ms": -1},
+        {"mean_ms": "2"},
+        {"last_used_at": "yesterday"},
+        {"last_used_at": "2026-01-31T12:00:00"},
+        {"last_used_at": 3},
+        {"history": None},
+        {"colour": "red"},
+        {"schema": "adjudge/tool/1"},
+    ],
+)
+def test_usage_is_read_strictly(more: dict[str, Any]):
+    """What ``to_dict`` did not write is refused; a time has its zone."""
+    data = ToolUsage().add(success=True, duration_ms=1, at=datetime(2026, 1, 31, tzinfo=UTC)).to_dict()
+
+    assert ToolUsage.from_dict(data).last_used_at == datetime(2026, 1, 31, tzinfo=UTC)
+    assert complaint(ToolUsage.from_dict, data | more)
+
+
+def test_values_that_are_no_dictionaries_are_refused():
+    """By every reader."""
+    for kind in (ToolCandidate, ToolTest, ToolUsage, EmergentTool, CreationVerdict, PromotionVerdict, ReviewVerdict):
+        for data in (None, [], "x", {}):
+            assert complaint(kind.from_dict, data)
+    assert complaint(read_verdict, {"schema": "adjudge/review-verdict/1"})
+    assert complaint(load_candidate, 3)
+
+
+def test_nothing_expected_is_false_and_says_what_it_is():
+    """As a value and in a debugger."""
+    assert not MISSING
+    assert repr(MISSING) == "MISSING"
+
+
+def test_a_mapping_is_a_candidate_too():
+    """As it comes from a model, in the seeds' names; null where nothing is."""
+    data = {
+        "name": "a",
+        "description": "b",
+        "inputSchema": {},
+        "outputSchema": None,
+        "implementationMode": "compose",
+        "steps": None,
+        "source": "x",
+        "testResults": [{"input": {}, "success": False, "error": "boom"}],
+    }
+
+    assert load_candidate(data).tests == (run(success=False, error="boom"),)
+    assert "must be a mapping" in complaint(load_candidate, {**data, "testResults": [3]})
+    assert "must be a list of recorded runs" in complaint(load_candidate, {**data, "testResults": {}})

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from adjudge._decision import Decision, EventKind, GateEvent, choose_step
+from adjudge._decision import Answer, Decision, EventKind, GateEvent, choose_step
 from adjudge._evaluate import since
 from adjudge._foreign import call_safely, logger, notify
 from adjudge.content import content_text, digest_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Check:
     """One check under way: what was asked and since when. It lives as long as the call."""
 
-    __slots__ = ("data", "gate", "metadata", "started", "subject")
+    __slots__ = ("content", "data", "gate", "metadata", "started", "subject")
 
     def __init__(self, gate: Gate, data: Mapping[str, object], metadata: dict[str, Any]) -> None:
         self.gate = gate
@@ -31,6 +31,7 @@ class Check:
         self.metadata = metadata
         self.started = time.perf_counter()
         self.subject: str | None = None
+        self.content: object = None
 
     async def run(self, content: object) -> Decision:
         """Rules, then the judge, then the policy, then perhaps a person; recorded."""
@@ -41,6 +42,7 @@ class Check:
                 content_text(value, what=name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
             return await self._conclude(self._give_up(error), readable=False)
+        self.content = content
         ran = [await rule.check(content, self.data.get("reference")) for rule in gate.rules]
         result = self._settle(ran)
         if result is not None:
@@ -151,28 +153,39 @@ class Check:
         if gate.approvals is None:  # a gate with "ask" has them; without this line a mistake elsewhere would raise
             return replace(blocked, detail="nobody can be asked")
         message = f"gate {gate.name!r} held this back: {result.explain()}"
-        said, error = await call_safely(gate.approvals.request, result, message, **gate.ask)
+        said, error = await call_safely(gate.approvals.request, blocked, message, **await self._show(), **gate.ask)
         if error is not None or not isinstance(said, str) or not said:
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
         await self._tell("asked", detail=said)
         pending = replace(blocked, pending=True, approval_id=said, detail="a person was asked")
         return await self._hear(pending) if gate.wait else pending
 
+    async def _show(self) -> dict[str, Any]:
+        """The content for whoever is asked, where the gate shows it: redacted, since it leaves the gate."""
+        if not self.gate.show_content or self.content is None:
+            return {}
+        if self.gate.redact is None:
+            return {"content": self.content}
+        said, error = await call_safely(self.gate.redact, self.content)
+        return {} if error is not None or said is None else {"content": said}
+
     async def _hear(self, pending: Decision) -> Decision:
-        """The decision once the person has answered; anything but a plain yes blocks."""
+        """The decision once somebody has answered; anything but a plain yes about this content blocks."""
         assert self.gate.approvals is not None  # noqa: S101 - for the type checker; _ask and resume have looked
         said, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
         new: dict[str, Any] = {"pending": False, "id": make_id(), "created_at": datetime.now(UTC)}
-        if error is not None or not _is_answer(said):
+        answer = _read_answer(said) if error is None else None
+        if answer is None:
             return replace(pending, **new, detail=self._report(error, "the approval could not be read"))
-        approved, who, reason = said
-        await self._tell("answered", detail="approved" if approved else "denied")
-        word = "approved" if approved else "denied"
-        detail = f"{word} by {who}" if who else f"{word} by policy"
-        by = "human" if who else "policy"
-        return replace(
-            pending, **new, allowed=approved, decided_by=by, detail=f"{detail}: {reason}" if reason else detail
-        )
+        if answer.subject is not None and answer.subject != pending.subject:
+            # Else whoever keeps pending decisions could open one with the approval of something harmless.
+            return replace(pending, **new, detail="the approval is about something else")
+        word = "approved" if answer.approved else "denied"
+        await self._tell("answered", detail=word)
+        detail = f"{word} by {answer.by}" if answer.by else f"{word} by policy"
+        by = "policy" if not answer.by else "judge" if answer.judged is not None else "human"
+        new |= {"allowed": answer.approved, "decided_by": by, "answer": answer.judged}
+        return replace(pending, **new, detail=f"{detail}: {answer.reason}" if answer.reason else detail)
 
     # ------------------------------------------------------------ recording
 
@@ -243,9 +256,17 @@ def _repeat(known: RuleResult) -> Rule:
     return Rule(name=known.name, evaluate=repeat, severity=known.severity)
 
 
-def _is_answer(said: object) -> bool:
-    """Whether somebody said yes or no: exactly a boolean, a name or nobody, and a reason."""
-    if not isinstance(said, tuple | list) or len(said) != 3:
-        return False
-    approved, who, reason = said
-    return isinstance(approved, bool) and (who is None or isinstance(who, str)) and isinstance(reason, str | None)
+def _read_answer(said: object) -> Answer | None:
+    """What was answered, if it is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
+    if not isinstance(said, tuple | list) or not 3 <= len(said) <= 5:
+        return None
+    answer = Answer(*said)
+    texts = (answer.by, answer.reason, answer.subject)
+    if not isinstance(answer.approved, bool) or not all(text is None or isinstance(text, str) for text in texts):
+        return None
+    judged = answer.judged
+    if judged is None:
+        return answer
+    # A judge decides nothing but a pass of its own, under its name: a result in anybody else's answer is a mistake.
+    passed = isinstance(judged, JudgeResult) and judged.passed and judged.decided_by == "judge"
+    return answer if passed and answer.approved and answer.by else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from adjudge._display import clean
 from adjudge._plain import to_plain
@@ -23,6 +23,19 @@ EventKind = Literal["judged", "asked", "answered", "unrecorded", "decided"]
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+class Answer(NamedTuple):
+    """What came of asking somebody, as an ``Asker`` returns it; a plain tuple of the first three will do."""
+
+    approved: bool
+    by: str | None
+    """Who decided; ``None`` when it was a policy, because the request expired."""
+    reason: str | None = ""
+    judged: JudgeResult | None = None
+    """The result of the judge that answered in people's place; ``None`` when no judge did."""
+    subject: str | None = None
+    """Digest of the content that was asked about; ``None`` where the asker does not know it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -51,6 +64,8 @@ class Decision:
     sampled: bool = True
     """False when the content was let through unjudged, because ``sample`` is below 1."""
     approval_id: str | None = None
+    answer: JudgeResult | None = None
+    """The result of the judge that approved in people's place, where one was asked first; else ``None``."""
     ledger_seq: int | None = None
     """Where the ledger holds this decision; ``None`` without a ledger, and in the entry itself."""
     config: str | None = None
@@ -69,7 +84,8 @@ class Decision:
         if self.pending and self.allowed:
             raise UsageError("a decision that is pending is not allowed; leave allowed false until a person approved")
         # Held here, no gate of today or tomorrow can let something through in a judge's name that no judge passed.
-        passed = self.result is not None and self.result.passed and self.result.decided_by == self.decided_by
+        said = (self.result, self.answer if self.decided_by == "judge" else None)
+        passed = any(item is not None and item.passed and item.decided_by == self.decided_by for item in said)
         if self.allowed and self.decided_by in ("judge", "rule") and not passed:
             raise UsageError(
                 f"a decision allowed by a {self.decided_by} needs a result that this {self.decided_by} passed"
@@ -104,16 +120,16 @@ class Decision:
         if not all(isinstance(value, bool) for value in flags.values()):
             kinds = ", ".join(type(value).__name__ for value in flags.values())
             raise UsageError(f"allowed and pending of a decision are true or false; got {kinds}")
-        result = None if data.get("result") is None else read_result(data["result"])
+        results = {name: read_result(data[name]) for name in ("result", "answer") if data.get(name) is not None}
         import msgspec
 
         try:
             # Read as a blocked one, whose members are checked; what it allows is added together with its result.
-            read = msgspec.convert({**data, "allowed": False, "pending": False, "result": None}, cls)
+            read = msgspec.convert({**data, "allowed": False, "pending": False, "result": None, "answer": None}, cls)
         except (TypeError, ValueError) as error:
             said = clean(" ".join(str(error).split())[:200], keep_lines=False)
             raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: {said}") from None
-        return replace(read, **flags, result=result)
+        return replace(read, **flags, **results)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"<Decision {self.gate!r} {self.explain()}>"

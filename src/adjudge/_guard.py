@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
@@ -40,7 +40,8 @@ class GuardEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain data."""
-        return {"schema": self.schema, **to_plain(self)}
+        # Member by member: to_plain asks an object for its to_dict first, which is this.
+        return {"schema": self.schema, **{item.name: to_plain(getattr(self, item.name)) for item in fields(self)}}
 
 
 def make_question(
@@ -50,15 +51,22 @@ def make_question(
     *,
     subject: str,
     metadata: Mapping[str, Any] | None = None,
+    wants_everybody: bool = False,
 ) -> Question:
     """A question of a guard: its wording, what is checked as data, and how to read the reply.
 
-    ``subject`` is the SHA-256 of what is checked.
+    ``subject`` is the SHA-256 of what is checked; ``wants_everybody`` lets counting chains wait for every seat.
     """
     given = tuple(parts)
     digest = digest_question(wording, given)
     return Question(
-        wording=wording, parts=given, answer=answer, digest=digest, subject=subject, metadata=dict(metadata or {})
+        wording=wording,
+        parts=given,
+        answer=answer,
+        digest=digest,
+        subject=subject,
+        wants_everybody=wants_everybody,
+        metadata=dict(metadata or {}),
     )
 
 

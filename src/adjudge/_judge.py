@@ -168,7 +168,7 @@ class _Call:
             # It cannot be guessed: whoever wrote this has seen the secret, and could close any fence.
             return give_up("tampering", "the token of this question already stands in its data", self.question)
         answer = await self._ask_once()
-        while answer.because in _REASKED and self.asked <= self.judge.reask:
+        while answer.because in _REASKED and not answer.final and self.asked <= self.judge.reask:
             answer = await self._ask_once()
         return answer
 

@@ -42,7 +42,7 @@ def read_reply(
             return _read_named(reply.text or "", question, find_reader(reader))
         found = read_object(reply.text, token)
         answer = question.answer(found, question)
-        if reply.logprobs and reply.text:
+        if reply.logprobs and reply.text and answer.because is None:
             start = find_object(reply.text, token)
             said = Said(text=reply.text, found=found, start=start, tokens=reply.logprobs)
             answer = add_confidence(answer, question, said, expect=scoring == "expected")

@@ -121,13 +121,14 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         return f"JudgeChain({self.name!r}, strategy={self.strategy!r})"
 
     def _begin(self, question: Question) -> _Run:
+        asks_all = question.wants_everybody  # of this chain: what it wants for its own policy is of those inside it
         if self.fail_open or (self.strategy == "cascade" and not question.wants_confidence):
             question = replace(
                 question,
                 wants_everybody=question.wants_everybody or self.fail_open,
                 wants_confidence=question.wants_confidence or self.strategy == "cascade",
             )
-        return _Run(self, question)
+        return _Run(self, question, asks_all=asks_all)
 
     def _own_rubric(self) -> Rubric | None:
         """The rubric all seats have as their own; where they differ, a call has to say which it means."""
@@ -144,8 +145,8 @@ class JudgeChain(Evaluates[JudgeChainResult]):
 class _Run:
     """One question put to a chain. It lives as long as the call, and leaves no task behind."""
 
-    def __init__(self, chain: JudgeChain, question: Question) -> None:
-        self.chain, self.question = chain, question
+    def __init__(self, chain: JudgeChain, question: Question, *, asks_all: bool) -> None:
+        self.chain, self.question, self.asks_all = chain, question, asks_all
         self.running: dict[asyncio.Task[JudgeResult], int] = {}
         self.known: dict[int, JudgeResult] = {}
         """Results by seat; insertion order is the order of the answers."""
@@ -200,9 +201,8 @@ class _Run:
         for seat in range(seats):
             self._start(seat)
         # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a chain
-        # around this one that may open has to know of every seat that would have said no.
-        asked_by_policy = self.question.wants_everybody and not chain.fail_open
-        stop_early = chain.stop_early and not self.question.wants_confidence and not asked_by_policy
+        # around this one that may open, or a guard, has to know of every seat that would have said no.
+        stop_early = chain.stop_early and not self.question.wants_confidence and not self.asks_all
         while self.running and (self.settled is None or not stop_early):
             await self._next_answers(None)
             known, wait = list(self.known.values()), self.question.wants_everybody or not stop_early

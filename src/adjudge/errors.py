@@ -2,23 +2,26 @@
 
     AdjudgeError
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
+    │   └── DecisionRefused  a person's decision on an approval does not count
     │   └── ToolRefused  a forged tool may not be used, registered or promoted as it is
     ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
     ├── ReplyError      a model answered and the answer cannot be read
     ├── LedgerError     the store of a ledger failed: nothing is known to be recorded
     ├── JudgmentFailed  asked for with ``throw_on_fail`` or ``raise_if_failed``
-    └── Blocked         a gate's guard stopped a function
+    ├── Blocked         a gate's guard stopped a function
+    └── InputRejected   an input firewall's guard stopped a function
 
-A failed judgement is a result and not an error; only ``JudgmentFailed`` and ``Blocked``, which a caller asks for by
-name, turn one into an exception. Messages name the thing, the value and the remedy in one sentence.
+A failed judgement is a result and not an error; only ``JudgmentFailed``, ``Blocked`` and ``InputRejected``, which a
+caller asks for by name, turn one into an exception. Messages name the thing, the value and the remedy in one sentence.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from adjudge._decision import Decision
+    from adjudge.firewall import InputVerdict, Threat
     from adjudge.result import JudgeResult, Reason
 
 
@@ -28,6 +31,17 @@ class AdjudgeError(Exception):
 
 class UsageError(AdjudgeError, ValueError):
     """What the caller handed in cannot be used; nothing was asked of any model."""
+
+
+class DecisionRefused(UsageError):
+    """A decision on an approval that does not count; that it was tried is recorded.
+
+    ``because`` says why: ``unauthorised``, ``double``, ``closed`` or ``expired``.
+    """
+
+    def __init__(self, message: str, *, because: Literal["unauthorised", "double", "closed", "expired"]) -> None:
+        super().__init__(message)
+        self.because: Literal["unauthorised", "double", "closed", "expired"] = because
 
 
 class ToolRefused(UsageError):
@@ -83,3 +97,27 @@ class Blocked(AdjudgeError):
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision.explain())
         self.decision = decision
+
+
+class InputRejected(AdjudgeError):
+    """An input firewall did not let a function run; ``verdict`` says what was found.
+
+    ``code`` is the firewall's error code and ``recovery`` one sentence on what the caller can do. The text of this
+    error holds nothing that the arguments or a judge said, so it may be shown to whoever sent them, a model included;
+    ``threats`` and ``verdict`` quote both, and may not.
+    """
+
+    recovery: str = (
+        "Send the call again with plain values: no instructions, no code, no paths outside the task, nothing encoded."
+    )
+
+    def __init__(self, verdict: InputVerdict, *, code: str, tool: str) -> None:
+        super().__init__(f"{code}: the arguments of {tool} were not accepted, and it did not run. {self.recovery}")
+        self.verdict = verdict
+        self.code = code
+        self.tool = tool
+
+    @property
+    def threats(self) -> tuple[Threat, ...]:
+        """What the judges named; empty when they named nothing, or could not be asked."""
+        return self.verdict.threats

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar, get_args
 
 from adjudge._checking import Check
 from adjudge._decision import (
+    Answer,
     Decision,
     GateEvent,
     Mode,
@@ -33,7 +34,7 @@ from adjudge.result import JudgeResult
 from adjudge.rubric_file import load_rubric
 from adjudge.rules import as_rule
 
-__all__ = ["Asker", "Blocked", "Decision", "Gate", "GateEvent", "Recorder"]
+__all__ = ["Answer", "Asker", "Blocked", "Decision", "Gate", "GateEvent", "Recorder"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,13 +50,19 @@ class Recorder(Protocol):
 
 
 class Asker(Protocol):
-    """Whatever asks a person: approvals, or an object of yours with these methods."""
+    """Whatever asks a person: ``Approvals``, or an object of yours with these methods.
 
-    def request(self, result: JudgeResult, message: str, /, **how: Any) -> Coroutine[Any, Any, str]:
-        """Ask; returns the id of the request."""
+    One with ``check_request(**how)`` is asked, when a gate is made, whether it could take such a request; what is
+    wrong it raises as ``UsageError``.
+    """
+
+    # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
+    @property
+    def request(self) -> Callable[..., Coroutine[Any, Any, str]]:
+        """Ask about a decision that holds something back, with a message and what ``ask`` says; returns an id."""
         ...
 
-    def wait(self, approval: str, /) -> Coroutine[Any, Any, tuple[bool, str | None, str]]:
+    def wait(self, approval: str, /) -> Coroutine[Any, Any, Answer | tuple[bool, str | None, str]]:
         """Whether it was approved, by whom (``None`` when it was a policy: the request expired), and the reason."""
         ...
 
@@ -93,6 +100,9 @@ class Gate:
     approvals: Asker | None = None
     ask: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of every approval request, such as ``approvers`` and ``expires_in``."""
+    show_content: bool = False
+    """Hand the content to the approvals, as ``redact`` leaves it: for people to read, and for a judge that answers
+    first. They keep it. Without it a request carries the digest."""
     wait: bool = True
     """Wait for the person; ``False`` returns a pending decision at once, for ``resume``."""
     ledger: Recorder | None = None
@@ -228,13 +238,28 @@ def _check_options(gate: Gate) -> None:
     where = f"gate {gate.name!r}"
     check_choice("mode", gate.mode, get_args(Mode))
     check_flag("wait", gate.wait)
+    check_flag("show_content", gate.show_content)
     if isinstance(gate.sample, bool) or not isinstance(gate.sample, int | float) or not 0 <= gate.sample <= 1:
         raise UsageError(f"{where}: sample must be a number from 0 to 1, got {gate.sample!r}")
     if gate.sample < 1 and gate.judge is None:
         raise UsageError(f"{where}: sample spares the judge, and this gate has none; leave it out")
     if gate.policy.asks and gate.approvals is None:
         raise UsageError(f"{where}: 'ask' needs somebody to ask; give approvals=")
+    _check_ask(gate, where)
     for name in ("redact", "on_result", "on_event"):
         given = getattr(gate, name)
         if given is not None and not callable(given):
             raise UsageError(f"{where}: {name} must be a function, got {type(given).__name__}")
+
+
+def _check_ask(gate: Gate, where: str) -> None:
+    """What the approvals would refuse, said at once: a gate that can ask nobody blocks everything it asks about."""
+    if not isinstance(gate.ask, Mapping):
+        raise UsageError(f"{where}: ask must be a mapping of arguments, got {type(gate.ask).__name__}")
+    check = getattr(gate.approvals, "check_request", None)
+    if check is None or not gate.policy.asks:
+        return
+    try:
+        check(has_content=gate.show_content, **gate.ask)
+    except (TypeError, UsageError) as error:
+        raise UsageError(f"{where}: ask: {error}") from None

@@ -46,6 +46,8 @@ class Answer:
     value: Any = None
     decided_by: DecidedBy = "judge"
     detail: str = ""
+    final: bool = False
+    """Do not ask again: the reply objected, in a form that cannot be used, and a second try could take that back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,7 +127,8 @@ class Question:
     threshold: float | None = None
     """The passing threshold in force, for results that are undecided."""
     wants_everybody: bool = False
-    """Let counting chains wait for every seat: a policy that may open has to know that nobody would have said no."""
+    """Let counting chains wait for every seat: a policy that may open, and a guard in which nobody is outvoted, have to
+    know that nobody would have said no."""
     wants_confidence: bool = False
     """Ask for token probabilities where there are any: a cascade needs to know how sure a seat is."""
     case: str | None = None

@@ -23,6 +23,9 @@ __all__ = ["FLAGS", "READERS", "ReadOptions", "Reader", "find_reader", "read_fla
 FLAGS = ("safe", "passed", "allowed", "approved")
 """Members that say yes or no wherever they stand; every other unknown member is ignored."""
 
+SCORES = frozenset(("score", "similarityScore"))
+"""Members in which NaN and infinity are off the scale, and not merely no JSON."""
+
 _NOT_FINITE = "the reply holds NaN or infinity, which JSON does not have"
 _BRACE = re.compile(r"[{}]")
 _TOKEN_MEMBER = re.compile(r'\{\s*"token"\s*:\s*"')
@@ -235,7 +238,7 @@ def _check_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     for key, value in pairs:
         kind = type(value)
-        if (kind is float and key != "score") or kind is list:
+        if (kind is float and key not in SCORES) or kind is list:
             _refuse_infinite(value)
     if len(found) != len(pairs):
         seen: set[str] = set()
@@ -266,7 +269,7 @@ def _check_unicode(found: dict[str, Any]) -> None:
 
 
 def check_finite(found: object) -> None:
-    """Refuse the NaN and infinity that a member called ``score`` may still hold where it is no criterion's score."""
+    """Refuse the NaN and infinity that a member of ``SCORES`` may still hold where it is not the score asked for."""
     if not _is_finite(found):
         raise ReplyError("unparseable", _NOT_FINITE)
 

@@ -189,7 +189,8 @@ class JudgeResult:
     reasoning: str = ""
     suggestions: tuple[str, ...] = ()
     value: Any = None
-    """The instance of ``result_format``, or the reading of a named reply form; ``None`` when undecided."""
+    """The instance of ``result_format``, or the reading of a named reply form; ``None`` when undecided. Under a
+    firewall, what the judge rejected."""
     model: str | None = None
     """The model as the provider reports it."""
     raw_response: str | None = None

@@ -9,32 +9,25 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from adjudge._toml import read_toml
-from adjudge._yaml import LineOf, read_yaml
+from adjudge._sources import Format, Place, check_keys, looks_like_path, parse_source, read_source
 from adjudge.errors import UsageError
 from adjudge.rubric import Criterion, Rubric
 from adjudge.rules._json import read_json
-from adjudge.rules._words import flatten, quote, show, suggest
-
-Format = Literal["yaml", "json", "toml"]
+from adjudge.rules._words import quote, show, suggest
 
 SCHEMA = "adjudge/rubric/1"
-MAX_BYTES = 1_000_000
-"""The largest rubric file that is read, in bytes."""
 MAX_RULES = 64
 """Criteria of one file that a rule decides: rules run one after the other, and nothing else runs meanwhile."""
 
 SHIPPED_RUBRICS = ("code-quality", "security", "test-coverage", "accessibility", "documentation")
 
-_FORMATS: Mapping[str, Format] = {"": "yaml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
 _THRESHOLDS = ("passing_threshold", "passingThreshold", "passThreshold", "passingScore", "threshold")
 # "$schema" is how editors bind a JSON file to a schema; it says nothing about the rubric.
 _RUBRIC_KEYS = ("schema", "$schema", "name", *_THRESHOLDS, "scale", "model", "criteria")
@@ -55,31 +48,23 @@ def load_rubric(source: Rubric | Mapping[str, Any] | str | os.PathLike[str]) -> 
         return source
     if isinstance(source, Mapping):
         return rubric_from_dict(source)
-    if isinstance(source, str) and not _looks_like_path(source):
+    if isinstance(source, str) and not looks_like_path(source):
         return _load_shipped(source)
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"a rubric must be a Rubric, a mapping, a path or a shipped name, not {type(source).__name__}")
-    if "\x00" in str(source):
-        raise UsageError("a path to a rubric has no NUL character in it")
-    path = Path(source)
-    return read_rubric(_read_file(path), format=_choose_format(path), where=str(path))
+    stem = Path(source).stem
+    hint = f"; for the shipped rubric write {stem!r}" if stem in SHIPPED_RUBRICS else ""
+    return _read_rubric(*read_source(source, what="a rubric", hint=hint))
 
 
 def read_rubric(text: str, *, format: Format, where: str = "rubric") -> Rubric:  # noqa: A002 - the word for it
     """The rubric that a text holds; ``where`` is what error messages call it. Raises ``UsageError``."""
-    if format not in get_args(Format):
-        raise UsageError(f"a rubric's format is one of {', '.join(get_args(Format))}; got {show(format)}")
-    try:
-        text = text.removeprefix("\ufeff")
-        data, lines = read_yaml(text) if format == "yaml" else (_read_other(text, format), {})
-    except ValueError as error:
-        raise UsageError(f"{where} is not a rubric in {format.upper()}: {error}") from None
-    return _read_rubric(data, _Place(where, lines))
+    return _read_rubric(*parse_source(text, format=format, where=where, what="a rubric"))
 
 
 def rubric_from_dict(data: Mapping[str, Any], *, where: str = "rubric") -> Rubric:
     """The rubric that plain data holds, as ``Rubric.to_dict`` and rubric files write it. Raises ``UsageError``."""
-    return _read_rubric(data, _Place(where))
+    return _read_rubric(data, Place(where))
 
 
 def list_shipped() -> tuple[Rubric, ...]:
@@ -94,27 +79,8 @@ def rubric_schema() -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where in a file something stands, so that every error can say it."""
-
-    where: str
-    lines: LineOf = field(default_factory=dict)
-    path: tuple[str | int, ...] = ()
-
-    def at(self, *steps: str | int) -> _Place:
-        return replace(self, path=(*self.path, *steps))
-
-    def error(self, message: object) -> UsageError:
-        known = (self.path[:end] for end in range(len(self.path), -1, -1))
-        line = next((self.lines[path] for path in known if path in self.lines), None)
-        at = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).removeprefix(".")
-        start = self.where + (f", line {line}" if line is not None else "") + (f": {flatten(at, 120)}" if at else "")
-        return UsageError(f"{start}: {flatten(str(message), 800)}")
-
-
-def _read_rubric(data: Any, place: _Place) -> Rubric:
-    given = _check_keys(data, _RUBRIC_KEYS, ("name", "criteria"), "a rubric", place)
+def _read_rubric(data: Any, place: Place) -> Rubric:
+    given = check_keys(data, _RUBRIC_KEYS, ("name", "criteria"), "a rubric", place)
     if given.pop("schema", SCHEMA) != SCHEMA:
         raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(data['schema'])}")
     given.pop("$schema", None)
@@ -138,8 +104,8 @@ def _read_rubric(data: Any, place: _Place) -> Rubric:
         raise place.at(*[key if step == "passing_threshold" else step for step in path]).error(error) from None
 
 
-def _read_criterion(data: Any, place: _Place) -> Criterion:
-    given = _check_keys(data, _CRITERION_KEYS, ("name", "description"), "a criterion", place)
+def _read_criterion(data: Any, place: Place) -> Criterion:
+    given = check_keys(data, _CRITERION_KEYS, ("name", "description"), "a criterion", place)
     if not isinstance(given.get("rule", {}), str | Mapping):
         said = f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(given['rule'])}"
         raise place.at("rule").error(said)
@@ -150,7 +116,7 @@ def _read_criterion(data: Any, place: _Place) -> Criterion:
         raise place.at(*_find_fault_in(given)).error(error) from None
 
 
-def _check_model(model: Any, place: _Place) -> None:
+def _check_model(model: Any, place: Place) -> None:
     """Refuse here what ``Rubric`` refuses as well, in a sentence that names the place once.
 
     A rubric is data: whoever writes one names a model, and neither a key, an address for it, a file nor code.
@@ -167,14 +133,14 @@ def _check_model(model: Any, place: _Place) -> None:
     )
 
 
-def _check_rules(criteria: Any, place: _Place) -> None:
+def _check_rules(criteria: Any, place: Place) -> None:
     count = sum(isinstance(item, Mapping) and item.get("rule") is not None for item in criteria)
     if count > MAX_RULES:
         said = f"{count:,} criteria have a rule, and at most {MAX_RULES} may; split the rubric"
         raise place.at("criteria").error(said)
 
 
-def _check_levels(given: Mapping[str, Any], place: _Place) -> None:
+def _check_levels(given: Mapping[str, Any], place: Place) -> None:
     levels = given.get("levels", {0: "", 1: ""})
     if not isinstance(levels, Mapping) or len(levels) < 2:
         raise place.error(
@@ -185,22 +151,7 @@ def _check_levels(given: Mapping[str, Any], place: _Place) -> None:
             raise place.at(key).error(f"a level is named by its score, a number; got {show(key)}")
 
 
-def _check_keys(data: Any, known: tuple[str, ...], needed: tuple[str, ...], what: str, place: _Place) -> dict[str, Any]:
-    if not isinstance(data, Mapping):
-        raise place.error(f"{what} must be a mapping with {' and '.join(needed)}, got {show(data)}")
-    for key, value in data.items():
-        if key not in known:
-            steps = (key,) if isinstance(key, str) else ()
-            raise place.at(*steps).error(f"{what} has no key {show(key)}{suggest(key, known)}")
-        if value is None:
-            raise place.at(key).error(f"{key} has no value; give it one or leave the key out")
-    for key in needed:
-        if key not in data:
-            raise place.error(f"{what} needs {key!r}, and there is none")
-    return dict(data)
-
-
-def _check_unique(items: list[Criterion], place: _Place) -> None:
+def _check_unique(items: list[Criterion], place: Place) -> None:
     first: dict[str, int] = {}
     for index, item in enumerate(items):
         if item.name in first:
@@ -235,49 +186,6 @@ def _is_refused(kind: type[Rubric | Criterion], arguments: dict[str, Any]) -> bo
     except UsageError:
         return True
     return False
-
-
-def _read_other(text: str, format: Format) -> Any:  # noqa: A002 - as read_rubric
-    return read_json(text) if format == "json" else read_toml(text)
-
-
-def _looks_like_path(source: str) -> bool:
-    return "/" in source or os.sep in source or bool(Path(source).suffix)
-
-
-def _choose_format(path: Path) -> Format:
-    found = _FORMATS.get(path.suffix.lower())
-    if found is None:
-        raise UsageError(f"{path} is not a rubric file by its suffix; use .yaml, .yml, .json or .toml")
-    return found
-
-
-def _read_file(path: Path) -> str:
-    try:
-        kind = path.stat().st_mode
-        if stat.S_ISDIR(kind):
-            raise UsageError(f"{path} is a directory; name a rubric file in it")
-        if not stat.S_ISREG(kind):
-            raise UsageError(f"{path} is not a regular file; a rubric is read from one")
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        hint = f"; for the shipped rubric write {path.stem!r}" if path.stem in SHIPPED_RUBRICS else ""
-        raise UsageError(f"{path} does not exist, so no rubric can be read from it{hint}") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-    return _decode(raw, path)
-
-
-def _decode(raw: bytes, path: Path) -> str:
-    if len(raw) > MAX_BYTES:
-        raise UsageError(f"{path} is too large; a rubric file has at most {MAX_BYTES:,} bytes")
-    if b"\x00" in raw:
-        raise UsageError(f"{path} is a binary file; a rubric is UTF-8 text")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start:,}); save it as UTF-8") from None
 
 
 @lru_cache(maxsize=len(SHIPPED_RUBRICS))

@@ -12,7 +12,7 @@ from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.question import Answer, Question
-from adjudge.reply import FLAGS, check_finite, read_criteria, read_flag, read_number, read_text, read_texts
+from adjudge.reply import FLAGS, SCORES, check_finite, read_criteria, read_flag, read_number, read_text, read_texts
 from adjudge.result import CriterionResult, Outcome
 from adjudge.rubric import Criterion, Rubric
 
@@ -77,8 +77,9 @@ def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
     )
     outcome, score = decide(rubric, criteria)
     check_flags(found, outcome, score)
-    if "score" in found:
-        check_finite(found["score"])
+    for name in SCORES:
+        if name in found:
+            check_finite(found[name])
     return Answer(
         outcome=outcome,
         score=score,

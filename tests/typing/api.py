@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
 from adjudge import (
     AdjudgeError,
+    Approval,
+    Approvals,
+    AuditEntry,
+    AuditQuery,
     Blocked,
     CreationVerdict,
     Criterion,
@@ -21,8 +25,11 @@ from adjudge import (
     Decision,
     EmergentJudge,
     EmergentTool,
+    FirewallVerdict,
     Gate,
     Improvement,
+    InputFirewall,
+    InputVerdict,
     Judge,
     JudgeChain,
     JudgeChainResult,
@@ -33,8 +40,13 @@ from adjudge import (
     Model,
     ModelError,
     Outcome,
+    ProbeReport,
+    ProbeResult,
+    ProbeThresholds,
     PromotionVerdict,
+    PromptFirewall,
     Question,
+    RejectedRule,
     Reply,
     ReplyError,
     Request,
@@ -43,15 +55,27 @@ from adjudge import (
     Rubric,
     Rule,
     RuleResult,
+    Rules,
+    SemanticProbe,
+    Threat,
     ToolCandidate,
     ToolTest,
     Usage,
     UsageError,
+    Vote,
+    derive_audit,
+    evaluate_probe,
+    evaluate_probes,
     improve,
     judge,
+    load_rules,
+    parse_audit,
     read_result,
+    write_audit,
 )
+from adjudge.approval import Webhook, verify_webhook
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.gate import Answer
 from adjudge.ledger import Entry, Head, Verification, verify_export
 from adjudge.tools import ToolHistory, validate_reuse
 
@@ -180,6 +204,19 @@ async def evaluate_many(single: Judge) -> AsyncIterator[float | None]:
         yield result.score
 
 
+async def check_by_rules() -> None:
+    """Several rules as one value."""
+    rules = Rules(["json", RULE, check_length])
+    assert_type(rules.get("json"), Rule | None)
+    assert_type(rules[0], Rule)
+    assert_type(await rules.evaluate("content", reference="reference"), tuple[RuleResult, ...])
+    assert_type(rules.evaluate_sync("content"), tuple[RuleResult, ...])
+    assert_type(load_rules("rules.yaml"), Rules)
+    Gate("door", rules=rules)
+    Rules({"named": {"regex": "x"}})
+    load_rules(3)  # pyrefly: ignore[bad-argument-type]
+
+
 def shorten(content: str, result: JudgeResult) -> str:
     """Rewrite."""
     return content if result.passed else content[:100]
@@ -204,6 +241,17 @@ async def decide(single: Judge) -> None:
     decision.allowed = True  # pyrefly: ignore[read-only]
     GateMiddleware(serve, gate, on="response", largest=10_000, when=lambda scope: scope["type"] == "http")
     GateMiddleware(serve, gate, on="both")  # pyrefly: ignore[bad-argument-type]
+    rules = PromptFirewall(single, on_unsafe="drop_flagged", on_event=print, name="support")
+    PromptFirewall(single, on_unsafe="keep")  # pyrefly: ignore[bad-argument-type]
+    sorted_rules = await rules.check(["a rule"])
+    assert_type(sorted_rules, FirewallVerdict)
+    assert_type(sorted_rules.allowed, tuple[str, ...])
+    assert_type(sorted_rules.rejected, tuple[RejectedRule, ...])
+    assert_type(sorted_rules.chain_result, JudgeChainResult | None)
+    firewall = InputFirewall(judge=answer, error_code="NO", tool_name="billing")
+    assert_type(await firewall.check({"q": "x"}), InputVerdict)
+    assert_type(firewall.check_sync({}).threats, tuple[Threat, ...])
+    assert_type(firewall.guard(trusted=["prompt"])(answer)("x"), str)
     done = await improve("content", single, RUBRIC, shorten, rounds=3, task="the task")
     assert_type(done, Improvement)
     assert_type(done.result, JudgeResult)
@@ -232,6 +280,23 @@ def read(result: JudgeResult, chained: JudgeChainResult) -> None:
     JudgeResult(outcome="perhaps", judge="x")  # pyrefly: ignore[bad-argument-type]
     result.passed = True  # pyrefly: ignore[read-only]
     result.score = 1.0  # pyrefly: ignore[read-only]
+
+
+async def probe_tool(judge: JudgeLike) -> None:
+    """An output or a tool; a report's mean and drift may be unknown."""
+    probe = SemanticProbe(name="hours", input={"q": 1}, expected="9 to 18", contract={"readOnly": True})
+    result = await evaluate_probe(probe, judge, actual=None, thresholds=ProbeThresholds(low=0.8))
+    assert_type(result, ProbeResult)
+    assert_type(result.outcome, Outcome)
+    assert_type(result.similarity, float | None)
+    assert_type(result.drift, Literal["none", "low", "medium", "high"] | None)
+    report = await evaluate_probes([probe], "openai:gpt-5-mini", tool=answer, concurrency=2)
+    assert_type(report, ProbeReport)
+    assert_type(report.mean, float | None)
+    assert_type((await evaluate_probes([(probe, "9 to 18")], answer)).stable, bool)
+    SemanticProbe(name="hours", input=1)  # pyrefly: ignore[missing-argument]
+    await evaluate_probe(probe, judge, "x")  # pyrefly: ignore[bad-argument-count]
+    result.outcome = "passed"  # pyrefly: ignore[read-only]
 
 
 async def review_tools(judge: JudgeLike, tool: EmergentTool) -> None:
@@ -288,3 +353,36 @@ async def record(result: JudgeResult, secret: bytes) -> None:
         assert_type(await ledger.export(Path("a.jsonl")), Head)
     assert_type(verify_export("a.jsonl", head="1:ab"), Verification)
     Ledger("sqlite:///a.db", store_content="all")  # type: ignore[bad-argument-type]
+
+
+async def report(ledger: Ledger) -> None:
+    """An audit is of a ledger or of an export, and goes to text and back."""
+    audit = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
+    assert_type(await derive_audit(Path("a.jsonl"), opinion="adverse", opinion_by="Ada", reason="..."), AuditEntry)
+    assert_type(parse_audit(write_audit(audit)), AuditEntry)
+    assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(audit), bool)
+    AuditQuery(opinion="fine")  # type: ignore[bad-argument-type]
+    audit.opinion = "unqualified"  # pyrefly: ignore[read-only]
+
+
+async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
+    """People are asked about a result or a decision, and a gate takes approvals as whom it asks."""
+    hook = Webhook("https://example.org/hook", secret=b"sixteen bytes or more", retries=2)
+    async with Approvals("sqlite:///a.db", webhook=hook) as approvals:
+        assert_type(await approvals.request(result, "Publish?", approvers=["ana"], expires_in=60), str)
+        await approvals.request(held, "Publish?", approvers=("ana", "bob"), required=2, expires_in=timedelta(hours=1))
+        await approvals.request(held, "?", approvers=["ana"], first=single, content="x", on_expiry="approve")
+        await approvals.request(held, "?", approvers=["ana"], on_expiry="allow")  # pyrefly: ignore[bad-argument-type]
+        await approvals.request(held, "Publish?")  # pyrefly: ignore[missing-argument]
+        found = await approvals.decide("id", "ana", True, "why")
+        assert_type(found, Approval)
+        assert_type(found.votes, tuple[Vote, ...])
+        assert_type(found.status, Literal["open", "approved", "denied"])
+        assert_type(await approvals.wait("id"), Answer)
+        assert_type(await approvals.list(status=None, approver="ana"), tuple[Approval, ...])
+        assert_type(await approvals.history("id"), tuple[Entry, ...])
+        assert_type(await approvals.export_labels(Path("a.jsonl")), int)
+        Gate(
+            "door", rules=["json"], on_failed="ask", approvals=approvals, ask={"approvers": ["ana"]}, show_content=True
+        )
+    assert_type(verify_webhook({}, b"", "secret"), dict[str, Any])

@@ -11,14 +11,17 @@ from typing import Annotated, Any
 import typer
 
 from adjudge import __version__
+from adjudge.cli._audit import report
 from adjudge.cli._demo import demo
 from adjudge.cli._doctor import doctor
 from adjudge.cli._gate import gate_app
 from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
+from adjudge.cli._probe import probe
 from adjudge.cli._review import review
 from adjudge.cli._rubric import rubric_app
+from adjudge.cli._rules import rules_app
 from adjudge.cli._tools import tools_app
 from adjudge.cli._validate import validate
 from adjudge.errors import AdjudgeError, UsageError
@@ -36,10 +39,13 @@ app = typer.Typer(
 )
 app.command()(judge)
 app.add_typer(rubric_app, name="rubric")
+app.add_typer(rules_app, name="rules")
 app.add_typer(gate_app, name="gate")
+ledger_app.command("report")(report)
 app.add_typer(ledger_app, name="ledger")
 app.command()(demo)
 app.command()(doctor)
+app.command()(probe)
 app.command()(review)
 app.command()(validate)
 app.add_typer(tools_app, name="tools")

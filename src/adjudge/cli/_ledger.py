@@ -1,9 +1,10 @@
-"""``adjudge ledger``: look into a ledger, check it, and take it elsewhere. Nothing here writes to one."""
+"""``adjudge ledger``: look into a ledger, check it, and take it elsewhere. Only ``erase`` writes to one."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from adjudge.ledger import Entry, Ledger, Verification
 
 ledger_app = typer.Typer(
-    help="Look into a ledger, check it, and take it elsewhere.",
+    help="Look into a ledger, check it, report on it, and take it elsewhere.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -34,22 +35,27 @@ Place = Annotated[
     typer.Option("--ledger", metavar="URL", help="A file, or postgresql://...; by default [ledger] of adjudge.toml."),
 ]
 
+Key = Annotated[
+    str | None, typer.Option("--key", metavar="FILE", help="The private key that signs the ledger, if one does.")
+]
 
-def _name(name: str, what: str) -> Any:
+
+def name_option(name: str, what: str) -> Any:
+    """An option with a text."""
     return typer.Option(f"--{name}", metavar=name.upper()[:1], help=what)
 
 
 @ledger_app.command("list")
 def list_entries(
     ledger: Place = None,
-    kind: Annotated[str | None, _name("kind", "Only this kind: result, decision, erasure, ...")] = None,
-    outcome: Annotated[str | None, _name("outcome", "Only passed, failed or undecided.")] = None,
-    judge: Annotated[str | None, _name("judge", "Only of this judge, or with it as a seat.")] = None,
-    gate: Annotated[str | None, _name("gate", "Only of this gate.")] = None,
-    subject: Annotated[str | None, _name("subject", "Only about this, most often a digest.")] = None,
-    execution: Annotated[str | None, _name("execution", "Only of this execution.")] = None,
-    since: Annotated[str | None, _name("since", "From this time on, like 2026-11-20T12:00Z.")] = None,
-    until: Annotated[str | None, _name("until", "Before this time.")] = None,
+    kind: Annotated[str | None, name_option("kind", "Only this kind: result, decision, erasure, ...")] = None,
+    outcome: Annotated[str | None, name_option("outcome", "Only passed, failed or undecided.")] = None,
+    judge: Annotated[str | None, name_option("judge", "Only of this judge, or with it as a seat.")] = None,
+    gate: Annotated[str | None, name_option("gate", "Only of this gate.")] = None,
+    subject: Annotated[str | None, name_option("subject", "Only about this, most often a digest.")] = None,
+    execution: Annotated[str | None, name_option("execution", "Only of this execution.")] = None,
+    since: Annotated[str | None, name_option("since", "From this time on, like 2026-11-20T12:00Z.")] = None,
+    until: Annotated[str | None, name_option("until", "Before this time.")] = None,
     last: Annotated[int, typer.Option("--last", metavar="N", min=0, help="Only the last N; 0 for all.")] = 100,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
@@ -57,7 +63,7 @@ def list_entries(
     """List entries of a ledger, oldest first."""
     wanted: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate}
     wanted |= {"subject": subject, "execution": execution}
-    wanted |= {"since": _read_time("--since", since), "until": _read_time("--until", until)}
+    wanted |= {"since": read_time("--since", since), "until": read_time("--until", until)}
 
     async def find(opened: Ledger) -> tuple[list[Entry], int]:
         found: deque[Entry] = deque(maxlen=last or None)
@@ -67,7 +73,7 @@ def list_entries(
             count += 1
         return list(found), count
 
-    entries, count = _use(ledger, config, find)
+    entries, count = use_ledger(ledger, config, find)
     if as_json:
         items = [entry.to_dict() for entry in entries]
         write_json({"schema": "adjudge/ledger-entries/1", "matching": count, "entries": items})
@@ -88,7 +94,7 @@ def show_entry(
 
     SEQ is its place, which `adjudge ledger list` shows.
     """
-    entry = _use(ledger, config, lambda opened: opened.read(seq))
+    entry = use_ledger(ledger, config, lambda opened: opened.read(seq))
     data = entry.to_dict()
     if as_json:
         write_json(data)
@@ -126,7 +132,7 @@ def verify(
     if file is not None:
         found = verify_export(file, head=head, public_key=public_key)
     else:
-        found = _use(ledger, config, lambda opened: opened.verify(head, public_key=public_key))
+        found = use_ledger(ledger, config, lambda opened: opened.verify(head, public_key=public_key))
     if as_json:
         write_json(found.to_dict())
     else:
@@ -144,7 +150,7 @@ def export(
 
     `adjudge ledger verify --file FILE` checks it without the ledger. FILE must not exist.
     """
-    say(str(_use(ledger, config, lambda opened: opened.export(file))))
+    say(str(use_ledger(ledger, config, lambda opened: opened.export(file))))
 
 
 @ledger_app.command("head")
@@ -153,19 +159,62 @@ def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option
 
     Kept where nobody who can write the ledger can write, it shows later what was dropped or rewritten.
     """
-    found = _use(ledger, config, lambda opened: opened.head())
+    found = use_ledger(ledger, config, lambda opened: opened.head())
     if as_json:
         write_json(found.to_dict())
     else:
         say(str(found))
 
 
-def _use(url: str | None, config: Path | None, work: Callable[[Ledger], Awaitable[T]]) -> T:
+@ledger_app.command("erase")
+def erase(
+    seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
+    reason: Annotated[str, name_option("reason", "Why; it explains the gap later.")],
+    ledger: Place = None,
+    by: Annotated[str | None, name_option("by", "Who asks for it; by default this system's user.")] = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Erase the payload of an entry for good; its hash stays, so the chain holds, and the erasure is an entry.
+
+    SEQ is its place, which `adjudge ledger list` shows. There is no way back.
+    """
+
+    async def work(opened: Ledger) -> int:
+        await opened.read(seq)  # which makes no ledger where there is none, as writing would
+        return await opened.erase(seq, reason, by if by is not None else find_user())
+
+    place = use_ledger(ledger, config, work, key=key)
+    if as_json:
+        write_json({"schema": "adjudge/ledger-erased/1", "seq": seq, "recorded_at": place})
+    else:
+        say(f"entry {seq}: payload erased, recorded at {place}")
+
+
+def find_user() -> str:
+    """The operating system's user, by its own account and not by an environment variable that anybody can set."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError):  # Windows, or an account without a name
+        import getpass
+
+        try:
+            return getpass.getuser()
+        except (ImportError, KeyError, OSError):
+            raise UsageError("this system does not say who its user is; give --by NAME") from None
+
+
+def use_ledger(
+    url: str | None, config: Path | None, work: Callable[[Ledger], Awaitable[T]], *, key: str | None = None
+) -> T:
     """What some work makes of the ledger that was named."""
     from adjudge.ledger import Ledger
 
     async def run() -> T:
-        async with Ledger(find_url(url, config)) as opened:
+        async with Ledger(find_url(url, config), key=key) as opened:
             return await work(opened)
 
     return asyncio.run(run())
@@ -183,14 +232,15 @@ def find_url(url: str | None, config: Path | None) -> str:
     return url if "://" in url else f"sqlite:///{url}"
 
 
-def _read_time(name: str, text: str | None) -> datetime | None:
+def read_time(name: str, text: str | None) -> datetime | None:
+    """The time that an option says; one without a zone is this machine's."""
     if text is None:
         return None
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{name} must be a time like 2026-11-20T12:00Z, got {clean(text[:80])!r}") from None
-    return found if found.tzinfo else found.astimezone()  # without a zone, this machine's
+    return found if found.tzinfo else found.astimezone()
 
 
 def _draw(entries: list[Entry]) -> None:

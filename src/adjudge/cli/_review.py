@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,10 +15,12 @@ from adjudge.cli._input import Item
 from adjudge.cli._output import complain, note, say, show_progress, write_json
 from adjudge.cli._show import name_item
 from adjudge.errors import UsageError
-from adjudge.tools import CreationVerdict, EmergentJudge, load_candidate
+
+if TYPE_CHECKING:
+    from adjudge.tools import CreationVerdict
 
 Candidates = Annotated[list[str], typer.Argument(metavar="CANDIDATE", hidden=True)]
-Reviewed = tuple[Item, CreationVerdict | None]
+Reviewed = tuple[Item, "CreationVerdict | None"]
 """A file and the verdict on what it holds; ``None`` where it could not be read, and the item says why."""
 
 
@@ -79,6 +81,8 @@ def _is_undecided(verdict: CreationVerdict) -> bool:
 
 
 async def _review_all(judge: Any, paths: Sequence[str], concurrency: int) -> list[Reviewed]:
+    from adjudge.tools import EmergentJudge
+
     reviewer = EmergentJudge(judge)
     items = [_read(path) for path in paths]
     limit = asyncio.Semaphore(concurrency)
@@ -101,6 +105,8 @@ async def _review_all(judge: Any, paths: Sequence[str], concurrency: int) -> lis
 
 
 def _read(path: str) -> Item:
+    from adjudge.tools import load_candidate
+
     try:
         return Item(name=path, content=load_candidate(path))
     except UsageError as error:

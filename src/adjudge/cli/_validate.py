@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,9 @@ from adjudge.cli._input import Item, list_inputs, read_text_file
 from adjudge.cli._output import complain, say, write_json
 from adjudge.cli._show import name_item
 from adjudge.errors import UsageError
-from adjudge.tools import ReuseVerdict, validate_reuse
+
+if TYPE_CHECKING:
+    from adjudge.tools import ReuseVerdict
 
 SchemaFile = Annotated[str, typer.Option("--schema", metavar="S", help="File with the JSON Schema, in JSON or YAML.")]
 StrictProperties = Annotated[
@@ -21,7 +23,7 @@ StrictProperties = Annotated[
 ]
 _YAML = (".yaml", ".yml")
 
-Validated = tuple[Item, ReuseVerdict | None]
+Validated = tuple[Item, "ReuseVerdict | None"]
 """An output and the verdict on it; ``None`` where it could not be read, and the item says why."""
 
 
@@ -51,6 +53,8 @@ def validate(
 
 
 def _read_schema(path: str) -> Any:
+    from adjudge.tools import validate_reuse
+
     try:
         schema = _parse(read_text_file(Path(path), what="--schema"), path)
     except ValueError as error:
@@ -70,6 +74,8 @@ def _list(paths: Sequence[str] | None) -> list[Item]:
 
 
 def _check(item: Item, schema: Any, *, strict: bool) -> Validated:
+    from adjudge.tools import ReuseVerdict, validate_reuse
+
     if item.error is not None:
         return item, None
     try:

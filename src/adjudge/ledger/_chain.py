@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Literal
@@ -198,3 +198,10 @@ class Chain:
         if not self._check(signature, signed_bytes(said)):
             return "signature_invalid", "has a signature that is not of the key"
         return None
+
+
+def hand_on(rows: Iterable[Row], each: Callable[[Row], object]) -> Generator[Row]:
+    """The same rows; each is handed to ``each`` when whoever checks them has found it in order and wants the next."""
+    for row in rows:
+        yield row
+        each(row)

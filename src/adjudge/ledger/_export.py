@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from adjudge._display import clean
 from adjudge.errors import LedgerError, UsageError
-from adjudge.ledger._chain import Chain, Verification
+from adjudge.ledger._chain import Chain, Verification, hand_on
 from adjudge.ledger._entry import COLUMNS, SCHEMA, Head, Row
 from adjudge.ledger._payload import MOST_BYTES
 from adjudge.ledger._sign import find_check, open_check
@@ -63,6 +63,7 @@ def verify_export(
     *,
     head: Head | str | os.PathLike[str] | None = None,
     public_key: PublicKey | None = None,
+    each: Callable[[Row], object] | None = None,
 ) -> Verification:
     """Check an exported file as ``Ledger.verify`` checks the ledger, without it; every byte of the file counts.
 
@@ -71,7 +72,7 @@ def verify_export(
     check = open_check(public_key) if public_key is not None else None
     chain = Chain(head=read_head(head), check=check, find_check=find_check)
     try:
-        return chain.verify(_read_rows(path))
+        return chain.verify(_read_rows(path) if each is None else hand_on(_read_rows(path), each))
     except OSError as error:
         raise UsageError(f"cannot read the export {os.fspath(path)}: {error.strerror}; name a file") from None
     except _BadLineError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, UsageError
-from adjudge.ledger._chain import Chain, Verification
+from adjudge.ledger._chain import Chain, Verification, hand_on
 from adjudge.ledger._entry import Entry, Head, Row, read_entry, write_time
 from adjudge.ledger._export import read_head, write_export
 from adjudge.ledger._payload import Draft, StoreContent, check_text, choose_keep, make_draft
@@ -124,9 +124,20 @@ class Ledger:
         """
         return await asyncio.to_thread(self._find_store().look, work, tables)
 
-    def make_entry(self, value: JudgeResult | Mapping[str, Any] | object, *, kind: str, subject: str) -> Draft:
-        """What ``append`` would record of a value, for ``transact``; raises ``UsageError`` for what it cannot."""
-        return make_draft(value, self._keep, kind=kind, subject=subject, more={})
+    def make_entry(
+        self,
+        value: JudgeResult | Mapping[str, Any] | object,
+        *,
+        kind: str,
+        subject: str,
+        quoting: Mapping[str, str] | None = None,
+    ) -> Draft:
+        """What ``append`` would record of a value, for ``transact``; raises ``UsageError`` for what it cannot.
+
+        ``quoting`` are further members, texts that can quote what was judged: kept as ``store_content`` says.
+        """
+        more = {name: self._keep(text) for name, text in (quoting or {}).items()}
+        return make_draft(value, self._keep, kind=kind, subject=subject, more=more)
 
     async def erase(self, seq: int, reason: str, by: str) -> int:
         """Erase the payload of an entry, keep its hash, and record who did it and why; the place of that record.
@@ -190,15 +201,20 @@ class Ledger:
         return found
 
     async def verify(
-        self, head: Head | str | os.PathLike[str] | None = None, *, public_key: PublicKey | None = None
+        self,
+        head: Head | str | os.PathLike[str] | None = None,
+        *,
+        public_key: PublicKey | None = None,
+        each: Callable[[Row], object] | None = None,
     ) -> Verification:
         """Whether every entry is what was recorded, from the genesis on; names the first that is not.
 
         ``head`` is a head kept elsewhere (the value, ``SEQ:HASH``, or the path of a file with either form);
-        ``public_key`` the key to trust, by default that of this ledger's own ``key``.
+        ``public_key`` the key to trust, by default that of this ledger's own ``key``. ``each`` is called, in the
+        thread that reads, with the stored values of every entry that was found in order, in the order of the columns.
         """
         chain = make_chain(head, public_key if public_key is not None else self.public_key)
-        return await asyncio.to_thread(_verify_store, self._find_store(), chain)
+        return await asyncio.to_thread(_verify_store, self._find_store(), chain, each)
 
     async def export(self, path: str | os.PathLike[str]) -> Head:
         """Write every entry to a new file, one JSON object per line, and return the last one's head.
@@ -248,10 +264,10 @@ def make_chain(head: Head | str | os.PathLike[str] | None, public_key: PublicKey
     return Chain(head=read_head(head), check=check, find_check=find_check)
 
 
-def _verify_store(store: Store, chain: Chain) -> Verification:
+def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | None) -> Verification:
     try:
         with closing(store.stream()) as rows:
-            return chain.verify(rows)
+            return chain.verify(rows if each is None else hand_on(rows, each))
     except DamagedError as error:
         # A text that is no UTF-8, or a page that is no page: damage is a finding, not a failure to look.
         return chain.break_off(str(error))

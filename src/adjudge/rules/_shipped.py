@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from adjudge.errors import UsageError
 from adjudge.result import Severity
-from adjudge.rules import _checks
+from adjudge.rules import _checks, _personal, _screen, _secrets, _substance, _syntax, _unicode, _urls
 from adjudge.rules._json import to_plain
 from adjudge.rules._types import Rule
 from adjudge.rules._words import show, suggest
@@ -63,11 +63,49 @@ _KINDS: Mapping[str, _Kind] = {
         make=_checks.make_json_schema,
         main="schema",
     ),
+    "syntax": _Kind(
+        takes="language: python, json, yaml or toml; the content must be text that parses as that language.",
+        make=_syntax.make_syntax,
+        main="language",
+    ),
+    "urls": _Kind(
+        takes="allow: the hosts that every address must lead to, like example.org or *.example.org; schemes (default "
+        "https and http), bare: true takes names without a scheme for addresses too.",
+        make=_urls.make_urls,
+        main="allow",
+    ),
+    "secrets": _Kind(
+        takes="nothing: the content must hold no key, token or password; assignments: false looks for known forms "
+        "alone, ignore: values that are none.",
+        make=_secrets.make_secrets,
+    ),
+    "personal_data": _Kind(
+        takes="kinds that the content must not hold (email, phone, card, iban, ssn, ip; default all); ignore: values "
+        "that are nobody's.",
+        make=_personal.make_personal_data,
+        main="kinds",
+    ),
+    "unicode": _Kind(
+        takes="kinds that the content must not hold (control, bidi, invisible, tag, private, mixed, lookalike, styled; "
+        "default all).",
+        make=_unicode.make_unicode,
+        main="kinds",
+    ),
+    "substance": _Kind(
+        takes="nothing: the content must hold more than punctuation, a label with nothing after it or a placeholder.",
+        make=_substance.make_substance,
+    ),
     "similarity": _Kind(
         takes="min (default 0.8): how similar the content must be to the reference, from 0 to 1.",
         make=_checks.make_similarity,
         main="min",
         needs_reference=True,
+    ),
+    "injection-screen": _Kind(
+        takes="threshold (default 0.5) and channel (user, tool_output, document or candidate_answer): the content must "
+        "show fewer signs of speaking to a model or grader than that.",
+        make=_screen.make_injection_screen,
+        main="threshold",
     ),
     "python": _Kind(
         takes="function: package.module:function, called with the content; in adjudge.toml and on the command line.",
@@ -79,6 +117,7 @@ _KINDS: Mapping[str, _Kind] = {
 SHIPPED: Mapping[str, str] = MappingProxyType({name: kind.takes for name, kind in _KINDS.items()})
 """Every rule that can be written as data, and what it takes, in one sentence."""
 
+_NAMES = {name.replace("-", "_"): name for name in _KINDS}
 _COMMON = ("severity", "description")
 
 
@@ -139,7 +178,7 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
     parameters = inspect.signature(kind.make).parameters
     _check_keys(chosen, kind, given, parameters)
     run = kind.make(**given)  # checks the values, so what follows can rely on their types
-    given = {key: given[key] for key in parameters if key in given and given[key] != parameters[key].default}
+    given = {key: given[key] for key in parameters if key in given and not _is_default(given[key], parameters[key])}
     normal = _to_normal(chosen, kind, given, parameters)
     extra = {"severity": severity} if severity != "error" else {}
     extra |= {"description": description} if description else {}
@@ -157,19 +196,26 @@ def _read_form(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     given = dict(spec)
     if "name" in given:
         chosen = given.pop("name")
-        if not isinstance(chosen, str) or chosen not in _KINDS:
+        if not isinstance(chosen, str) or _fold_name(chosen) not in _NAMES:
             raise UsageError(
                 f"no rule is named {show(chosen)}{suggest(chosen, _KINDS)} (there are {', '.join(_KINDS)})"
             )
-        return chosen, given
-    named = [key for key in given if key in _KINDS]
+        return _NAMES[_fold_name(chosen)], given
+    named = [key for key in given if isinstance(key, str) and _fold_name(key) in _NAMES]
     if len(named) > 1:
         raise UsageError(f"a rule names one check, this one names {' and '.join(named)}; write two rules")
     if not named:
         unknown = next((key for key in given if key not in _COMMON), None)
         said = f"no rule is named {show(unknown)}{suggest(unknown, _KINDS)}" if given else "the rule is empty"
         raise UsageError(f"{said} (there are {', '.join(_KINDS)})")
-    return named[0], _fill_main(named[0], given)
+    chosen = _NAMES[_fold_name(named[0])]
+    given[chosen] = given.pop(named[0])
+    return chosen, _fill_main(chosen, given)
+
+
+def _fold_name(name: str) -> str:
+    """Rules are written with hyphens or underscores, as the file around them is."""
+    return name.replace("-", "_")
 
 
 def _fill_main(chosen: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -206,6 +252,11 @@ def _check_keys(
     for key, parameter in parameters.items():
         if parameter.default is parameter.empty and key not in given:
             raise UsageError(f"rule {chosen} needs {key}; it takes {kind.takes}")
+
+
+def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
+    default = parameter.default
+    return value == default or (isinstance(default, tuple) and isinstance(value, list) and tuple(value) == default)
 
 
 def _to_normal(

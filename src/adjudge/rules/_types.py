@@ -10,11 +10,12 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from adjudge._tasks import count_cancellations
+from adjudge.errors import UsageError
 from adjudge.result import RuleResult, Severity
-from adjudge.rules._words import flatten
+from adjudge.rules._words import flatten, show, suggest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,24 @@ class Rule:
     needs_reference: bool = False
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The rule as data (``{"regex": "..."}``), for digests and files; a function is ``{"python": "module:name"}``."""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Yours: an owner, a link to a policy. Nothing reads it."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise UsageError(f"a rule's name must be a text that is not empty, got {show(self.name)}")
+        if not isinstance(self.description, str):
+            raise UsageError(f"rule {show(self.name)}: the description must be a text, got {show(self.description)}")
+        levels = get_args(Severity)
+        if self.severity not in levels:
+            raise UsageError(
+                f"rule {show(self.name)}: the severity is one of {', '.join(levels)}; got {show(self.severity)}"
+                f"{suggest(self.severity, levels)}"
+            )
+        if not callable(self.evaluate):
+            raise UsageError(
+                f"rule {show(self.name)}: evaluate must be a function of the content, got {show(self.evaluate)}"
+            )
 
     @property
     def kind(self) -> str:

@@ -1,0 +1,142 @@
+"""What a request may ask for: every mistake is found before anything is written or anybody is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, get_args
+
+from adjudge._decision import Decision, check_choice
+from adjudge._display import clean
+from adjudge.approval._first import open_first
+from adjudge.approval._values import Approval, OnExpiry, read_name
+from adjudge.content import content_text, digest_text
+from adjudge.errors import UsageError
+from adjudge.ledger._payload import check_text
+from adjudge.result import JudgeResult, make_id
+
+MOST_APPROVERS = 100
+LONGEST_TEXT = 100_000
+"""Characters of a message."""
+LONGEST_REASON = 10_000
+"""Characters of the reason that a person gives."""
+LONGEST_TIME = 100 * 365 * 86_400
+"""Seconds until a request expires, at most: a hundred years."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Who is to decide, and how: what a gate can have checked before there is anything to decide about."""
+
+    approvers: Any = ()
+    required: int = 1
+    expires_in: Any = None
+    on_expiry: OnExpiry = "deny"
+    first: Any = None
+    execution: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "approvers", _read_approvers(self.approvers))
+        _check_required(self.required, len(self.approvers))
+        set_field(self, "seconds", _read_seconds(self.expires_in))
+        check_choice("on_expiry", self.on_expiry, get_args(OnExpiry))
+        if self.on_expiry == "approve" and self.seconds is None:
+            raise UsageError("on_expiry='approve' needs expires_in: a request that never expires approves nothing")
+        if self.execution is not None:
+            check_text("execution", self.execution)
+        if self.metadata is not None and not isinstance(self.metadata, Mapping):
+            raise UsageError(f"metadata must be a mapping, got {type(self.metadata).__name__}")
+        if self.first is not None:
+            set_field(self, "first", open_first(self.first))
+
+
+def make_approval(
+    about: JudgeResult | Decision, message: str, content: object, terms: Terms, now: datetime
+) -> tuple[Approval, JudgeResult]:
+    """An open request and the result it is about; raises ``UsageError`` for what cannot be asked."""
+    result = about.result if isinstance(about, Decision) else about
+    if isinstance(about, Decision) and result is None:
+        raise UsageError("this decision has no result, so there is nothing that people could overrule; nobody is asked")
+    if not isinstance(result, JudgeResult):
+        raise UsageError(f"people are asked about a result or a decision, got {type(result).__name__}")
+    check_words("message", message, LONGEST_TEXT)
+    if not message.strip():
+        raise UsageError("a request needs a message: what the people are asked")
+    if terms.first is not None and content is None:
+        raise UsageError("first= needs content=: a judge cannot answer about what it is not shown")
+    text = None if content is None else content_text(content)
+    ident = make_id()
+    own = about.subject if isinstance(about, Decision) else None
+    approval = Approval(
+        id=ident,
+        message=message,
+        approvers=terms.approvers,
+        required=terms.required,
+        created_at=now,
+        expires_at=None if terms.seconds is None else now + timedelta(seconds=terms.seconds),
+        on_expiry=terms.on_expiry,
+        result_id=result.id,
+        outcome=result.outcome,
+        undecided_because=result.undecided_because,
+        judge=result.judge,
+        score=result.score,
+        threshold=result.threshold,
+        reason=_storable(result.explain()),
+        # Something to find the entries by, where nobody knows what was judged.
+        subject=own or result.subject or (ident if text is None else digest_text(text)),
+        content=text,
+        gate=about.gate if isinstance(about, Decision) else None,
+        execution=terms.execution,
+        metadata={**about.metadata, **(terms.metadata or {})},
+    )
+    # A number of somebody's that JSON has not (a threshold that is NaN) would make a request nobody can read again.
+    return Approval.from_dict(approval.to_dict()), result
+
+
+def check_words(name: str, text: object, longest: int) -> None:
+    """Raise ``UsageError`` for a text that is too long, or that not every store can hold exactly."""
+    if not isinstance(text, str):
+        raise UsageError(f"{name} must be a text, got {type(text).__name__}")
+    if len(text) > longest:
+        raise UsageError(f"{name} has at most {longest:,} characters, got {len(text):,}; shorten it")
+    content_text(text, what=name)  # NUL and halves of surrogate pairs
+
+
+def _storable(text: str) -> str:
+    """A sentence of ours about a result, cut where a result was built with a text without end."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} …"
+
+
+def _read_approvers(given: object) -> tuple[str, ...]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        kind = f"the text {clean(given[:80])!r}" if isinstance(given, str) else type(given).__name__
+        raise UsageError(f"approvers must be a list of names, got {kind}")
+    names = tuple(dict.fromkeys(read_name(item) for item in given))
+    if not names:
+        raise UsageError("a request needs approvers: nobody could ever approve it")
+    if len(names) > MOST_APPROVERS:
+        raise UsageError(f"a request has at most {MOST_APPROVERS} approvers, got {len(names)}")
+    return names
+
+
+def _check_required(required: object, names: int) -> None:
+    if isinstance(required, bool) or not isinstance(required, int) or required < 1:
+        raise UsageError(f"required must be a whole number of at least 1, got {required!r}")
+    if required > names:
+        raise UsageError(f"required={required} needs as many different approvers, and there are {names}; name more")
+
+
+def _read_seconds(given: object) -> float | None:
+    if given is None:
+        return None
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds <= 0:
+        raise UsageError(f"expires_in must be seconds or a timedelta above 0, or None for never; got {given!r}")
+    if seconds > LONGEST_TIME:
+        raise UsageError(f"expires_in is at most a hundred years, got {given!r}; None means never")
+    return float(seconds)

@@ -1,0 +1,189 @@
+"""Around requests for approval: what is kept where, how they are found, and what people teach a rubric."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge import Approval, Approvals, Ledger, LedgerError, UsageError, read_rows
+from adjudge.approval import _tables as tables
+from approval_support import WHO, ask, make_result, summarise, try_to, use
+from judge_support import complaint
+from ledger_support import SECRET, find, verify
+from ledger_support import make_result as make_quoting_result
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'adjudge.db'}"
+
+
+# ---------------------------------------------------------------- what is kept where
+
+
+def test_what_quotes_the_content_is_a_digest_in_the_ledger(url: str, tmp_path: Path):
+    """Message, reasoning and reply, by default; the table beside it holds what people read, until it is forgotten."""
+    path = tmp_path / "adjudge.db"
+
+    async def work(approvals: Approvals, ident: str) -> Approval:
+        with pytest.raises(UsageError, match="is open, and people have to read it"):
+            await approvals.forget(ident)
+        await approvals.decide(ident, "ana", True, "a reason in clear")
+        return await approvals.forget(ident)
+
+    async def go(approvals: Approvals) -> Approval:
+        ident = await approvals.request(make_quoting_result(), f"Publish {SECRET}?", content=SECRET, **WHO)
+        return await work(approvals, ident)
+
+    found = use(url, go)
+    payloads = [str(entry.payload) for entry in find(url)]
+    with closing(sqlite3.connect(path)) as connection:
+        bodies = str(connection.execute("SELECT body FROM adjudge_approvals").fetchall())
+
+    assert SECRET not in "".join(payloads)
+    assert "a reason in clear" in "".join(payloads)
+    assert SECRET not in bodies
+    assert (found.message, found.reason, found.content, found.score) == ("", "", None, 0.25)
+
+
+def test_a_full_ledger_keeps_the_texts(url: str):
+    """As ``store_content`` says."""
+
+    async def go() -> None:
+        async with Ledger(url, store_content="full") as ledger, Approvals(ledger) as approvals:
+            await approvals.request(make_quoting_result(), "Publish it?", **WHO)
+
+    asyncio.run(go())
+
+    (entry,) = find(url, kind="approval.requested")
+    assert entry.payload is not None
+    assert (entry.payload["message"], entry.payload["result"]["reasoning"]) == ("Publish it?", SECRET)
+
+
+# ---------------------------------------------------------------- looking
+
+
+def test_requests_are_listed(url: str):
+    """In the order in which they were made, by status and by approver; more than one page of them."""
+
+    async def go(approvals: Approvals) -> Any:
+        every = [await approvals.request(make_result(), "Publish it?", **WHO) for _ in range(205)]
+        other = await approvals.request(make_result(), "Publish it?", approvers=["cy"])
+        await approvals.decide(every[0], "ana", True)
+        await approvals.decide(every[1], "ana", False)
+        states = {status: await approvals.list(status=status) for status in ("open", "approved", "denied", None)}
+        assert [item.id for item in await approvals.list(approver="cy")] == [other]
+        with pytest.raises(UsageError, match="status must be one of open, approved, denied; got 'closed'"):
+            await approvals.list(status="closed")  # type: ignore[arg-type]
+        return [*every, other], {status: [item.id for item in found] for status, found in states.items()}
+
+    every, found = use(url, go)
+
+    assert found == {"open": every[2:], "approved": every[:1], "denied": every[1:2], None: every}
+
+
+def test_the_history_of_a_request(url: str):
+    """Its entries alone, where others are about the same content."""
+
+    async def work(approvals: Approvals, ident: str) -> Any:
+        await approvals.request(make_result(), "And again?", **WHO)
+        await try_to(approvals, ident, "eve", True)
+        return [summarise(entry) for entry in await approvals.history(ident)]
+
+    assert ask(url, work) == [("requested", None, ["ana", "bob"]), ("voted", False, "eve")]
+    assert len(find(url, subject="5" * 64)) == 3
+
+
+def test_overrides_are_labelled_cases(url: str, tmp_path: Path):
+    """What people decided is the label; the data set readers read them, where the content was kept."""
+    path = tmp_path / "cases.jsonl"
+
+    async def go(approvals: Approvals) -> Any:
+        how: dict[str, Any] = WHO | {"required": 2}
+        yes = await approvals.request(make_result(), "?", content="good", metadata={"case": 7}, **how)
+        no = await approvals.request(make_result("passed"), "?", content="bad", **WHO)
+        agreed = await approvals.request(make_result(), "?", content="poor", **WHO)
+        for ident, by, approved in ((yes, "ana", True), (yes, "bob", True), (no, "bob", False), (agreed, "ana", False)):
+            await approvals.decide(ident, by, approved, "why")
+        count = await approvals.export_labels(path)
+        bare = await approvals.request(make_result(), "?", **WHO)
+        await approvals.decide(bare, "ana", True)
+        with pytest.raises(UsageError, match=r"cannot export to .*: File exists; name a new file"):
+            await approvals.export_labels(path)
+        return count, (yes, no), [row async for row in approvals.labels() if row["id"] == bare]
+
+    count, ids, (bare,) = use(url, go)
+    rows = list(read_rows(path))
+
+    assert count == 2
+    assert [(row.id, row.content, row.label, row.labels) for row in rows] == [
+        (ids[0], "good", True, {"ana": True, "bob": True}),
+        (ids[1], "bad", False, {"bob": False}),
+    ]
+    assert (rows[0].metadata["case"], rows[0].metadata["reasons"]) == (7, {"ana": "why", "bob": "why"})
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "content" not in bare
+    assert (bare["label"], bare["metadata"]["subject"]) == (True, "5" * 64)
+
+
+def test_values_go_there_and_back(url: str):
+    """Open and closed; what is no request is refused."""
+
+    async def work(approvals: Approvals, ident: str) -> list[Approval]:
+        return [await approvals.get(ident), await approvals.decide(ident, "ana", True, "fine")]
+
+    for item in ask(url, work, expires_in=60, metadata={"a": [1]}):
+        assert Approval.from_dict(item.to_dict()) == item
+        assert bool(item) is (item.status == "approved")
+    assert "of schema 'adjudge/approval/1'" in complaint(Approval.from_dict, {})
+    assert "not a dictionary that Approval.to_dict wrote" in complaint(
+        Approval.from_dict, {"schema": "adjudge/approval/1"}
+    )
+
+
+def test_nothing_of_the_content_is_logged(url: str, caplog: pytest.LogCaptureFixture):
+    """Above DEBUG there are ids and states."""
+
+    async def go(approvals: Approvals) -> None:
+        ident = await approvals.request(make_quoting_result(), SECRET, content=SECRET, **WHO)
+        await try_to(approvals, ident, "eve", True, SECRET)
+        await approvals.decide(ident, "ana", True, SECRET)
+
+    with caplog.at_level(logging.INFO, logger="adjudge"):
+        use(url, go)
+
+    assert [record.getMessage().partition(" was ")[2] for record in caplog.records][::2] == [
+        "requested: open",
+        "approved by human",
+    ]
+    assert SECRET not in caplog.text
+    assert verify(url)
+
+
+def test_a_closed_request_is_never_written_as_if_it_were_open(url: str):
+    """Were the counting wrong one day, the table would refuse it, and the same person twice as well."""
+
+    async def work(approvals: Approvals, ident: str) -> list[str]:
+        closed = await approvals.decide(ident, "ana", True)
+        other = await approvals.get(await approvals.request(make_result(), "?", **WHO, required=2))
+        open_still = await approvals.decide(other.id, "ana", True)
+        said = []
+        for item, vote in ((closed, None), (open_still, open_still.votes[0])):
+            with pytest.raises(LedgerError) as caught:
+                await approvals.ledger.transact(
+                    lambda transaction, item=item, vote=vote: tables.update(transaction.connection, item, vote),
+                    tables=tables.make_tables(),
+                )
+            said.append(str(caught.value))
+        return said
+
+    first, second = ask(url, work)
+
+    assert "was closed by something that is not adjudge; nothing was changed" in first
+    assert "UNIQUE constraint failed" in second

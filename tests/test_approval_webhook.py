@@ -1,0 +1,336 @@
+"""Webhooks: what is sent, how it is signed and tried again, and that nobody waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from adjudge import Approvals
+from adjudge.approval import Webhook, verify_webhook
+from adjudge.approval import _approvals as approvals_module
+from adjudge.approval import _webhook as webhooks
+from approval_support import WHO, Clock, make_result, try_to
+from judge_support import complaint, passed
+from ledger_support import SECRET
+from ledger_support import make_result as make_quoting_result
+
+KEY = "a secret of enough bytes"
+
+
+class Receiver:
+    """A server on 127.0.0.1 that keeps what it is sent, and answers with each status in turn, the last for ever."""
+
+    def __init__(self, *statuses: int, headers: dict[str, str] | None = None, hangs: bool = False) -> None:
+        self.statuses = list(statuses) or [204]
+        self.headers = headers or {}
+        self.hangs = hangs
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.url = ""
+
+    async def take(self, request: web.Request) -> web.Response:
+        self.got.append((dict(request.headers), await request.read()))
+        if self.hangs:
+            await asyncio.Event().wait()
+        status = self.statuses[min(len(self.got), len(self.statuses)) - 1]
+        return web.Response(status=status, headers=self.headers)
+
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        read = [verify_webhook(headers, body, KEY) for headers, body in self.got]
+        return [(event["type"], event["data"]["status"]) for event in read]
+
+
+@asynccontextmanager
+async def serve(receiver: Receiver) -> AsyncIterator[Receiver]:
+    app = web.Application()
+    app.router.add_post("/hook/{rest:.*}", receiver.take)
+    runner = web.AppRunner(app, shutdown_timeout=0.01)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook/token"
+    try:
+        yield receiver
+    finally:
+        await runner.cleanup()
+
+
+def deliver(tmp_path: Path, receiver: Receiver, work: Any, *, clock: Any = None, **how: Any) -> Any:
+    """What an async function makes of approvals whose webhook is the receiver; pauses pass at once."""
+
+    async def go() -> Any:
+        async with serve(receiver):
+            options = {"clock": clock} if clock else {}
+            hook = Webhook(receiver.url, secret=KEY, **how)
+            async with Approvals(f"sqlite:///{tmp_path / 'adjudge.db'}", webhook=hook, **options) as approvals:
+                assert approvals._courier is not None
+                approvals._courier._sleep = rest
+                return await work(approvals)
+
+    return asyncio.run(go())
+
+
+async def rest(seconds: float) -> None:
+    assert 0 <= seconds <= 60
+    await asyncio.sleep(0)
+
+
+async def ask(approvals: Approvals) -> str:
+    return await approvals.request(make_result(), "Publish it?", **WHO)
+
+
+async def ask_and_approve(approvals: Approvals) -> None:
+    await approvals.decide(await ask(approvals), "ana", True)
+
+
+# ---------------------------------------------------------------- what is sent
+
+
+def test_word_is_sent_when_a_request_opens_and_closes(tmp_path: Path):
+    """Signed, with ids, state and score; nothing that can quote the content, and no secret."""
+    receiver = Receiver()
+
+    async def work(approvals: Approvals) -> str:
+        ident = await approvals.request(make_quoting_result(), SECRET, content=SECRET, **WHO, expires_in=60)
+        await try_to(approvals, ident, "eve", True, SECRET)
+        await approvals.decide(ident, "ana", True, SECRET)
+        return ident
+
+    ident = deliver(tmp_path, receiver, work)
+    sent = {headers["webhook-id"]: json.loads(body) for headers, body in receiver.got}
+    opened, closed = (sent[f"{ident}:approval.{what}"]["data"] for what in ("requested", "closed"))
+
+    assert sorted(receiver.events) == [("approval.closed", "approved"), ("approval.requested", "open")]
+    assert (opened["approval"], opened["approvers"], opened["score"], opened["outcome"]) == (
+        ident,
+        ["ana", "bob"],
+        0.25,
+        "failed",
+    )
+    assert (closed["decided_by"], closed["subject"]) == ("human", "5" * 64)
+    assert SECRET not in str(receiver.got)
+    assert KEY not in str(receiver.got)
+
+
+def test_expiry_and_a_first_judge_are_told_too(tmp_path: Path):
+    """Once each; a request that a judge approved was never open."""
+    receiver, clock = Receiver(), Clock()
+
+    async def work(approvals: Approvals) -> None:
+        ident = await approvals.request(make_result(), "Publish it?", **WHO, expires_in=60)
+        await approvals.request(make_result(), "?", **WHO, first=passed(confidence=1.0), content="x")
+        clock.pass_by(60)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(5):
+                group.create_task(approvals.get(ident))
+
+    deliver(tmp_path, receiver, work, clock=clock)
+
+    assert sorted(receiver.events) == [
+        ("approval.closed", "approved"),
+        ("approval.closed", "denied"),
+        ("approval.requested", "open"),
+    ]
+
+
+# ---------------------------------------------------------------- trying again
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_receiver_that_is_busy_is_asked_again(tmp_path: Path, status: int):
+    """Under the same id, and signed anew, so that the receiver can tell and believe it."""
+    receiver = Receiver(status, status, 200, headers={"Retry-After": "30"})
+    deliver(tmp_path, receiver, ask)
+
+    assert len(receiver.events) == 3
+    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1
+
+
+@pytest.mark.parametrize(
+    ("receiver", "tries", "said"),
+    [
+        (Receiver(404), 1, "it answered 404"),
+        (Receiver(302, headers={"Location": "/hook/elsewhere"}), 1, "it answered 302"),
+        (Receiver(500), 3, "it answered 500"),
+        (Receiver(hangs=True), 3, "TimeoutError"),
+    ],
+    ids=["refused", "redirected", "broken", "hangs"],
+)
+def test_what_is_not_taken_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, receiver: Receiver, tries: int, said: str
+):
+    """Neither address nor secret; and the request is there all the same."""
+
+    async def work(approvals: Approvals) -> str:
+        return (await approvals.get(await ask(approvals))).status
+
+    with caplog.at_level(logging.INFO, logger="adjudge"):
+        assert deliver(tmp_path, receiver, work, retries=2, timeout=0.2) == "open"
+
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert line.endswith(f"was not delivered: {said}")
+    assert len(receiver.got) == tries
+    assert "token" not in caplog.text
+    assert KEY not in caplog.text
+
+
+def test_a_receiver_that_is_not_there_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """Requests and decisions go on."""
+    receiver = Receiver()
+
+    async def work(approvals: Approvals) -> None:
+        approvals._courier.webhook = Webhook("http://127.0.0.1:1/hook/", secret=KEY, retries=1)  # type: ignore[union-attr]
+        await ask_and_approve(approvals)
+
+    deliver(tmp_path, receiver, work)
+
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [line.rpartition(": ")[2] for line in lines] == ["ClientConnectorError"] * 2
+
+
+def test_closing_gives_up_what_takes_too_long(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """It waits for deliveries, but not for ever, and leaves nothing behind."""
+    monkeypatch.setattr(approvals_module, "_DRAIN", 0.05)
+    deliver(tmp_path, Receiver(hangs=True), ask)
+
+    assert "webhook: 1 deliveries were given up" in caplog.text
+
+
+def test_what_waits_is_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    """A receiver that is down does not fill the memory."""
+    monkeypatch.setattr(webhooks, "MOST_WAITING", 1)
+    monkeypatch.setattr(approvals_module, "_DRAIN", 0.05)
+    receiver = Receiver(hangs=True)
+    deliver(tmp_path, receiver, ask_and_approve)
+
+    assert len(receiver.got) <= 1
+    assert "was dropped, 1 wait" in caplog.text
+
+
+# ---------------------------------------------------------------- whom it is sent to
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://example.org/hook", "a webhook to example.org needs https; http is for this machine"),
+        ("http://127.0.0.1.example.org/", "a webhook to 127.0.0.1.example.org needs https"),
+        ("http://localhost.example.org/", "needs https"),
+        ("http://2130706433/", "needs https"),
+        ("https://ana:hunter2@example.org/", "the webhook's url for example.org holds a name or password"),
+        ("ftp://example.org/", "a webhook's url is https://HOST/PATH; this one is not"),
+        ("https://", "a webhook's url is https://HOST/PATH; this one is not"),
+        ("https://example.org:port/", "a webhook's url is https://HOST/PATH; this one is not"),
+        ("https://exam ple.org/", "a webhook's url is https://HOST/PATH; this one is not"),
+        ("https://example.org/\r\nx: y", "a webhook's url is https://HOST/PATH; this one is not"),
+        (7, "a webhook's url is https://HOST/PATH; this one is not"),
+    ],
+)
+def test_only_https_or_this_machine(url: Any, said: str):
+    """And no password in the address: it would stand in every proxy's log."""
+    found = complaint(Webhook, url, secret=KEY)
+
+    assert said in found
+    assert "hunter2" not in found
+
+
+@pytest.mark.parametrize(
+    "url", ["https://example.org/x", "http://localhost:1/", "http://127.0.0.7/", "http://[::1]:8/"]
+)
+def test_a_webhook_shows_its_host_alone(url: str):
+    """Neither the rest of the address nor the secret, in whatever is printed."""
+    shown = repr(Webhook(url, secret=KEY))
+
+    assert shown.startswith("Webhook('")
+    assert KEY not in shown
+    assert "/" not in shown
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"secret": "short"}, "a webhook's secret has at least 16 bytes, this one 5"),
+        ({"secret": ""}, "a webhook's secret has at least 16 bytes, this one 0"),
+        ({"secret": None}, "a webhook's secret is a text or bytes, got NoneType"),
+        ({"secret": "whsec_!!!"}, "a webhook's secret that begins with whsec_ goes on in base64; this one does not"),
+        ({"secret": KEY, "retries": -1}, "retries must be a whole number from 0 to 20, got -1"),
+        ({"secret": KEY, "retries": True}, "retries must be a whole number from 0 to 20, got True"),
+        ({"secret": KEY, "timeout": 0}, "timeout must be a number of seconds above 0 and up to 300, got 0"),
+        ({"secret": KEY, "timeout": float("nan")}, "timeout must be a number of seconds above 0 and up to 300"),
+    ],
+)
+def test_a_webhook_that_cannot_be_is_refused(how: dict[str, Any], said: str):
+    """At once, and the secret is not repeated."""
+    assert said in complaint(Webhook, "https://example.org/", **how)
+
+
+# ---------------------------------------------------------------- receiving
+
+NOW = 1_800_000_000
+BODY = b'{"type": "approval.closed"}'
+
+
+def make_headers(body: bytes = BODY, *, key: bytes = KEY.encode(), at: int = NOW) -> dict[str, str]:
+    """Headers as the standard says, computed here by its own words."""
+    stamp = str(at)
+    digest = hmac.new(key, b"msg-1." + stamp.encode() + b"." + body, hashlib.sha256).digest()
+    signature = base64.b64encode(digest).decode()
+    return {"Webhook-Id": "msg-1", "Webhook-Timestamp": stamp, "Webhook-Signature": f"v1,{signature}"}
+
+
+def test_a_signed_delivery_is_believed():
+    """In any case of letters, among other signatures, and with a secret in base64."""
+    headers = make_headers()
+    several = headers | {"Webhook-Signature": f"v1,bm9uZQ== {headers['Webhook-Signature']} v2,x"}
+    encoded = "whsec_" + base64.b64encode(KEY.encode()).decode()
+
+    for given in (headers, several, {name.lower(): value for name, value in headers.items()}):
+        for key in (KEY, KEY.encode(), encoded):
+            assert verify_webhook(given, BODY, key, clock=lambda: NOW) == {"type": "approval.closed"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "body", "said"),
+    [
+        ({"Webhook-Signature": ""}, BODY, "is not signed with this secret"),
+        ({"Webhook-Signature": "v1,bm9uZQ=="}, BODY, "is not signed with this secret"),
+        ({"Webhook-Signature": "v1,é\udc80"}, BODY, "is not signed with this secret"),
+        ({"Webhook-Id": "msg\udc80"}, BODY, "is not signed with this secret"),
+        (make_headers(key=b"another secret of enough bytes"), BODY, "is not signed with this secret"),
+        ({}, BODY + b" ", "is not signed with this secret"),
+        ({"Webhook-Id": "msg-2"}, BODY, "is not signed with this secret"),
+        ({"Webhook-Timestamp": str(NOW + 5)}, BODY, "is not signed with this secret"),
+        ({"Webhook-Timestamp": "١٢"}, BODY, "has no webhook-timestamp"),
+        ({"Webhook-Timestamp": "-1"}, BODY, "has no webhook-timestamp"),
+        (make_headers(at=NOW - 301), BODY, "is signed for a time that is more than 300 s from now"),
+        (make_headers(at=NOW + 301), BODY, "is signed for a time that is more than 300 s from now"),
+        (make_headers(b"[]"), b"[]", "is signed and holds no JSON object"),
+        (make_headers(b"x"), b"x", "is signed and holds no JSON object"),
+    ],
+    ids=range(14),
+)
+def test_anything_else_is_not(changes: dict[str, str], body: bytes, said: str):
+    """Changed, signed by somebody else, or kept and sent again."""
+    assert said in complaint(verify_webhook, make_headers() | changes, body, KEY, clock=lambda: NOW)
+
+
+def test_the_receiver_chooses_its_tolerance():
+    """In seconds; and a body that was decoded is not what was signed."""
+    headers = make_headers(at=1000)
+
+    assert verify_webhook(headers, BODY, KEY, tolerance=5, clock=lambda: 1005.0)
+    assert "more than 5 s" in complaint(verify_webhook, headers, BODY, KEY, tolerance=5, clock=lambda: 1006.0)
+    assert "the body must be the bytes as they came, got str" in complaint(verify_webhook, headers, "{}", KEY)

@@ -1,0 +1,305 @@
+"""The shipped rules for syntax, hidden characters and content that says nothing, and what all of them hold."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import Any
+
+import pytest
+
+from adjudge.errors import UsageError
+from adjudge.result import RuleResult
+from adjudge.rules import as_rule
+
+MEGABYTE = 1_000_000
+
+
+def check(rule: object, content: Any) -> RuleResult:
+    return asyncio.run(as_rule(rule).check(content))
+
+
+# Syntax
+
+
+@pytest.mark.parametrize(
+    ("language", "good", "bad"),
+    [
+        ("python", "def f(x):\n    return x + 1\n", "def f(x:\n    return x"),
+        ("python", "", "1 +"),
+        ("python", "path = '\\d'", "\tx\n  y"),
+        ("json", '{"a": [1, null]}', "{'a': 1}"),
+        ("json", "1", '{"a": 1, "a": 2}'),
+        ("yaml", "a: [1, 2]\nb: &x {c: d}\ne: *x\n", "a: [1"),
+        ("yaml", "--- a\n--- b\n", "a: *nowhere"),
+        ("yaml", "", "a: b: c"),
+        ("yaml", "a: 1", "%TAG ! x\n--- a"),
+        ("yaml", "a: &x 1\nb: *x", "a: &x 1\n---\nb: *x"),
+        ("toml", 'a = 1\n[b]\nc = "d"\n', "a = "),
+        ("toml", "", "a = 1\na = 2"),
+    ],
+)
+def test_syntax_is_what_the_language_s_own_reader_accepts(language: str, good: str, bad: str):
+    """What parses passes, what does not fails with the reader's reason."""
+    assert check({"syntax": language}, good).message == f"is {language}"
+    result = check({"syntax": language}, bad)
+    assert not result.passed
+    assert result.message.startswith(f"is not {language}: ")
+    assert result.message.isprintable()
+
+
+@pytest.mark.parametrize("language", ["python", "json", "yaml", "toml"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "(",
+        "[",
+        "{",
+        "-",
+        "a.",
+        "x+",
+        "not ",
+        "lambda:",
+        "- ",
+        "? ",
+        "'",
+        "f'{",
+        "\\\n",
+        "*a ",
+        "~",
+        "9",
+        "[a](",
+        "1 if 1 else ",
+    ],
+)
+def test_no_text_ends_the_process(language: str, part: str):
+    """Nesting, numbers and strings without end are answered: the parser is never asked to go deeper than it can."""
+    result = check({"syntax": language}, part * (20_000 // len(part)))
+
+    assert isinstance(result.passed, bool)
+    assert not check({"syntax": language}, "x" * 200_001).passed
+
+
+def test_parsing_warns_nobody():
+    """An escape that Python warns about is no syntax error, whatever the program does with warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check({"syntax": "python"}, "x = '\\d'").passed
+
+
+def test_parsing_runs_nothing(tmp_path):
+    """Source, tags and constructors are read as text."""
+    made = tmp_path / "made"
+
+    assert check({"syntax": "python"}, f"open({str(made)!r}, 'w')").passed
+    assert check({"syntax": "yaml"}, f"!!python/object/apply:os.mkdir [{str(made)!r}]").passed
+    assert not made.exists()
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"secrets": True, "assignments": "no"}, "assignments must be true or false"),
+        ({"secrets": True, "ignore": [""]}, "ignore must be a text or a list of texts, none empty"),
+        ({"secrets": "all"}, "takes no parameter"),
+        ({"personal_data": "emails"}, "did you mean 'email'"),
+        ({"personal_data": []}, "kinds is empty, so nothing would be found"),
+        ({"personal_data": 3}, "kinds must be a text or a list of texts"),
+        ({"unicode": ["bidy"]}, "did you mean 'bidi'"),
+        ({"syntax": "pyton"}, "did you mean 'python'"),
+        ({"syntax": 3}, "language must be one of python, json, yaml, toml; got 3"),
+        ("syntax", "rule syntax needs language"),
+        ({"substance": False}, "takes no parameter"),
+    ],
+)
+def test_options_are_checked_when_a_rule_is_made(spec: Any, said: str):
+    """What is wrong is said with the remedy, before there is any content."""
+    with pytest.raises(UsageError) as caught:
+        as_rule(spec)
+    assert said in str(caught.value)
+
+
+# Hidden characters
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("control character", "\x1b[31mred"),
+        ("control character", "a\x85b"),
+        ("bidirectional control", "\u202eabc"),
+        ("bidirectional control", "a\u2066b\u2069"),
+        ("invisible character", "he\u200bllo"),
+        ("invisible character", "he\u00adllo"),
+        ("invisible character", "a\ufeffb"),
+        ("invisible character", "a\u200db"),
+        ("invisible character", "i\ufe0f"),
+        ("invisible character", "\N{GRINNING FACE}\U000e0121"),
+        ("invisible character", "a\u3164b"),
+        ("invisible character", "abc\u200f"),
+        ("tag character", "a\U000e0041"),
+        ("tag character", "\U0001f3f4\U000e0068\U000e0069\U000e007f"),
+        ("private character", "a\ue000"),
+        ("private character", "a\uffff"),
+        ("word with letters of two scripts", "p\u0430ypal"),
+        ("word with letters of two scripts", "g\u03bfogle"),
+        ("word of letters that look Latin", "log in at \u0430\u0440\u0440\u04cf\u0435.com"),
+        ("word in styled letters", "\U0001d421\U0001d41e\U0001d425\U0001d425\U0001d428"),
+        ("word in styled letters", "\uff49\uff47\uff4e\uff4f\uff52\uff45 this"),
+    ],
+)
+def test_hidden_characters_are_named(kind: str, content: str):
+    """Each kind is found in a text and inside a JSON value, and the message is printable."""
+    for value in (content, [content], {"a": content}):
+        result = check("unicode", value)
+        assert not result.passed
+        assert kind in result.message
+        assert result.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "plain\ttext\r\n",
+        "naïve café, Straße, Łódź, İstanbul, ‘quotes’ – dashes… 100 €, ½, ™",
+        "\ufeffbegins with the mark of a file",
+        "\U0001f469\u200d\U0001f4bb \U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f 1\ufe0f\u20e3",
+        "\U0001f3f3\ufe0f\u200d\U0001f308",
+        "\U0001f44d\U0001f3fd \U0001f469\U0001f3fd\u200d\U0001f4bb \U0001f937\u200d\u2642\ufe0f",
+        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+        "Привет, мир. А теперь English слово рус.",
+        "Η αιτία και το αποτέλεσμα; α, β, Δt, 5 μm",
+        "می‌خواهم العربية عברית\u200f",
+        "क्‍ष हिन्दी ไทย 한국어 中文 日本語 Tシャツ ＡＢＣ１２３",
+        "English next to ドメイン, 简体中文, Ελληνικά, ภาษาไทย, فارسی and ÀÉÎ",
+        "葛\U000e0100城",
+    ],
+)
+def test_ordinary_writing_passes(content: str):
+    """Languages of the world, emoji with what holds them together, mathematics."""
+    assert check("unicode", content).message == "holds nothing hidden"
+
+
+def test_only_the_kinds_asked_for_are_found():
+    """``kinds`` names one or several."""
+    assert check({"unicode": "bidi"}, "he\u200bllo p\u0430ypal").passed
+    assert not check({"unicode": ["bidi", "invisible"]}, "he\u200bllo").passed
+    assert not check({"unicode": "mixed"}, "p\u0430ypal").passed
+
+
+def test_what_json_escapes_is_looked_at_unescaped():
+    """A control character in a JSON text is one, and a NUL between two values is ours."""
+    assert "control character U+001B in a" in check("unicode", '{"a": "\\u001b[31m"}').message
+    assert "control character U+0000 in a" in check("unicode", '{"a": "\\u0000"}').message
+    assert check("unicode", {"a": "x", "b": ["y", "z"]}).passed
+
+
+# Substance
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "  \n\t",
+        ":",
+        "...",
+        "---",
+        "\u200b\u200b",
+        "```\n```",
+        "**",
+        "()",
+        "{}",
+        "[]",
+        "null",
+        "Thought process:",
+        "thought process",
+        "**Answer:**",
+        "### Response:",
+        "Thought process:\nAnswer:\n",
+        "Answer\uff1a",
+        "\uff34hought process:",
+        "N/A",
+        "TODO",
+        "[Your answer here]",
+        "Lorem ipsum dolor sit amet.",
+        "undefined",
+        "None",
+        "[object Object]",
+        {"answer": []},
+        ["None"],
+        {"answer": ":"},
+        {"answer": None},
+        ["", "TBD"],
+        '{"answer": "Thought process:"}',
+    ],
+)
+def test_what_says_nothing_never_reaches_a_judge(content: Any):
+    """Nothing, punctuation, labels with nothing after them, placeholders: alone or as all there is in a JSON value."""
+    assert not check("substance", content).passed
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "42",
+        "No.",
+        "A",
+        "yes",
+        "\N{THUMBS UP SIGN}",
+        "✓",
+        "Answer: 42",
+        "Thought process: it is late.",
+        "Steps:\n- boil",
+        "Ω",
+        "はい",
+        "نعم",
+        "I cannot help with that.",
+        0,
+        False,
+        {"answer": 0},
+        {"a": "", "b": "x"},
+        "There is one thing left TODO.",
+        "For this we looked at every row of the table and at each of its columns, thus:",
+    ],
+)
+def test_what_says_something_passes(content: Any):
+    """However short, in any script; a refusal says something as well."""
+    assert check("substance", content).passed
+
+
+# Whatever the content is
+
+
+@pytest.mark.parametrize(
+    "rule", ["secrets", "personal_data", "unicode", "substance", {"syntax": "python"}, {"urls": []}]
+)
+def test_what_cannot_be_read_fails(rule: Any):
+    """Bytes, half characters and values that are not JSON pass nothing."""
+    for content in (b"bytes", "lone \ud800 surrogate", {"a": {1: object()}}, "nul \x00"):
+        assert not check(rule, content).passed
+
+
+@pytest.mark.parametrize("rule", ["secrets", "personal_data", "unicode", "substance"])
+@pytest.mark.parametrize(
+    "part",
+    ["a", "0", "1 ", "4111 ", "a@", "a@a.", "::", "1.", "AB12 ", "ssn ", "+1 ", "token: a1b2c3d4e5f6g7 ", "eyJ", "x://a:b",
+     "-----BEGIN ", "\u200b", "\u0430a ", "\U0001f469\u200d", "[", '{"a": '],
+)  # fmt: skip
+def test_a_long_text_is_searched_in_time_that_grows_with_its_length(rule: str, part: str):
+    """A megabyte of what almost is a finding is searched to its end, and what is reported stays short."""
+    result = check(rule, part * (MEGABYTE // 3 // len(part)))
+
+    assert len(result.message) < 500
+    assert len(result.metadata.get("found", [])) <= 20
+
+
+def test_a_large_json_value_is_searched():
+    """The last of many thousand values is found, with its path."""
+    value = {"rows": [{"id": number, "note": "nothing"} for number in range(30_000)] + [{"note": "123-45-6789"}]}
+
+    assert "in rows[30000].note" in check("personal_data", value).message
