@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
+import asyncio
 import json
 import re
 from pathlib import Path
 
 import pytest
 
-from adjudge import ToolRegistry
+from adjudge import Ledger, ToolRegistry
+from adjudge.cli._ledger import find_user
+from adjudge.ledger import create_key
 from cli_support import ESCAPES, HIDDEN, Line, isolate
 from ledger_support import find, record
 from registry_support import add, raise_up, run, wear
@@ -98,7 +100,7 @@ def test_promote_asks_the_judge_and_raises(line: Line):
 
     assert (again.status, again.out.startswith("not promoted (already)")) == (0, True)
     assert (shared.status, shared.document["promoted"]) == (0, True)
-    assert shared.document["tool"]["approved_by"] == getpass.getuser()
+    assert shared.document["tool"]["approved_by"] == find_user()
     assert named.document["tool"]["approved_by"] == "grace"
     assert [(entry.payload or {})["tier"] for entry in find(URL, kind="tool.promoted")][:2] == ["agent", "shared"]
 
@@ -155,6 +157,21 @@ def test_the_ledger_of_the_configuration_is_used(line: Line):
 
     assert entry.payload is not None
     assert entry.payload["verdict"]["safety"]["reasoning"] == "so"
+
+
+def test_a_signed_ledger_is_written_with_its_key(line: Line, tmp_path: Path):
+    """Without the key nothing is changed."""
+    create_key(tmp_path / "key.pem")
+
+    async def make() -> str:
+        async with Ledger(URL, key="key.pem") as ledger:
+            return await add(ToolRegistry(ledger))
+
+    ident = asyncio.run(make())
+    words = ("tools", "demote", ident, "--reason", "it lies", "--ledger", "a.db")
+
+    assert "is signed" in line(*words).sentence
+    assert line(*words, "--key", "key.pem").status == 0
 
 
 def test_a_mistyped_address_makes_nothing(line: Line, tmp_path: Path):

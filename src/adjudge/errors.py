@@ -2,7 +2,7 @@
 
     AdjudgeError
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
-    │   └── DecisionRefused  a person's decision on an approval does not count
+    │   ├── DecisionRefused  a person's decision on an approval does not count
     │   └── ToolRefused  a forged tool may not be used, registered or promoted as it is
     ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
     ├── ReplyError      a model answered and the answer cannot be read

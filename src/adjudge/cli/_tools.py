@@ -12,9 +12,8 @@ import typer
 from adjudge.cli import _options as option
 from adjudge.cli._choose import Panel, choose
 from adjudge.cli._config import read_config
-from adjudge.cli._ledger import Place, find_url
+from adjudge.cli._ledger import Key, Place, find_url, find_user
 from adjudge.cli._output import add_row, make_table, note, say, show, write_json
-from adjudge.errors import UsageError
 
 if TYPE_CHECKING:
     from adjudge.tools import Promotion, ToolRecord, ToolRegistry, ToolVerdict
@@ -102,6 +101,7 @@ def promote_tool(
     no_token: option.NoToken = False,
     record: option.Record = None,
     ledger: Place = None,
+    key: Key = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> int:
@@ -129,13 +129,13 @@ def promote_tool(
         note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
 
     async def work(registry: ToolRegistry) -> Promotion:
-        judge = EmergentJudge(chosen.judge)
+        judge, name = EmergentJudge(chosen.judge), by if by is not None else find_user()
         try:
-            return await registry.promote(ident, judge, to=to, approved_by=_find_name(by))  # type: ignore[arg-type]
+            return await registry.promote(ident, judge, to=to, approved_by=name)  # type: ignore[arg-type]
         finally:
             await judge.aclose()
 
-    done = _use(ledger, config, work)
+    done = _use(ledger, config, work, key=key)
     if as_json:
         _write(done)
     elif done:
@@ -151,6 +151,7 @@ def demote_tool(
     reason: Annotated[str, _name("reason", "TEXT", "Why; it is recorded as it is.")],
     by: By = None,
     ledger: Place = None,
+    key: Key = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
@@ -158,14 +159,17 @@ def demote_tool(
 
     ID is what `adjudge tools list` shows. A new tool that does the same is refused from now on.
     """
-    done = _use(ledger, config, lambda registry: registry.demote(ident, reason, by=_find_name(by)))
+    name = by if by is not None else find_user()
+    done = _use(ledger, config, lambda registry: registry.demote(ident, reason, by=name), key=key)
     if as_json:
         write_json(done.to_dict())
     else:
         say(f"demoted: {done.id}")
 
 
-def _use(url: str | None, config: Path | None, work: Callable[[ToolRegistry], Awaitable[T]]) -> T:
+def _use(
+    url: str | None, config: Path | None, work: Callable[[ToolRegistry], Awaitable[T]], *, key: str | None = None
+) -> T:
     """What some work makes of the registry beside the ledger that was named, which has to be there."""
     from adjudge.ledger import Ledger
     from adjudge.tools import ToolRegistry
@@ -174,22 +178,12 @@ def _use(url: str | None, config: Path | None, work: Callable[[ToolRegistry], Aw
     kept: Any = found.ledger.get("store_content", "hash")
 
     async def run() -> T:
-        async with Ledger(find_url(url, config), store_content=kept) as ledger, ToolRegistry(ledger) as registry:
+        opened = Ledger(find_url(url, config), store_content=kept, key=key)
+        async with opened as ledger, ToolRegistry(ledger) as registry:
             await ledger.head()  # so that a mistyped address makes nothing, and is no empty registry either
             return await work(registry)
 
     return asyncio.run(run())
-
-
-def _find_name(by: str | None) -> str:
-    if by is not None:
-        return by
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        raise UsageError("nobody is known here by name; say who with --by") from None
 
 
 def _find_status(done: Promotion) -> int:
