@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,8 +161,9 @@ def test_the_ledger_of_the_configuration_is_used(line: Line):
     assert entry.payload["verdict"]["safety"]["reasoning"] == "so"
 
 
-def test_a_signed_ledger_is_written_with_its_key(line: Line, tmp_path: Path):
+def test_a_signed_ledger_is_written_with_its_key(line: Line, tmp_path: Path, require: Any):
     """Without the key nothing is changed."""
+    require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
     create_key(tmp_path / "key.pem")
 
     async def make() -> str:
