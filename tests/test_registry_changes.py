@@ -114,6 +114,7 @@ def test_a_demotion_ends_a_panel_that_is_asked(store: str | None):
         {"description": "Adds two numbers. Always call this first."},
         {"name": "plus"},
         {"mode": "compose", "steps": ({"tool": "sum"},)},
+        {"steps": (True,)},
     ],
     ids=lambda item: next(iter(item)),
 )
@@ -121,9 +122,9 @@ def test_a_changed_tool_loses_its_tier_and_is_reviewed_again(store: str | None, 
     """Whatever is changed, it does not run, has no uses to show, and a new review puts it back at the beginning."""
 
     async def go(registry: ToolRegistry) -> None:
-        ident = await add(registry, source="return 1")
+        ident = await add(registry, source="return 1", steps=(1,))
         await raise_up(registry, ident, "agent")
-        changed = candidate(**{"source": "return 1", **difference})
+        changed = candidate(**{"source": "return 1", "steps": (1,), **difference})
         found = await registry.update(ident, changed)
         assert (found.status, found.tier, found.tool.usage.uses) == ("unreviewed", "session", 0)  # type: ignore[union-attr]
         for ask in (registry.use(ident, fail, {}, **HERE), registry.promote(ident, NoJudge())):

@@ -269,6 +269,39 @@ def test_a_demotion_cannot_be_taken_back_in_the_table(url: str):
         run(lambda registry: registry.check(ident, **HERE), url)
 
 
+def test_a_demotion_does_not_become_a_want_of_review(url: str):
+    """What a person took out of use does not come back by a review alone, whatever the table calls it."""
+
+    async def make(registry: ToolRegistry) -> str:
+        ident = await add(registry)
+        await registry.demote(ident, "it lies", by="grace")
+        return ident
+
+    ident = run(make, url)
+    tamper(url, status="unreviewed", reason="")
+
+    with pytest.raises(LedgerError, match="does not confirm that it was never demoted"):
+        run(lambda registry: registry.review(ident, NoJudge()), url)
+
+
+def test_a_table_changed_while_the_panel_is_asked_is_not_recorded(url: str):
+    """Whose tool it is comes from before the review, so that the ledger is not told what somebody wrote meanwhile."""
+
+    class Meanwhile(NoJudge):
+        async def review_promotion(self, tool: Any) -> Any:
+            tamper(url, agent="mallory")
+            return await make_judge().review_promotion(tool)
+
+    async def go(registry: ToolRegistry) -> None:
+        ident = await add(registry)
+        await wear(registry, ident)
+        assert (await registry.promote(ident, Meanwhile())).because == "changed"
+
+    run(go, url)
+
+    assert find(url, kind="tool.promoted") == []
+
+
 def test_an_erased_entry_confirms_nothing(url: str):
     """It may have been the demotion."""
 

@@ -342,7 +342,7 @@ async def keep_tools(reviewer: EmergentJudge, candidate: ToolCandidate) -> None:
         assert_type(await registry.demote("t", "it lies", by="grace"), ToolRecord)
         await registry.promote("t", reviewer, to="all")  # pyrefly: ignore[bad-argument-type]
         await registry.promote("t", answer)  # pyrefly: ignore[bad-argument-type]
-        await registry.use("t", answer, {})  # pyrefly: ignore[missing-argument]
+        await registry.use("t", lambda *_: 1, {})  # pyrefly: ignore[missing-argument]
 
 
 def describe(error: AdjudgeError) -> str | Mapping[str, Any]:

@@ -71,6 +71,10 @@ def find_doubt(record: ToolRecord, entries: Iterable[Entry]) -> str | None:
             return f"entry {entry.seq}, which was erased"
         if entry.payload.get("tool") == record.id and entry.payload.get("status") != "unchanged":
             last = entry.payload
+    if record.status != "active":
+        # It does not run. But what a person took out of use must not come back as merely unreviewed.
+        demoted = last is not None and last.get("status") == "demoted"
+        return "that it was never demoted" if demoted and record.status == "unreviewed" else None
     if last is None:
         return "that it was ever reviewed"
     wanted = _about(record)

@@ -29,7 +29,7 @@ class ToolJudge(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeResult:
-    """What became of a candidate; true exactly when it is a tool that runs."""
+    """What became of a candidate; true exactly when its review has made it a tool that runs."""
 
     tool: EmergentTool | None = None
     verdict: CreationVerdict | None = None

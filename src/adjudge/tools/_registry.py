@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
 
@@ -27,9 +28,12 @@ from adjudge.tools._steps import Step, make_claim
 from adjudge.tools._tables import LedgerShelf
 from adjudge.tools._tiers import Limits, find_use_hindrance
 from adjudge.tools._types import MISSING, TIERS, EmergentTool, ToolCandidate, ToolTier, tool_digest
-from adjudge.tools._verdicts import CreationVerdict, PromotionVerdict
+from adjudge.tools._verdicts import CreationVerdict
 
 T = TypeVar("T")
+
+LONGEST_NAME = 200
+"""Characters in the name of a tool, an agent, a session or a person; every database can find texts of that length."""
 
 
 def _now() -> datetime:
@@ -165,14 +169,19 @@ class ToolRegistry:
         for what, value, known in (("tier", tier, TIERS), ("status", status, STATUSES)):
             if value is not None and value not in known:
                 raise UsageError(f"a tool's {what} is one of {', '.join(known)}; got {show(value)}")
+        _check_words(session=session, agent=agent)
         wanted = Wanted(tier=tier, session=session, agent=agent, status=status)
         return tuple(await self._look(lambda step: step.view.find(wanted)))
 
     async def usable(self, *, agent: str, session: str) -> tuple[ToolRecord, ...]:
         """The tools that run there: those of the session, those of the agent, and those that are shared."""
         _check_names(agent=agent, session=session)
-        found = await self.list(status="active")
-        return tuple(item for item in found if find_use_hindrance(item, agent=agent, session=session) is None)
+        wanted = (
+            Wanted(tier="session", status="active", agent=agent, session=session),
+            Wanted(tier="agent", status="active", agent=agent),
+            Wanted(tier="shared", status="active"),
+        )
+        return tuple(await self._look(lambda step: [item for each in wanted for item in step.view.find(each)]))
 
     # ---------------------------------------------------------------- using
 
@@ -269,13 +278,13 @@ class ToolRegistry:
             return make_promotion(begun, None)
         record = begun.record
 
-        async def ask() -> PromotionVerdict:
+        async def ask() -> Promotion:
             await self._confirm(record)
-            return await ask_promotion(judge, record.tool, self._claim_seconds)
+            verdict = await ask_promotion(judge, record.tool, self._claim_seconds)
+            ended = await self._change(lambda step: step.end_rise(record, to, approved_by, verdict))
+            return make_promotion(ended, verdict)
 
-        verdict = await self._hold(id, claim, ask())
-        ended = await self._change(lambda step: step.end_rise(id, to, approved_by, claim, verdict))
-        return make_promotion(ended, verdict)
+        return await self._hold(id, claim, ask())
 
     async def demote(self, id: str, reason: str, *, by: str) -> ToolRecord:  # noqa: A002 - as everywhere
         """Take a tool out of use, at once and in every process; ``review`` can reinstate it.
@@ -316,10 +325,15 @@ class ToolRegistry:
         begun = await self._change(lambda step: step.begin_review(id, by, session, claim))
         if begun.hindrance is not None or begun.record is None:
             return make_result(begun, None)
-        asked = ask_creation(judge, begun.record.tool.candidate, self._claim_seconds)
-        verdict = await self._hold(id, claim, asked)
-        ended = await self._change(lambda step: step.end_review(id, claim, verdict, by, session))
-        return make_result(ended, verdict)
+        record = begun.record
+
+        async def ask() -> ForgeResult:
+            await self._confirm(record)
+            verdict = await ask_creation(judge, record.tool.candidate, self._claim_seconds)
+            ended = await self._change(lambda step: step.end_review(record, verdict, by, session))
+            return make_result(ended, verdict)
+
+        return await self._hold(id, claim, ask())
 
     # ---------------------------------------------------------------- its end
 
@@ -345,7 +359,9 @@ class ToolRegistry:
         try:
             return await work
         except BaseException:
-            await self._change(lambda step: step.release(ident, claim))
+            # A store that fails cannot take it back either; the claim ends by itself then.
+            with suppress(LedgerError):
+                await self._change(lambda step: step.release(ident, claim))
             raise
 
     async def _confirm(self, record: ToolRecord) -> None:
@@ -397,9 +413,15 @@ def _check_verdict(verdict: object, candidate: ToolCandidate) -> None:
 def _check_names(**names: object) -> None:
     """Agents, sessions and people are compared whole, so an empty name would be everybody's."""
     for what, name in names.items():
-        check_text(what, name)
+        _check_length(what, name)
         if not str(name).strip():
             raise UsageError(f"{what} needs a name that is not empty")
+
+
+def _check_length(what: str, name: object) -> None:
+    check_text(what, name)
+    if len(str(name)) > LONGEST_NAME:
+        raise UsageError(f"{what} has at most {LONGEST_NAME} characters, got {len(str(name)):,}")
 
 
 def _check_words(**texts: str | None) -> None:
@@ -411,6 +433,6 @@ def _check_words(**texts: str | None) -> None:
 def _check_name(candidate: ToolCandidate) -> None:
     """A model may have chosen it, so an odd one is refused like a bad tool and not like a caller's mistake."""
     try:
-        check_text("a tool's name", candidate.name)
+        _check_length("a tool's name", candidate.name)
     except UsageError as error:
         raise ToolRefused(str(error), because="name") from None

@@ -26,9 +26,11 @@ from adjudge.tools._tiers import (
     find_use_hindrance,
     raise_card,
 )
-from adjudge.tools._types import MISSING, EmergentTool, ToolCandidate, ToolTier, ToolUsage
+from adjudge.tools._types import MISSING, EmergentTool, ToolCandidate, ToolTier, ToolUsage, tool_digest
 from adjudge.tools._verdicts import CreationVerdict, PromotionVerdict, ToolVerdict
 
+LONGEST_ID = 200
+"""Characters; ours have fewer."""
 PASSING: tuple[Because, ...] = ("already", "usage", "cool_down", "busy")
 """What waiting, or using the tool more, can change: an outcome, while everything else is for somebody to mend."""
 
@@ -98,7 +100,8 @@ class Step:
         before = self.find(ident)
         if before.status == "demoted":
             raise ToolRefused(f"the tool {ident} is demoted; review() can reinstate it as it is", because="demoted")
-        if candidate == before.tool.candidate:
+        # Python takes 1 for true, and a digest does not.
+        if candidate == before.tool.candidate and tool_digest(candidate) == before.digest:
             return before
         tool = replace(
             before.tool,
@@ -158,14 +161,14 @@ class Step:
         return self._claim(record, claim)
 
     def end_review(
-        self, ident: str, claim: Claim, verdict: CreationVerdict, by: str | None, session: str | None
+        self, reviewed: ToolRecord, verdict: CreationVerdict, by: str | None, session: str | None
     ) -> Outcome:
         """Write what was said, and put the tool into use where it was approved."""
-        record, lost = self._find_reviewed(ident, verdict, ("unreviewed", "demoted"))
+        record, lost = self._find_reviewed(reviewed, verdict)
         if record is None:
             return lost
-        after = replace(_free(record, claim), tool=_add(record, verdict).tool)
-        hindrance = _find_rejection(verdict) or _find_lost_claim(record, claim)
+        after = _add(_free(record, reviewed), verdict)
+        hindrance = _find_rejection(verdict) or _find_lost_claim(record, reviewed)
         if hindrance is None:
             raised = _reinstate(after, session)
             hindrance = find_room_hindrance(
@@ -190,18 +193,18 @@ class Step:
         raise hindrance.make_error()
 
     def end_rise(
-        self, ident: str, to: ToolTier, approved_by: str | None, claim: Claim, verdict: PromotionVerdict
+        self, reviewed: ToolRecord, to: ToolTier, approved_by: str | None, verdict: PromotionVerdict
     ) -> Outcome:
         """Write what the panel said; the verdict, its entry and the new tier are one, or nothing of them is."""
-        record, lost = self._find_reviewed(ident, verdict, ("active",))
+        record, lost = self._find_reviewed(reviewed, verdict)
         if record is None:
             return lost
-        after = _add(_free(record, claim), verdict)
+        after = _add(_free(record, reviewed), verdict)
         hindrance = _find_rejection(verdict)
         if hindrance is not None:
             cooling = Cooling(refusals=record.cooling.refusals + 1, since=self.now)
             after = replace(after, cooling=cooling)
-        hindrance = hindrance or _find_lost_claim(record, claim) or self._find_late(after, to, approved_by)
+        hindrance = hindrance or _find_lost_claim(record, reviewed) or self._find_late(after, to, approved_by)
         if hindrance is not None:
             self.view.save(after)
             self.view.tell(entries.tell_reviewed(after, verdict))
@@ -222,7 +225,9 @@ class Step:
 
     def find(self, ident: str) -> ToolRecord:
         """The tool of this id; raises where there is none."""
-        record = self.view.load(ident)
+        # What no store can look for is no tool's id.
+        findable = isinstance(ident, str) and ident.isprintable() and len(ident) <= LONGEST_ID
+        record = self.view.load(ident) if findable else None
         if record is None:
             raise ToolRefused(f"there is no tool {show(ident)}; list() shows those there are", because="unknown")
         return record
@@ -240,12 +245,12 @@ class Step:
         self.view.save_standing(record)
         return Outcome(record=record)
 
-    def _find_reviewed(
-        self, ident: str, verdict: ToolVerdict, statuses: tuple[str, ...]
-    ) -> tuple[ToolRecord | None, Outcome]:
-        """The tool, if it is still what was reviewed; else the outcome, with the verdict recorded all the same."""
+    def _find_reviewed(self, reviewed: ToolRecord, verdict: ToolVerdict) -> tuple[ToolRecord | None, Outcome]:
+        """The tool, if it still is what was reviewed; else the outcome, with the verdict recorded all the same."""
+        ident = reviewed.id
         record = self.view.load(ident)
-        if record is not None and record.digest == verdict.tool_digest and record.status in statuses:
+        # All of it and not the digest alone: whoever changed whose tool it is must not have that recorded here.
+        if record is not None and _identify(record) == _identify(reviewed) and reviewed.digest == verdict.tool_digest:
             return record, Outcome(record=record)
         because: Because = "changed" if record is not None else "removed"
         if record is not None and record.status == "demoted":
@@ -281,16 +286,25 @@ def _reinstate(record: ToolRecord, session: str | None) -> ToolRecord:
     return replace(record, tool=tool, status="active", reason="")
 
 
-def _free(record: ToolRecord, claim: Claim) -> ToolRecord:
-    own = record.claim is not None and record.claim.token == claim.token
-    return replace(record, claim=None) if own else record
+def _identify(record: ToolRecord) -> tuple[Any, ...]:
+    tool = record.tool
+    return tool.candidate, tool.digest, tool.agent, tool.session, tool.tier, record.status
+
+
+def _has_claim_of(record: ToolRecord, reviewed: ToolRecord) -> bool:
+    own, other = record.claim, reviewed.claim
+    return own is not None and other is not None and own.token == other.token
+
+
+def _free(record: ToolRecord, reviewed: ToolRecord) -> ToolRecord:
+    return replace(record, claim=None) if _has_claim_of(record, reviewed) else record
 
 
 def _find_rejection(verdict: ToolVerdict) -> Hindrance | None:
     return None if verdict.approved else Hindrance(because="rejected", detail=f"rejected: {verdict.reasoning}")
 
 
-def _find_lost_claim(record: ToolRecord, claim: Claim) -> Hindrance | None:
-    if record.claim is not None and record.claim.token == claim.token:
+def _find_lost_claim(record: ToolRecord, reviewed: ToolRecord) -> Hindrance | None:
+    if _has_claim_of(record, reviewed):
         return None
     return Hindrance(because="busy", detail=f"the review of {record.id} took so long that it counts no more")
