@@ -26,6 +26,7 @@ from adjudge import (
     EmergentJudge,
     EmergentTool,
     FirewallVerdict,
+    ForgeResult,
     Gate,
     Improvement,
     InputFirewall,
@@ -59,6 +60,7 @@ from adjudge import (
     SemanticProbe,
     Threat,
     ToolCandidate,
+    ToolRegistry,
     ToolTest,
     Usage,
     UsageError,
@@ -66,6 +68,7 @@ from adjudge import (
     derive_audit,
     evaluate_probe,
     evaluate_probes,
+    forge,
     improve,
     judge,
     load_rules,
@@ -77,7 +80,7 @@ from adjudge.approval import Webhook, verify_webhook
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.gate import Answer
 from adjudge.ledger import Entry, Head, Verification, verify_export
-from adjudge.tools import ToolHistory, validate_reuse
+from adjudge.tools import ToolHistory, ToolRecord, validate_reuse
 
 
 def answer(prompt: str) -> str:
@@ -326,6 +329,22 @@ async def review_tools(judge: JudgeLike, tool: EmergentTool) -> None:
     ToolCandidate(name="add", description="", input_schema={}, mode="shell")  # pyrefly: ignore[bad-argument-type]
     await reviewer.review_creation(tool)  # pyrefly: ignore[bad-argument-type]
     verdict.approved = True  # pyrefly: ignore[read-only]
+
+
+async def keep_tools(reviewer: EmergentJudge, candidate: ToolCandidate) -> None:
+    """Tools are forged, used and promoted by id; what came of it is a value, true exactly when it went well."""
+    async with ToolRegistry("sqlite:///a.db", session_cap=3) as registry:
+        made = await forge(candidate, reviewer, registry, agent="ana", session="s1")
+        assert_type(made, ForgeResult)
+        assert_type(made.tool, EmergentTool | None)
+        use = await registry.use("t", lambda tool, given: tool.name, {}, agent="ana", session="s1")
+        assert_type(use.verdict, ReuseVerdict | None)
+        risen = await registry.promote("t", reviewer, to="shared", approved_by="grace")
+        assert_type(risen.verdict, PromotionVerdict | None)
+        assert_type(await registry.demote("t", "it lies", by="grace"), ToolRecord)
+        await registry.promote("t", reviewer, to="all")  # pyrefly: ignore[bad-argument-type]
+        await registry.promote("t", answer)  # pyrefly: ignore[bad-argument-type]
+        await registry.use("t", lambda *_: 1, {})  # pyrefly: ignore[missing-argument]
 
 
 def describe(error: AdjudgeError) -> str | Mapping[str, Any]:

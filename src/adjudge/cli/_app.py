@@ -24,6 +24,7 @@ from adjudge.cli._resume import resume
 from adjudge.cli._review import review
 from adjudge.cli._rubric import rubric_app
 from adjudge.cli._rules import rules_app
+from adjudge.cli._tools import tools_app
 from adjudge.cli._validate import validate
 from adjudge.errors import AdjudgeError, UsageError
 
@@ -51,6 +52,7 @@ app.command()(doctor)
 app.command()(probe)
 app.command()(review)
 app.command()(validate)
+app.add_typer(tools_app, name="tools")
 
 
 def _show_version(asked: bool) -> None:

@@ -35,6 +35,8 @@ _RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
 _QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
 """Members of a result that are, or can quote, the content or a reply to it."""
 _QUOTING_INSIDE = {"criteria": ("reasoning", "evidence"), "rule_results": ("message", "metadata")}
+_REASONED = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
+"""Verdicts on forged tools, whose reasoning can quote the tool; the results inside them are results."""
 _OWN_KINDS = ("genesis", "erasure")
 """What only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was removed."""
 _KIND_OF = {"result": "result", "chain-result": "result", "decision": "decision", "run": "run"}
@@ -154,7 +156,7 @@ def _find_subject(data: Mapping[str, Any]) -> str:
 
 
 def _keep_texts(node: Any, keep: Keep) -> Any:
-    """The same data with the texts of every result in it handed to ``keep``."""
+    """The same data with the texts of every result and verdict in it handed to ``keep``."""
     if keep is str:
         return node
     if isinstance(node, list):
@@ -162,7 +164,9 @@ def _keep_texts(node: Any, keep: Keep) -> Any:
     if not isinstance(node, dict):
         return node
     if node.get("schema") not in _RESULTS:
-        return {name: _keep_texts(item, keep) for name, item in node.items()}
+        kept = {name: _keep_texts(item, keep) for name, item in node.items()}
+        _replace_texts(kept, ("reasoning",) if node.get("schema") in _REASONED else (), keep)
+        return kept
     kept = dict(node)
     _replace_texts(kept, _QUOTING, keep)
     for name, members in _QUOTING_INSIDE.items():
