@@ -3,8 +3,11 @@
     python bench/ledger.py                     # SQLite in a temporary folder of the working directory
     python bench/ledger.py --url postgresql://postgres@127.0.0.1/scratch
     python bench/ledger.py --kills 50          # kill -9 during 20,000 concurrent appends, and only that
+    python bench/ledger.py --kills 50 --postgres --writers 4    # the same on PostgreSQL, one of four writers each time
 
-Prints a table and one line of JSON; exits with 1 when a target is missed. A ledger on PostgreSQL stays where it is.
+``--postgres`` takes the server that ADJUDGE_TEST_POSTGRES names, else the local one, and a schema of its own, which is
+dropped afterwards. Prints a table and one line of JSON; exits with 1 when a target is missed. A ledger that ``--url``
+names stays where it is.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import signal
 import statistics
@@ -19,6 +23,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -103,33 +110,69 @@ async def measure(url: str, options: argparse.Namespace) -> dict[str, float]:
         return figures | await verify(ledger, options.entries)
 
 
-def kill(url: str, kills: int, appends: int) -> dict[str, Any]:
-    """Kill a process that appends, again and again, and look for what it said was durable."""
-    code = (
-        f"import sys; sys.path[:0] = {[str(ROOT / 'src'), str(ROOT / 'tests')]!r}\nimport ledger_support as s\ns.main()"
-    )
+def kill(url: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Kill one of the processes that append, again and again, and look for what they said was durable."""
     said: set[tuple[str, ...]] = set()
-    for number in range(kills):
-        command = [sys.executable, "-c", code, url, str(number), "0", str(AT_ONCE)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        text = "".join(process.stdout.readline() for _ in range(random.randint(1, 2 * appends // kills)))
-        process.send_signal(signal.SIGKILL)
-        text += process.communicate()[0]
-        lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
-        said |= {(str(number), *line.split()) for line in lines}
+    writers = [start_writer(url, f"first {number}") for number in range(options.writers)]
+    for number in range(options.kills):
+        # The reader of each writer's lines stands still meanwhile; only the one to be killed is read from.
+        victim = writers.pop(0)
+        wanted = random.randint(1, max(2 * options.appends // options.kills, 2))
+        said |= end_writer(*victim, wanted)
+        writers.append(start_writer(url, f"kill {number}"))
+    for mark, process in writers:
+        said |= end_writer(mark, process, 1)
+    there, entries, valid = asyncio.run(look(url))
+    done = {"kills": options.kills, "writers": options.writers, "returned": len(said), "stored": len(there)}
+    return done | {"entries": entries, "lost": len(said - there), "valid": valid}
 
-    async def look() -> tuple[set[tuple[str, ...]], bool]:
-        async with Ledger(url) as ledger:
-            runs = [entry async for entry in ledger.query(kind="run")]
-            return {
-                (entry.payload["mark"], *(str(n) for n in (entry.seq, entry.payload["task"], entry.payload["number"])))
-                for entry in runs
-                if entry.payload
-            }, (await ledger.verify()).valid
 
-    there, valid = asyncio.run(look())
-    return {"kills": kills, "returned": len(said), "stored": len(there), "lost": len(said - there), "valid": valid}
+Writing = tuple[str, "subprocess.Popen[str]"]
+
+
+def start_writer(url: str, mark: str) -> Writing:
+    """A process that appends until it is killed, and writes the place of each append that returned."""
+    paths = [str(ROOT / "src"), str(ROOT / "tests")]
+    code = f"import sys; sys.path[:0] = {paths!r}\nimport ledger_support as s\ns.main()"
+    command = [sys.executable, "-c", code, url, mark, "0", str(AT_ONCE)]
+    return mark, subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def end_writer(mark: str, process: subprocess.Popen[str], wanted: int) -> set[tuple[str, ...]]:
+    """Kill a process after so many appends; what it had said by then."""
+    assert process.stdout is not None
+    text = "".join(process.stdout.readline() for _ in range(wanted))
+    process.send_signal(signal.SIGKILL)
+    text += process.communicate()[0]
+    return {(mark, *line.split()) for line in text.splitlines(keepends=True) if line.endswith("\n")}
+
+
+async def look(url: str) -> tuple[set[tuple[str, ...]], int, bool]:
+    """What a ledger holds of all processes, how many entries, and whether it verifies."""
+    there: set[tuple[str, ...]] = set()
+    async with Ledger(url) as ledger:
+        async for entry in ledger.query(kind="run"):
+            data = entry.payload or {}
+            there.add((data["mark"], *(str(item) for item in (entry.seq, data["task"], data["number"]))))
+        found = await ledger.verify()
+    return there, found.entries, found.valid
+
+
+@contextmanager
+def make_schema() -> Iterator[str]:
+    """The address of a schema of its own on PostgreSQL, which is dropped afterwards."""
+    from sqlalchemy import create_engine
+
+    server = os.environ.get("ADJUDGE_TEST_POSTGRES", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres")
+    engine, name = create_engine(server), f"adjudge_bench_{uuid.uuid4().hex}"
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA {name}")
+    try:
+        yield f"{server}?options=-csearch_path%3D{name}"
+    finally:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
+        engine.dispose()
 
 
 def main() -> int:
@@ -140,12 +183,14 @@ def main() -> int:
     parser.add_argument("--together", type=int, default=12_800)
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--appends", type=int, default=20_000)
+    parser.add_argument("--appends", type=int, default=20_000, help="about how many return in all, with --kills")
+    parser.add_argument("--writers", type=int, default=1, help="processes that append at the same time, with --kills")
+    parser.add_argument("--postgres", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        url = options.url or f"sqlite:///{folder}/ledger.db"
+    with tempfile.TemporaryDirectory(dir=".") as folder, make_schema() if options.postgres else nullcontext("") as own:
+        url = options.url or own or f"sqlite:///{folder}/ledger.db"
         if options.kills:
-            done = kill(url, options.kills, options.appends)
+            done = kill(url, options)
             print(json.dumps(done))
             return int(done["lost"] > 0 or not done["valid"])
         figures = asyncio.run(measure(url, options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -226,8 +227,31 @@ def test_an_id_that_is_none(url: str, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
     async def work(approvals: Approvals, _: str) -> None:
-        with pytest.raises(UsageError, match=r"there is no approval 'x.x1by'; list\(\) shows those there are"):
+        said = r"there is no approval 'x.x1by'; `adjudge approvals list --status all` shows those there are"
+        with pytest.raises(UsageError, match=said):
             await approvals.decide("x\x1by", "ana", True)
+
+    ask(url, work)
+
+
+def test_an_id_may_be_cut_short(url: str):
+    """Its beginning or its end will do where only one request has it; ids of one moment begin alike."""
+
+    async def work(approvals: Approvals, ident: str) -> None:
+        assert await approvals.find(ident) == ident
+        assert await approvals.find(ident[-6:].upper()) == ident
+        assert await approvals.find(ident[:4]) == ident
+        other = await approvals.request(make_result(), "Publish it?", **WHO)
+        assert {await approvals.find(item[-12:]) for item in (ident, other)} == {ident, other}
+        for part, said in (
+            (ident[:4], f"approvals {ident}, {other} and perhaps more have '{ident[:4]}'; give more of the id"),
+            (ident[-3:], "an approval is named by its id, or 4 characters or more of one"),
+            ("____", "there is no approval '____'"),
+            ("%%%%", "there is no approval '%%%%'"),
+            (7, "an approval's id must be a text, got int"),
+        ):
+            with pytest.raises(UsageError, match=re.escape(said)):
+                await approvals.find(part)  # type: ignore[arg-type]
 
     ask(url, work)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sqlite3
 from contextlib import closing
@@ -15,7 +16,7 @@ from adjudge import Approval, Approvals, Ledger, LedgerError, UsageError, open_d
 from adjudge.approval import _tables as tables
 from approval_support import WHO, ask, make_result, summarise, try_to, use
 from judge_support import complaint
-from ledger_support import SECRET, find, verify
+from ledger_support import SECRET, find, make_chain_result, verify
 from ledger_support import make_result as make_quoting_result
 
 
@@ -50,6 +51,42 @@ def test_what_quotes_the_content_is_a_digest_in_the_ledger(url: str, tmp_path: P
     assert "a reason in clear" in "".join(payloads)
     assert SECRET not in bodies
     assert (found.message, found.reason, found.content, found.score) == ("", "", None, 0.25)
+    assert found.result is not None
+    assert (found.result.score, found.result.criteria, found.result.reasoning) == (0.25, (), "")
+
+
+def test_people_read_what_was_judged(url: str):
+    """Criterion by criterion, without the replies it was read from; a result that cannot be read again is left out."""
+    chain = make_chain_result(make_quoting_result(), make_quoting_result())
+
+    async def go(approvals: Approvals) -> list[Approval]:
+        odd = make_result(confidence=float("nan"))
+        about = (make_quoting_result(), chain, odd)
+        return [await approvals.get(await approvals.request(item, "Publish it?", **WHO)) for item in about]
+
+    one, several, odd = use(url, go)
+
+    assert [(item.name, item.score, item.reasoning) for item in one.result.criteria] == [("privacy", 0.25, SECRET)]
+    assert [(item.raw_response, item.earlier_responses, item.reasoning) for item in several.result.results] == [
+        (None, (), SECRET),
+        (None, (), SECRET),
+    ]
+    assert (odd.result, odd.outcome) == (None, "failed")
+
+
+def test_a_table_that_tells_of_another_result_is_no_request(url: str, tmp_path: Path):
+    """A person who is shown a pass must not be deciding about a failure."""
+
+    async def work(approvals: Approvals, ident: str) -> None:
+        with closing(sqlite3.connect(tmp_path / "adjudge.db")) as connection, connection:
+            ((body,),) = connection.execute("SELECT body FROM adjudge_approvals").fetchall()
+            data = json.loads(body)
+            data["result"]["outcome"] = "passed"
+            connection.execute("UPDATE adjudge_approvals SET body = ?", [json.dumps(data)])
+        with pytest.raises(LedgerError, match="cannot be read from its table"):
+            await approvals.get(ident)
+
+    ask(url, work)
 
 
 def test_a_full_ledger_keeps_the_texts(url: str):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approvals
+from adjudge import Approvals, UsageError
 from approval_support import WHO, count_kinds, make_result, start, use
 from ledger_support import find, open_schema, verify
 
@@ -114,3 +114,18 @@ def test_a_kill_leaves_whole_steps(url: str):
             assert item.status == ("approved" if closed else "open")
             assert entries[ident] == {"approval.requested": 1} | voted | closed
         assert verify(url)
+
+
+def test_an_id_is_found_by_a_part_of_it_in_every_store(url: str):
+    """Whole, by its beginning or by its end; what a pattern would match is no part."""
+
+    async def work(approvals: Approvals) -> None:
+        ident = await approvals.request(make_result(), "Publish?", **WHO)
+        for part in (ident, ident[:9], ident[-4:], ident[-9:].upper()):
+            assert await approvals.find(part) == ident
+        for part in ("____", "%%%%", ident[9:13] + "%"):
+            with pytest.raises(UsageError, match="there is no approval"):
+                await approvals.find(part)
+        assert await approvals.is_open(ident)
+
+    use(url, work)

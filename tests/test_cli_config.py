@@ -155,17 +155,6 @@ def test_judges_of_the_file_are_recorded_too(line: Line):
     assert (first.status, again.status) == (0, 0)
 
 
-def test_the_ledger_of_the_file_is_not_written_by_judging(line: Line):
-    """``[ledger]`` is another command's; that nothing is recorded is said."""
-    configure(f'[judges.words]\nseats = ["{WORDS}"]\n[ledger]\nurl = "sqlite:///adjudge.db"\n')
-
-    done = line("judge", "good.txt", *POLITE, "--judge", "words")
-
-    assert done.status == 0
-    assert "adjudge.toml: [ledger] is read by adjudge ledger alone; this command records nothing yet" in done.err
-    assert not Path("adjudge.db").exists()
-
-
 def test_a_module_of_the_working_directory_can_judge(line: Line):
     """``python:`` finds a module that lies here, and may be named by a file that lies here too."""
     Path("mine_here.py").write_text("from cli_support import judge_words\n", encoding="utf-8")
@@ -285,7 +274,10 @@ def test_nobody_is_here_to_judge(line: Line, monkeypatch: pytest.MonkeyPatch):
     ("text", "sentence"),
     [
         ("[judge.x]\n", "adjudge.toml: unknown key 'judge'; did you mean 'judges'?"),
-        ("x = 1\n", "adjudge.toml: unknown key 'x'; it knows defaults, judges, rubrics, gates, ledger, prices"),
+        (
+            "x = 1\n",
+            "adjudge.toml: unknown key 'x'; it knows defaults, judges, rubrics, gates, ledger, approvals, prices",
+        ),
         ("judges = 3\n", "adjudge.toml: judges must be a table, written [judges], got 3"),
         ("[defaults]\njuge = 'x'\n", "adjudge.toml: [defaults]: unknown key 'juge'; did you mean 'judge'?"),
         (

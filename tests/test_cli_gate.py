@@ -96,8 +96,6 @@ def test_a_data_set_is_checked_row_by_row(line: Line):
         ('mode = "observe"', "odd.txt", 0, "allowed by policy: observed: enforce would block"),
         ('on_undecided = "allow"', "odd.txt", 0, "allowed by policy: on_undecided='allow'"),
         ("sample = 0", "bad.txt", 0, "allowed by policy: not sampled (sample=0)"),
-        ('on_failed = "ask"', "bad.txt", 1, "blocked by policy: nobody could be asked: no approvals are configured"),
-        ('on_undecided = "ask"', "odd.txt", 3, "blocked by policy: nobody could be asked: no approvals are configured"),
     ],
 )
 def test_the_options_of_a_table_are_those_of_a_gate(line: Line, option: str, file: str, status: int, said: str):

@@ -58,6 +58,36 @@ def test_list_filters_and_tells_what_it_left_out(line: Line):
     assert (none["schema"], none["matching"], none["entries"]) == ("adjudge/ledger-entries/1", 0, [])
 
 
+def test_list_tells_what_happened(line: Line):
+    """Who did what; of an entry that somebody appended in a form of his own, nothing is made up."""
+    values = (
+        ("decision", {"allowed": False, "decided_by": "rule"}, "blocked by rule"),
+        ("decision", {"allowed": False, "pending": True}, "pending"),
+        ("approval.requested", {"approvers": ["ana", "bob"], "required": 1}, "1 of ana, bob asked"),
+        ("approval.voted", {"by": "ana", "approved": True, "accepted": True, "reason": "fine"}, "ana approves: fine"),
+        ("approval.voted", {"by": "eve", "accepted": False, "refused_because": "double"}, "eve denies (does not count"),
+        ("approval.voted", {"by": "first", "voter": "judge", "reason": "judge 'first' passed it"}, "judge 'first' pas"),
+        ("approval.closed", {"status": "denied", "closed_by": [], "decided_by": "policy"}, "denied by policy"),
+        ("override", {"by": ["ana"]}, "overruled by ana"),
+        ("override", {"by": "ana", "audit": "x", "opinion": "qualified"}, "audit is qualified, says ana"),
+        *[(kind, {"n": 1}, "") for kind in ("decision", "approval.voted", "approval.closed", "override")],
+        *[(kind, {"by": {"x": [1]}, "status": 7, "approvers": 3}, "") for kind in ("approval.voted", "override")],
+    )
+    for kind, value, _ in values:
+        run("sqlite:///b.db", lambda ledger, kind=kind, value=value: ledger.append(value, kind=kind))
+    run("sqlite:///b.db", lambda ledger: ledger.erase(2, "why", "me"))
+    done = line("ledger", "list", "--ledger", "b.db")
+    rows = done.out.splitlines()[3:]
+
+    assert done.status == 0
+    assert "(erased)" in done.out.splitlines()[2]
+    assert "of entry 2 by me" in rows[-1]
+    for (kind, _, said), row in zip(values[1:], rows[:-1], strict=True):
+        assert kind in row
+        assert said in row
+    assert "None" not in "".join(rows[8:12])
+
+
 def test_show_prints_an_entry(line: Line):
     """Everything it says; as JSON, the entry alone."""
     shown = line("ledger", "show", "2", "--ledger", "a.db")

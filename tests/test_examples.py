@@ -37,6 +37,8 @@ from adjudge.question import Part, make_token
 from adjudge.result import REASONS
 from adjudge.rubric_file import SHIPPED_RUBRICS, load_rubric
 from adjudge.testing import FAULTS, ScriptedModel
+from ledger_support import find
+from registry_support import serve_reviews
 
 EXAMPLES = house.ROOT / "examples"
 DOCS = house.ROOT / "docs"
@@ -79,6 +81,72 @@ def test_thresholds_are_tried_on_one_recording(monkeypatch: pytest.MonkeyPatch, 
     runpy.run_path(str(EXAMPLES / "try_thresholds.py"), run_name="__main__")
 
     assert re.findall(r": (\d) of 3", capsys.readouterr().out) == ["2", "2", "1"]
+
+
+def test_what_was_held_back_is_proven_from_an_export(capsys: pytest.CaptureFixture[str]):
+    """One answer passes, one is approved, one denied; the export alone tells so, and a forged one shows."""
+    runpy.run_path(str(EXAMPLES / "held_back.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    before, after = said.split("The store is deleted.")
+
+    assert re.findall(r"^  (\w+): (sent|held back|not sent); \w+ by (\w+)", before, re.MULTILINE) == [
+        ("label", "sent", "judge"),
+        ("refund", "held back", "policy"),
+        ("voucher", "held back", "policy"),
+        ("refund", "sent", "human"),
+        ("voucher", "not sent", "human"),
+    ]
+    for line in (
+        "in order: 13 entries, up to the head we kept",
+        "refund approved by ana: the policy changed this morning",
+        "voucher denied by bob: nobody agreed to a voucher",
+        "refund failed, and was let through by ana",
+        "voucher failed, and was stopped by bob",
+        "label passed, and was let through by policy-judge",
+        "opinion adverse",
+        "critical: it failed, and a person (ana) let it through",
+        "not in order: entry 10 has another payload than was recorded [payload_changed]",
+    ):
+        assert line in after, line
+
+
+FORGED = ["forge", "forge", "promote", "use", "use", "use", "use", "use", "promote", "change", "use", "review", "end"]
+
+
+def run_agent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """What the agent that forges tools says, line by line."""
+    monkeypatch.setattr(sys, "argv", ["agent_with_forged_tools.py", *arguments])
+    runpy.run_path(str(EXAMPLES / "agent_with_forged_tools.py"), run_name="__main__")
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_agent_forges_uses_promotes_and_loses_a_tier(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    """A wrong tool is rejected by its own test, a right one rises, and a change brings it back to the beginning."""
+    said = run_agent(monkeypatch, capsys, "--ledger", str(tmp_path / "agent.db"))
+
+    assert [line.split()[0] for line in said] == FORGED
+    assert "put out something else than was expected" in said[0]
+    assert said[2].startswith("promote  usage:")
+    assert said[8] == "promote  to agent"
+    assert said[9] == "change   it is unreviewed, with the tier session"
+    assert "refused" in said[10]
+    assert "approved" in said[11]
+    kinds = [entry.kind.removeprefix("tool.") for entry in find(f"sqlite:///{tmp_path / 'agent.db'}")]
+    assert kinds == ["genesis", "reviewed", "reviewed", "promoted", "demoted", "reviewed", "demoted"]
+
+
+@pytest.mark.parametrize("approves", [True, False])
+def test_the_agent_runs_unchanged_with_any_judge(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], approves: bool
+):
+    """With models behind a server it goes the same way, or ends where they refuse."""
+    with serve_reviews(approves=approves) as (spec, asked):
+        said = run_agent(monkeypatch, capsys, "--judge", spec, "--judge", spec)
+
+    assert [line.split()[0] for line in said] == (FORGED if approves else FORGED[:2])
+    assert len(asked) == (4 if approves else 1)  # a creation, two reviewers of the promotion, and what was changed
 
 
 def test_the_example_suite_passes():

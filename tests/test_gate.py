@@ -150,6 +150,13 @@ def test_content_that_raises_when_it_is_opened_is_blocked():
     assert "private" not in decision.explain()
 
 
+def test_name_rubric_and_judge_may_stand_in_that_order():
+    """As they are said; what else a gate has is named."""
+    made = Gate("door", GOOD, failed(), rules=["json"])
+
+    assert (made.name, made.rubric.name, made.judge.name) == ("door", "Good", "seat")
+
+
 def test_a_judge_with_a_rubric_of_its_own_is_enough():
     """The gate need not repeat it."""
     judge = Judge(ScriptedModel(scores(1.0, names=["good"])), rubric=GOOD)

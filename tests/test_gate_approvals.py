@@ -123,6 +123,18 @@ def test_a_first_judge_approves_in_its_own_name(url: str):
     assert ("voted", True, "second") in tell(url)
 
 
+@pytest.mark.parametrize(("judge", "said"), [(passed(confidence=0.9), "allowed"), (passed(), "pending")])
+def test_a_gate_that_does_not_wait_for_people_hears_the_first_judge(url: str, judge: Any, said: str):
+    """What it approved is decided, and nobody has to come back for it."""
+
+    async def work(made: Gate, _: Approvals) -> Decision:
+        return await made.check("The content.")
+
+    decision = run(url, work, ask=ASK | {"first": judge}, show_content=True, wait=False)
+
+    assert word(decision) == (said, "judge" if said == "allowed" else "policy")
+
+
 def test_people_and_the_first_judge_see_what_redaction_leaves(url: str):
     """Or nothing, unless the gate shows it: by default a request carries the digest alone."""
 
@@ -191,6 +203,18 @@ def test_an_approval_of_something_else_opens_nothing(url: str):
 
     assert word(decision) == ("blocked", "policy")
     assert decision.detail == "the approval is about something else"
+
+
+def test_nobody_is_asked_about_what_cannot_be_read(url: str):
+    """It has no digest, so that an approval of it would open anything else that has none."""
+
+    async def work(made: Gate, approvals: Approvals) -> tuple[Decision, int]:
+        return await made.check("\0"), len(await approvals.list())
+
+    decision, asked = run(url, work, on_undecided="ask", wait=False)
+
+    assert (word(decision), asked) == (("blocked", "policy"), 0)
+    assert decision.detail == "nobody was asked: what cannot be read cannot be told from anything else"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as some
 
-from adjudge import Ledger, UsageError, read_result
+from adjudge import Decision, Ledger, LedgerError, UsageError, read_result
+from adjudge._plain import to_plain
 from adjudge.ledger import KINDS
 from adjudge.ledger._entry import COLUMNS, SCHEMA, hash_entry
 from adjudge.ledger._payload import MOST_BYTES, digest, write_payload
@@ -299,3 +300,61 @@ def test_one_entry_is_read_by_its_place(url: str):
     assert run(url, lambda ledger: ledger.read(2)).payload == {"n": 1}
     with pytest.raises(UsageError, match="no entry 3"):
         run(url, lambda ledger: ledger.read(3))
+
+
+# ---------------------------------------------------------------- before and together
+
+
+def test_preparing_makes_the_ledger_and_records_nothing(url: str):
+    """As often as one likes; what is there stays."""
+    run(url, Ledger.prepare)
+    record(url, {"n": 1})
+    run(url, Ledger.prepare)
+
+    assert [entry.kind for entry in find(url)] == ["genesis", "run"]
+
+
+def test_preparing_finds_what_appending_would(url: str, tmp_path: Path):
+    """A folder that is not there, and a file that is no ledger, before there is anything to lose."""
+    with pytest.raises(UsageError, match="cannot be written: No such file"):
+        run(f"sqlite:///{tmp_path / 'missing' / 'adjudge.db'}", Ledger.prepare)
+    Path(url.removeprefix("sqlite:///")).write_bytes(b"no database " * 100)
+    with pytest.raises(LedgerError, match="cannot be written: file is not a database"):
+        run(url, Ledger.prepare)
+
+
+def test_those_who_append_at_the_same_time_share_commits(url: str):
+    """What is committed together has one time; a caller alone has a commit for each."""
+
+    async def work(ledger: Ledger, callers: int) -> None:
+        async def append() -> None:
+            for number in range(8):
+                await ledger.append({"callers": callers, "n": number}, kind="run")
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(callers):
+                group.create_task(append())
+
+    for callers in (1, 64):
+        run(url, lambda ledger, callers=callers: work(ledger, callers))
+    runs = find(url, kind="run")
+    alone, together = [
+        [entry.at for entry in runs if entry.payload and entry.payload["callers"] == callers] for callers in (1, 64)
+    ]
+
+    assert len(set(alone)) == len(alone) == 8
+    assert len(set(together)) < len(together) // 4
+
+
+def test_a_value_of_ours_is_recorded_as_its_own_dictionary(url: str):
+    """Results and decisions are written once and not looked through again, whatever stands in their metadata."""
+    odd = {"nan": float("nan"), "big": 2**60, "object": object(), "set": {1}, "é": "\ud800", "float": 3.0}
+    decision = Decision(gate="g", allowed=True, decided_by="policy", result=make_result(metadata=odd), metadata=odd)
+    record(url, decision, decision.result, store_content="full")
+    first, second = [entry.payload for entry in find(url)[1:]]
+    plain = json.loads(write_payload(decision.to_dict()))
+
+    assert (first, second) == (plain, plain["result"])
+    assert first["metadata"]["nan"] == "nan"
+    assert isinstance(first["metadata"]["object"], str)
+    assert first == json.loads(write_payload(to_plain(decision)))

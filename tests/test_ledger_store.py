@@ -8,6 +8,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,31 @@ def test_many_callers_share_commits(url: str, monkeypatch: pytest.MonkeyPatch):
     assert run(url, work) == set(range(2, 502))
     assert sum(sizes) == 500
     assert len(sizes) < 100
+
+
+def test_an_append_that_has_to_wait_holds_nobody_up(url: str, tmp_path: Path):
+    """While somebody else writes, the loop goes on; here it has to, for it is the one to let the append go on."""
+
+    async def work(ledger: Ledger) -> int:
+        await ledger.append({}, kind="run")
+        with closing(sqlite3.connect(tmp_path / "adjudge.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.create_task(ledger.append({}, kind="run"))
+            for _ in range(1_000):
+                await asyncio.sleep(0)
+            assert not waiting.done()
+            other.execute("ROLLBACK")
+        return await waiting
+
+    assert run(url, work) == 3
+
+
+def test_sqlite_is_told_what_a_ledger_rests_on(url: str, tmp_path: Path):
+    """Readers do not wait for writers (WAL), and a column holds what it is declared to hold (STRICT)."""
+    record(url, {})
+    with closing(sqlite3.connect(tmp_path / "adjudge.db")) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert [row[5] for row in connection.execute("PRAGMA table_list") if row[1] == "adjudge_ledger"] == [1]
 
 
 def test_a_ledger_serves_several_loops_and_is_used_again_after_it_was_closed(url: str):

@@ -152,13 +152,22 @@ class Check:
         gate = self.gate
         if gate.approvals is None:  # a gate with "ask" has them; without this line a mistake elsewhere would raise
             return replace(blocked, detail="nobody can be asked")
+        if self.subject is None:
+            # Without a digest an approval is bound to nothing, and could be used for anything else that has none.
+            return replace(blocked, detail="nobody was asked: what cannot be read cannot be told from anything else")
         message = f"gate {gate.name!r} held this back: {result.explain()}"
         said, error = await call_safely(gate.approvals.request, blocked, message, **await self._show(), **gate.ask)
         if error is not None or not isinstance(said, str) or not said:
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
         await self._tell("asked", detail=said)
         pending = replace(blocked, pending=True, approval_id=said, detail="a person was asked")
-        return await self._hear(pending) if gate.wait else pending
+        return await self._hear(pending) if gate.wait or await self._is_answered(said) else pending
+
+    async def _is_answered(self, approval: str) -> bool:
+        """Whether a request has an end already: a judge that was asked first may have approved it."""
+        ask = getattr(self.gate.approvals, "is_open", None)
+        said, _ = await call_safely(ask, approval) if ask is not None else (None, None)
+        return said is False
 
     async def _show(self) -> dict[str, Any]:
         """The content for whoever is asked, where the gate shows it: redacted, since it leaves the gate."""

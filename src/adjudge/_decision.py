@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from adjudge._display import clean
-from adjudge._plain import to_plain
+from adjudge._plain import AS_IS, to_plain
 from adjudge._strategies import may_open
 from adjudge.errors import UsageError
 from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult, make_id, read_result
@@ -46,6 +46,7 @@ class Decision:
     """
 
     schema: ClassVar[str] = "adjudge/decision/1"
+    writes_plain: ClassVar[bool] = True
 
     gate: str
     """The name of the gate."""
@@ -105,7 +106,10 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """This decision as plain data that JSON can hold; ``from_dict`` reads it back."""
         data: dict[str, Any] = {"schema": self.schema}
-        data |= {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        for name in _NAMES:
+            value = getattr(self, name)
+            data[name] = value if type(value) in AS_IS else to_plain(value)
+        data["result"] = self.result.to_dict() if self.result is not None else None
         return data
 
     @classmethod
@@ -133,6 +137,9 @@ class Decision:
 
     def __repr__(self) -> str:
         return f"<Decision {self.gate!r} {self.explain()}>"
+
+
+_NAMES = tuple([item.name for item in fields(Decision) if item.name != "result"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

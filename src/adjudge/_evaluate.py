@@ -13,6 +13,7 @@ from contextlib import aclosing
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, runtime_checkable
 
 from adjudge._asking import Asking, RubricSource, prepare
+from adjudge._foreign import log_result, notify
 from adjudge._sync import run_sync
 from adjudge.dataset._case import Case
 from adjudge.errors import UsageError
@@ -45,6 +46,11 @@ class Evaluates(Generic[R]):
 
     __slots__ = ()
 
+    @property
+    def on_result(self) -> Callable[[R], Any] | None:
+        """What is called with every result."""
+        raise NotImplementedError
+
     async def evaluate(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
         """Judge some content by a rubric (or ``criteria=``, or ``result_format=``) and return the result.
 
@@ -57,6 +63,8 @@ class Evaluates(Generic[R]):
         answer = decide_by_rules(question)
         if answer is not None:
             result = self._settle(question, answer, since(started))
+            log_result(result)
+            await notify(self.on_result, result, what="on_result")
         else:
             result = await self.ask(question)
         return result.raise_if_failed() if how.get("throw_on_fail") else result

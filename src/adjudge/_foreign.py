@@ -1,4 +1,4 @@
-"""Calling what is somebody else's (hooks, ledgers, redactions): what it does wrong is known and never thrown."""
+"""What is somebody else's is called here (hooks, ledgers, redactions): what it does wrong is known and never thrown."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from adjudge._tasks import count_cancellations
+from adjudge.errors import UsageError
+from adjudge.result import JudgeResult
 
 logger = logging.getLogger("adjudge")
 """Content, and whatever may quote it, is logged at DEBUG and never above."""
@@ -44,3 +46,20 @@ async def notify(hook: Callable[[Any], Any] | None, value: object, *, what: str)
         # Its type alone: a hook is handed content, and what it raises may quote that.
         logger.error("the %s hook raised %s; its traceback is logged at DEBUG", what, type(error).__name__)
         logger.debug("what the %s hook raised", what, exc_info=error)
+
+
+def check_functions(where: str, **given: object) -> None:
+    """Raise ``UsageError`` for what was given in place of a function: it would only be found out when it is called."""
+    for name, value in given.items():
+        if value is not None and not callable(value):
+            raise UsageError(f"{where}: {name} must be a function, got {type(value).__name__}")
+
+
+def log_result(result: JudgeResult) -> None:
+    """Log who said what: at INFO where nobody decided, else at DEBUG; what may quote the content at DEBUG alone."""
+    level = logging.INFO if result.undecided_because else logging.DEBUG
+    if not logger.isEnabledFor(level):
+        return
+    said = f"{result.outcome}: {result.undecided_because}" if result.undecided_because else result.outcome
+    logger.log(level, "judge %r: %s in %.0f ms, result %s", result.judge, said, result.duration_ms, result.id)
+    logger.debug("result %s: %s", result.id, result.explain())

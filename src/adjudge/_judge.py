@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from adjudge._evaluate import Evaluates, make_result, since
+from adjudge._foreign import call_safely, check_functions, log_result, notify
 from adjudge._reading import OWN, check_reader, give_up, read_reply, write_system
 from adjudge._tasks import Limit
-from adjudge.content import check_size
-from adjudge.errors import ModelError, ReplyError, UsageError
+from adjudge.content import check_size, content_text
+from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
 from adjudge.models import Model, Reply, Request, as_model, open_model, resolve_model
-from adjudge.question import Answer, Question, make_token
+from adjudge.question import Answer, Part, Question, make_token
 from adjudge.result import JudgeResult, Reason
 from adjudge.rubric import Rubric
 from adjudge.rubric_file import load_rubric
@@ -71,6 +72,11 @@ class Judge(Evaluates[JudgeResult]):
     temperature: float | None = 0.0
     seed: int | None = None
     max_output_tokens: int | None = 2048
+    redact: Callable[[str], Any] | None = None
+    """From text to what may be sent of it; sync or async. Applied to every piece of data (content, task, context,
+    reference, findings, a ready-made prompt); where it fails, nothing is sent and the result is undecided: error."""
+    on_result: Callable[[JudgeResult], Any] | None = None
+    """Called with every result; sync or async, and waited for. What it raises is logged and never thrown."""
     _others: dict[str, Model] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +91,7 @@ class Judge(Evaluates[JudgeResult]):
         _check_choice("structured", self.structured, get_args(Structured))
         _check_choice("scoring", self.scoring, get_args(Scoring))
         check_reader(self.reader)
+        check_functions(f"judge {self.name!r}", redact=self.redact, on_result=self.on_result)
         if isinstance(self.reask, bool) or not isinstance(self.reask, int) or not 0 <= self.reask <= 5:
             raise UsageError(f"reask must be a whole number from 0 to 5, got {self.reask!r}")
 
@@ -94,7 +101,13 @@ class Judge(Evaluates[JudgeResult]):
         A model that fails, a reply that cannot be read and a timeout are undecided results, never exceptions.
         ``UsageError`` is raised for what was wrong before anything was asked (content too long, no key).
         """
-        posed = make_question(question)
+        result = await self._answer(make_question(question))
+        if self.on_result is not None:
+            await notify(self.on_result, result, what="on_result")
+        return result
+
+    async def _answer(self, posed: Question) -> JudgeResult:
+        """The result, and nobody told of it: a chain tells its seats' hooks once they can make no seat late."""
         model = self.check(posed)
         started = time.perf_counter()
         call = _Call(self, posed, model)
@@ -109,7 +122,9 @@ class Judge(Evaluates[JudgeResult]):
             answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a model raises, the judgement is undecided
             answer = call.fail(error)
-        return call.conclude(answer, since(started))
+        result = call.conclude(answer, since(started))
+        log_result(result)
+        return result
 
     def check(self, question: Question) -> Model:
         """The model that will be asked; raises ``UsageError`` for what is wrong before anything is asked."""
@@ -125,7 +140,7 @@ class Judge(Evaluates[JudgeResult]):
         return model
 
     def preview(self, question: Question) -> Request:
-        """The request that would be sent for a question; nothing is asked."""
+        """The request that would be sent for a question, before any ``redact``; nothing is asked."""
         return _Call(self, question, self._choose_model(question)).make_request()
 
     async def aclose(self) -> None:
@@ -167,6 +182,12 @@ class _Call:
 
     async def run(self) -> Answer:
         """Ask, read, and ask once more when the reply could not be read."""
+        if self.judge.redact is not None:
+            try:
+                self.question = await _redact(self.judge.redact, self.question)
+                self.judge.check(self.question)  # it may have become too long
+            except AdjudgeError as error:
+                return give_up("error", str(error), self.question)
         if self.question.wording is not None and any(self.token in part.text for part in self.question.parts):
             # It cannot be guessed: whoever wrote this has seen the secret, and could close any fence.
             return give_up("tampering", "the token of this question already stands in its data", self.question)
@@ -225,6 +246,19 @@ class _Call:
             duration_ms=duration_ms,
             replies=self.replies,
         )
+
+
+async def _redact(redact: Callable[[str], Any], question: Question) -> Question:
+    """The question with every piece of its data redacted, and its digests as they were: it is still that question."""
+    parts: list[Part] = []
+    for part in question.parts:
+        said, error = await call_safely(redact, part.text)
+        if not isinstance(said, str):
+            # Its type alone: what a redaction raises is likely to quote what it should have hidden.
+            found = type(said if error is None else error).__name__
+            raise AdjudgeError(f"the redaction of the {part.label} gave {found}; nothing was sent")
+        parts.append(replace(part, text=content_text(said, what=part.label)))
+    return replace(question, parts=tuple(parts))
 
 
 def make_question(question: Question | str) -> Question:

@@ -15,8 +15,9 @@ from typing import Any
 from adjudge._depth import MOST_DEPTH
 from adjudge._display import clean
 
-_HOLDERS = (Mapping, tuple, list, set, frozenset)
-_AS_IS = frozenset((str, int, bool, type(None)))
+_HOLDERS = (dict, list, tuple, set, frozenset, Mapping)  # the one that is slow to ask for comes last
+AS_IS = frozenset((str, int, bool, type(None)))
+"""Types whose values are plain as they are: nearly everything there is."""
 _LEAVES = (str, int, float, datetime, type(None))
 
 
@@ -26,16 +27,22 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     NaN and the infinities become ``"nan"``, ``"inf"`` and ``"-inf"``; what nests deeper than 200 levels, or cannot be
     taken apart, becomes a text that says so.
     """
-    if type(value) in _AS_IS:  # nearly everything there is, known without asking what it could be taken for
+    kind = type(value)
+    if kind in AS_IS or (kind is float and math.isfinite(value)):  # known without asking what it could be taken for
         return value
+    if getattr(kind, "writes_flat", False) is True:  # holds nothing that could hold it, and has looked itself
+        return value.to_dict()
     held = value if isinstance(value, _HOLDERS) else _open(value)
     if not isinstance(held, _HOLDERS):
         return held
     if depth >= MOST_DEPTH:  # in a value that holds itself there is always one more
         return _say(value, f"nested more than {MOST_DEPTH} levels deep")
-    if isinstance(held, Mapping):
-        return {str(key): to_plain(item, depth + 1) for key, item in held.items()}
-    return [to_plain(item, depth + 1) for item in held]
+    if isinstance(held, dict | Mapping):
+        return {
+            key if type(key) is str else str(key): item if type(item) in AS_IS else to_plain(item, depth + 1)
+            for key, item in held.items()
+        }
+    return [item if type(item) in AS_IS else to_plain(item, depth + 1) for item in held]
 
 
 def _open(value: Any) -> Any:

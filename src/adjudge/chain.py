@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, TypeGuard
 
+from adjudge._chain_options import check_options
 from adjudge._evaluate import Evaluates, JudgeLike, add_usage, since
+from adjudge._foreign import check_functions, log_result, notify
 from adjudge._judge import Judge, check_flag, check_timeout, make_question
 from adjudge._strategies import (
     COUNTING,
@@ -36,13 +38,6 @@ from adjudge.errors import UsageError
 from adjudge.question import Answer, Question
 from adjudge.result import JudgeChainResult, JudgeResult, Reason
 from adjudge.rubric import Rubric
-
-_OWN_PARAMETERS = {
-    "quorum": ("quorum",),
-    "hedge_after": ("hedged",),
-    "escalate_below": ("cascade",),
-    "abstain_below": ("cascade",),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -74,15 +69,23 @@ class JudgeChain(Evaluates[JudgeChainResult]):
     """The confidence below which the last seat of a ``cascade`` is undecided: unsure."""
     stop_early: bool = True
     """Stop and cancel the rest when the outcome is settled; ``False`` asks everybody."""
+    on_result: Callable[[JudgeChainResult], Any] | None = None
+    """Called with every result of the chain, after its seats' own hooks; sync or async, and waited for. What it raises
+    is logged and never thrown."""
+    _hooked: bool = field(default=False, init=False)
+    """Whether anybody is to be told of a result: this chain's hook, or one of a seat."""
 
     def __post_init__(self) -> None:
         seats = tuple(_name_apart([_make_seat(item) for item in _list_seats(self.judges)]))
         object.__setattr__(self, "judges", seats)
-        _check_strategy(self, len(seats))
+        check_options(self, len(seats))
         check_timeout("timeout", self.timeout)
         check_timeout("deadline", self.deadline)
         check_flag("fail_open", self.fail_open)
         check_flag("stop_early", self.stop_early)
+        check_functions("a chain", on_result=self.on_result)
+        hooked = self.on_result is not None or any(_listens(seat) for _, seat in seats)
+        object.__setattr__(self, "_hooked", hooked)
         for _, seat in seats:
             if isinstance(seat, JudgeChain) and seat.fail_open:
                 raise UsageError(f"fail_open belongs to the outermost chain; take it off the inner chain {seat.name!r}")
@@ -98,7 +101,11 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         """Ask the seats as the strategy says; what a seat raises is that seat's undecided result."""
         posed = make_question(question)
         self.check(posed)
-        return await self._begin(posed).finish()
+        run = self._begin(posed)
+        result = await run.finish()
+        if self._hooked:
+            await run.tell(result)
+        return result
 
     def check(self, question: Question) -> None:
         """Raise ``UsageError`` for what is wrong before anything is asked, at any seat."""
@@ -167,7 +174,23 @@ class _Run:
         """The result, once the chain is settled."""
         started = time.perf_counter()
         verdict = await self.until_settled()
-        return self.conclude(verdict, since(started))
+        result = self.conclude(verdict, since(started))
+        log_result(result)
+        return result
+
+    async def tell(self, result: JudgeResult) -> None:
+        """Hand every seat's result to the seat's own hook, and this one to the chain's.
+
+        Only now that all is settled: a hook called while a seat's limit runs would make a slow hook a seat that is
+        late, and could turn one outcome into another.
+        """
+        for seat, said in sorted(self.known.items()):
+            inner, judge = self.inner.get(seat), self.chain.judges[seat][1]
+            if inner is not None:
+                await inner.tell(said)
+            elif _is_ours(judge):
+                await notify(judge.on_result, said, what="on_result")
+        await notify(self.chain.on_result, result, what="on_result")
 
     async def until_settled(self) -> Verdict:
         """Ask until the outcome is settled or the deadline is over; whatever still runs is cancelled and awaited."""
@@ -294,8 +317,10 @@ class _Run:
         return result if result.judge == name else replace(result, judge=name)
 
     async def _put_to(self, seat: int, judge: JudgeLike) -> JudgeResult:
-        if not isinstance(judge, JudgeChain) or type(judge).ask is not JudgeChain.ask:
+        if not _is_ours(judge):
             return await judge.ask(self.question)
+        if isinstance(judge, Judge):
+            return await judge._answer(self.question)  # noqa: SLF001 - its hook is called when all is settled
         # Kept, so that a chain cut short still shows which of its seats had failed: no policy may open over them.
         inner = self.inner[seat] = judge._begin(self.question)  # noqa: SLF001 - of the same class as our own chain
         return await inner.finish()
@@ -373,6 +398,15 @@ class _Run:
         )
 
 
+def _is_ours(judge: JudgeLike) -> TypeGuard[Judge | JudgeChain]:
+    """Whether a seat is asked by us; a class that asks in its own way calls its hooks itself."""
+    return getattr(type(judge), "ask", None) in (Judge.ask, JudgeChain.ask)
+
+
+def _listens(seat: JudgeLike) -> bool:
+    return _is_ours(seat) and (seat._hooked if isinstance(seat, JudgeChain) else seat.on_result is not None)  # noqa: SLF001
+
+
 def _find_trouble(result: object, question: Question) -> str:
     """What keeps a seat's result from counting, or nothing."""
     if not isinstance(result, JudgeResult):
@@ -439,42 +473,3 @@ def _name_apart(seats: list[JudgeLike]) -> list[tuple[str, JudgeLike]]:
         taken.add(name)
         named.append((name, seat))
     return named
-
-
-def _check_strategy(chain: JudgeChain, seats: int) -> None:
-    if chain.strategy not in get_args(Strategy):
-        raise UsageError(f"unknown strategy {chain.strategy!r}; use one of {', '.join(get_args(Strategy))}")
-    for parameter, strategies in _OWN_PARAMETERS.items():
-        given = getattr(chain, parameter) is not None
-        if given and chain.strategy not in strategies:
-            raise UsageError(
-                f"{parameter} belongs to the strategy {strategies[0]!r}, and this chain is {chain.strategy!r}"
-            )
-        if not given and chain.strategy in strategies and parameter != "abstain_below":
-            raise UsageError(f"the strategy {chain.strategy!r} needs {parameter}")
-    if chain.quorum is not None:
-        number = chain.quorum
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= seats:
-            raise UsageError(f"quorum must be a whole number from 1 to {seats}, the number of judges; got {number!r}")
-    check_timeout("hedge_after", chain.hedge_after)
-    if chain.escalate_below is not None:
-        object.__setattr__(chain, "escalate_below", _read_escalation(chain.escalate_below, seats))
-    if chain.abstain_below is not None:
-        _check_share("abstain_below", chain.abstain_below)
-
-
-def _read_escalation(value: Any, seats: int) -> tuple[float, ...]:
-    numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * (seats - 1)
-    if len(numbers) != seats - 1:
-        raise UsageError(
-            f"escalate_below has {len(numbers)} numbers; give one, or one per judge but the last ({seats - 1})"
-        )
-    if not isinstance(value, Sequence):
-        _check_share("escalate_below", value)
-    return tuple(_check_share("escalate_below", item) for item in numbers)
-
-
-def _check_share(what: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UsageError(f"{what} must be a number between 0 and 1, got {value!r}")
-    return float(value)

@@ -2,7 +2,8 @@
 
     AdjudgeError
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
-    │   └── DecisionRefused  a person's decision on an approval does not count
+    │   ├── DecisionRefused  a person's decision on an approval does not count
+    │   └── ToolRefused  a forged tool may not be used, registered or promoted as it is
     ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
     ├── ReplyError      a model answered and the answer cannot be read
     ├── LedgerError     the store of a ledger failed: nothing is known to be recorded
@@ -41,6 +42,18 @@ class DecisionRefused(UsageError):
     def __init__(self, message: str, *, because: Literal["unauthorised", "double", "closed", "expired"]) -> None:
         super().__init__(message)
         self.because: Literal["unauthorised", "double", "closed", "expired"] = because
+
+
+class ToolRefused(UsageError):
+    """A forged tool may not be used, registered or promoted as it is; nothing was asked, run or changed.
+
+    ``because`` says why in a word, the message in a sentence. It is raised where neither waiting nor further uses
+    would help, such as ``unknown``, ``demoted``, ``unreviewed``, ``scope`` or ``agent_cap``.
+    """
+
+    def __init__(self, message: str, *, because: str) -> None:
+        super().__init__(message)
+        self.because = because
 
 
 class ModelError(AdjudgeError):

@@ -25,6 +25,7 @@ from adjudge._decision import (
     Policy,
     check_choice,
 )
+from adjudge._foreign import check_functions
 from adjudge._guarding import make_guard
 from adjudge._judge import Judge, check_flag
 from adjudge._sync import run_sync
@@ -53,7 +54,8 @@ class Asker(Protocol):
     """Whatever asks a person: ``Approvals``, or an object of yours with these methods.
 
     One with ``check_request(**how)`` is asked, when a gate is made, whether it could take such a request; what is
-    wrong it raises as ``UsageError``.
+    wrong it raises as ``UsageError``. One with ``await is_open(id)`` is asked where a gate does not wait: a request
+    that has ended by then is heard at once.
     """
 
     # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
@@ -77,9 +79,9 @@ class Gate:
     """
 
     name: str = field(kw_only=False)
-    rubric: Any = None
+    rubric: Any = field(default=None, kw_only=False)
     """A ``Rubric``, a path or a shipped name; ``None`` for the judge's own, or a gate of rules alone."""
-    judge: Any = None
+    judge: Any = field(default=None, kw_only=False)
     """A judge, a chain, an object with ``ask``, or whatever ``Judge`` takes as its model. ``None`` for a gate of rules
     alone, and for a rubric whose criteria are all rules."""
     rules: Any = ()
@@ -104,7 +106,8 @@ class Gate:
     """Hand the content to the approvals, as ``redact`` leaves it: for people to read, and for a judge that answers
     first. They keep it. Without it a request carries the digest."""
     wait: bool = True
-    """Wait for the person; ``False`` returns a pending decision at once, for ``resume``."""
+    """Wait for the person; ``False`` returns a pending decision, for ``resume``, unless a judge that was asked first
+    has approved."""
     ledger: Recorder | None = None
     """Records every decision; what could not be recorded is blocked."""
     redact: Callable[[Any], Any] | None = None
@@ -246,10 +249,7 @@ def _check_options(gate: Gate) -> None:
     if gate.policy.asks and gate.approvals is None:
         raise UsageError(f"{where}: 'ask' needs somebody to ask; give approvals=")
     _check_ask(gate, where)
-    for name in ("redact", "on_result", "on_event"):
-        given = getattr(gate, name)
-        if given is not None and not callable(given):
-            raise UsageError(f"{where}: {name} must be a function, got {type(given).__name__}")
+    check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
 
 
 def _check_ask(gate: Gate, where: str) -> None:

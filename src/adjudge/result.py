@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import cache
+from math import isfinite
+from operator import attrgetter
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from adjudge._display import clean
-from adjudge._plain import to_plain
+from adjudge._plain import AS_IS, to_plain
 from adjudge.errors import JudgmentFailed, UsageError
 
 Outcome = Literal["passed", "failed", "undecided"]
@@ -72,9 +75,30 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _read_members(value: Any) -> dict[str, Any]:
+    """The members of a value as plain data; not ``results``, which a chain's result writes itself, once."""
+    names, read = _make_reader(type(value))
+    data = dict(zip(names, read(value), strict=True))
+    for name, item in data.items():
+        kind = type(item)
+        if kind in AS_IS or (kind is float and isfinite(item)):
+            continue
+        data[name] = [] if kind is tuple and not item else to_plain(item)
+    return data
+
+
+@cache
+def _make_reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The members of a kind of value and what reads them; looking them up took as long as reading them."""
+    names = tuple([item.name for item in fields(kind) if item.name != "results"])
+    return names, attrgetter(*names)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What a judgement used: tokens, calls and, where the price is known, dollars."""
+
+    writes_flat: ClassVar[bool] = True
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -100,7 +124,7 @@ class Usage:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        return _read_members(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -123,7 +147,7 @@ class RuleResult:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        return _read_members(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -134,6 +158,8 @@ class RuleResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionResult:
     """How the content did on one criterion of a rubric."""
+
+    writes_flat: ClassVar[bool] = True
 
     name: str
     score: float | None
@@ -155,8 +181,7 @@ class CriterionResult:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        return data | {"evidence": list(self.evidence)}
+        return _read_members(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -172,6 +197,8 @@ class JudgeResult:
     """
 
     schema: ClassVar[str] = "adjudge/result/1"
+    writes_plain: ClassVar[bool] = True
+    """``to_dict`` writes what JSON can hold, whatever the members are, so that nobody need look at it again."""
 
     outcome: Outcome
     judge: str
@@ -272,11 +299,9 @@ class JudgeResult:
         In ``value`` and ``metadata``, NaN and the infinities are written as text (``"nan"``, ``"inf"``), and so is
         what nests deeper than 200 levels or has no plain form.
         """
-        data: dict[str, Any] = {"schema": self.schema}
-        for item in fields(self):
-            if item.name != "results":  # a chain's, which writes them itself, once
-                data[item.name] = to_plain(getattr(self, item.name))
-        return data | {"passed": self.passed}
+        data: dict[str, Any] = {"schema": self.schema, **_read_members(self)}
+        data["passed"] = self.passed
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

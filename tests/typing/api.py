@@ -29,6 +29,7 @@ from adjudge import (
     EmergentJudge,
     EmergentTool,
     FirewallVerdict,
+    ForgeResult,
     Gate,
     Improvement,
     InputFirewall,
@@ -65,6 +66,7 @@ from adjudge import (
     SemanticProbe,
     Threat,
     ToolCandidate,
+    ToolRegistry,
     ToolTest,
     Usage,
     UsageError,
@@ -74,6 +76,7 @@ from adjudge import (
     derive_audit,
     evaluate_probe,
     evaluate_probes,
+    forge,
     improve,
     judge,
     load_rules,
@@ -89,7 +92,7 @@ from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.gate import Answer
 from adjudge.ledger import Entry, Head, Verification, verify_export
-from adjudge.tools import ToolHistory, validate_reuse
+from adjudge.tools import ToolHistory, ToolRecord, validate_reuse
 
 
 def answer(prompt: str) -> str:
@@ -264,6 +267,8 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def decide(single: Judge) -> None:
     """A gate's check, its guard and the rounds of improving."""
+    Gate("door", RUBRIC, single, rules=[])
+    Gate("door", RUBRIC, single, [])  # pyrefly: ignore[bad-argument-count]
     gate = Gate("door", rubric=RUBRIC, judge=single, rules=["json", RULE], on_undecided="allow", mode="observe")
     Gate(name="door", rules=["json"], sample=0.5, redact=str, on_result=print, on_event=print)
     Gate("door", rules=["json"], on_failed="allow")  # pyrefly: ignore[bad-argument-type]
@@ -362,6 +367,22 @@ async def review_tools(judge: JudgeLike, tool: EmergentTool) -> None:
     verdict.approved = True  # pyrefly: ignore[read-only]
 
 
+async def keep_tools(reviewer: EmergentJudge, candidate: ToolCandidate) -> None:
+    """Tools are forged, used and promoted by id; what came of it is a value, true exactly when it went well."""
+    async with ToolRegistry("sqlite:///a.db", session_cap=3) as registry:
+        made = await forge(candidate, reviewer, registry, agent="ana", session="s1")
+        assert_type(made, ForgeResult)
+        assert_type(made.tool, EmergentTool | None)
+        use = await registry.use("t", lambda tool, given: tool.name, {}, agent="ana", session="s1")
+        assert_type(use.verdict, ReuseVerdict | None)
+        risen = await registry.promote("t", reviewer, to="shared", approved_by="grace")
+        assert_type(risen.verdict, PromotionVerdict | None)
+        assert_type(await registry.demote("t", "it lies", by="grace"), ToolRecord)
+        await registry.promote("t", reviewer, to="all")  # pyrefly: ignore[bad-argument-type]
+        await registry.promote("t", answer)  # pyrefly: ignore[bad-argument-type]
+        await registry.use("t", lambda *_: 1, {})  # pyrefly: ignore[missing-argument]
+
+
 def describe(error: AdjudgeError) -> str | Mapping[str, Any]:
     """The error tree, as a caller takes it apart."""
     if isinstance(error, JudgmentFailed):
@@ -416,6 +437,9 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
         assert_type(found.status, Literal["open", "approved", "denied"])
         assert_type(await approvals.wait("id"), Answer)
         assert_type(await approvals.list(status=None, approver="ana"), tuple[Approval, ...])
+        assert_type(await approvals.find("8f3a"), str)
+        assert_type(await approvals.is_open("id"), bool)
+        assert_type(found.result, JudgeResult | None)
         assert_type(await approvals.history("id"), tuple[Entry, ...])
         assert_type(await approvals.export_labels(Path("a.jsonl")), int)
         Gate(

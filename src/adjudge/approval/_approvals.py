@@ -35,6 +35,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two looks of who waits."""
 _MOST_FAILURES = 3
 """How often the store may fail in a row before who waits is told."""
+_SHORTEST_PART = 4
+"""Characters of an id that may stand for it."""
 _DRAIN = 10.0
 """Seconds that closing waits for deliveries."""
 
@@ -186,6 +188,27 @@ class Approvals:
             await self._expire([id])
             approval = await self._load(id)
         return approval
+
+    async def find(self, part: str) -> str:
+        """The id that is, begins or ends with this text, of at least 4 characters.
+
+        Ids begin with the time, so their ends differ sooner. ``UsageError`` when there is none, or more than one.
+        """
+        check_words("an approval's id", part, 1_000)
+        if len(part) < _SHORTEST_PART:
+            raise UsageError(
+                f"an approval is named by its id, or {_SHORTEST_PART} characters or more of one, got {part!r}"
+            )
+        found = await self._look(partial(tables.find_ids, part=part.lower())) or []
+        if len(found) > 1 and part.lower() not in found:
+            raise UsageError(f"approvals {found[0]}, {found[1]} and perhaps more have {part!r}; give more of the id")
+        if not found:
+            raise tables.explain_missing(part)
+        return found[0]
+
+    async def is_open(self, id: str) -> bool:  # noqa: A002 - as in decide
+        """Whether a request still waits for somebody; ``UsageError`` when there is none."""
+        return (await self.get(id)).status == "open"
 
     async def list(self, *, status: Status | None = "open", approver: str | None = None) -> tuple[Approval, ...]:
         """Requests in the order in which they were made: of a status (``None``: all), and of an approver."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -15,7 +15,7 @@ from adjudge.approval._values import Approval, OnExpiry, read_name
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
 from adjudge.ledger._payload import check_text
-from adjudge.result import JudgeResult, make_id
+from adjudge.result import JudgeChainResult, JudgeResult, make_id, read_result
 
 MOST_APPROVERS = 100
 LONGEST_TEXT = 100_000
@@ -87,6 +87,7 @@ def make_approval(
         score=result.score,
         threshold=result.threshold,
         reason=_storable(result.explain()),
+        result=_keep(result),
         # Something to find the entries by, where nobody knows what was judged.
         subject=own or result.subject or (ident if text is None else digest_text(text)),
         content=text,
@@ -105,6 +106,19 @@ def check_words(name: str, text: object, longest: int) -> None:
     if len(text) > longest:
         raise UsageError(f"{name} has at most {longest:,} characters, got {len(text):,}; shorten it")
     content_text(text, what=name)  # NUL and halves of surrogate pairs
+
+
+def _keep(result: JudgeResult) -> JudgeResult | None:
+    """What the people read of a result; nothing where it holds what could not be read again."""
+    try:
+        return read_result(_drop_replies(result).to_dict())
+    except UsageError:
+        return None
+
+
+def _drop_replies(result: JudgeResult) -> JudgeResult:
+    seats = {"results": tuple(map(_drop_replies, result.results))} if isinstance(result, JudgeChainResult) else {}
+    return replace(result, raw_response=None, earlier_responses=(), **seats)  # type: ignore[arg-type]
 
 
 def _storable(text: str) -> str:

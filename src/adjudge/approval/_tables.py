@@ -107,9 +107,21 @@ def find_due(connection: Connection, now: datetime) -> list[str]:
     return list(connection.execute(select(table.c.id).where(where).order_by(table.c.id)).scalars())
 
 
+def find_ids(connection: Connection, part: str) -> list[str]:
+    """The ids that are, begin or end like this; at most two, for what is not unique is of no use."""
+    from sqlalchemy import select
+
+    table = _approvals()
+    same = table.c.id.startswith(part, autoescape=True) | table.c.id.endswith(part, autoescape=True)
+    statement = select(table.c.id).where((table.c.id == part) | same)
+    # The whole id comes first, and stands for itself: it may be how another one begins.
+    return list(connection.execute(statement.order_by(table.c.id != part, table.c.id).limit(2)).scalars())
+
+
 def explain_missing(ident: object) -> UsageError:
     """What is said of an id that no request has."""
-    return UsageError(f"there is no approval {clean(repr(ident)[:80], keep_lines=False)}; list() shows those there are")
+    shown = clean(repr(ident)[:80], keep_lines=False)
+    return UsageError(f"there is no approval {shown}; `adjudge approvals list --status all` shows those there are")
 
 
 def _approvals() -> Table:

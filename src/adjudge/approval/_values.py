@@ -63,6 +63,8 @@ class Approval:
     threshold: float | None = None
     reason: str = ""
     """What was judged, in one line; it may quote the content."""
+    result: JudgeResult | None = None
+    """What the people are asked about, without the replies it was read from; ``None`` where it could not be kept."""
     content: str | None = None
     """The content as it was handed over for the people to read; ``None`` where it was not, or is forgotten."""
     gate: str | None = None
@@ -94,6 +96,9 @@ class Approval:
         deciders = {"open": (None,), "approved": ("human", "judge", "policy"), "denied": ("human", "policy")}
         if self.decided_by not in deciders[self.status]:
             raise UsageError(f"an approval that is {self.status} cannot be decided_by={self.decided_by!r}")
+        known = self.result
+        if known is not None and (known.id, known.outcome) != (self.result_id, self.outcome):
+            raise UsageError(f"approval {self.id} is about result {self.result_id!r} and was given {known.id!r}")
         doubt = self._doubt() if self.status == "approved" else None
         # Held here, no way of counting, of today or tomorrow, approves in the name of somebody who did not.
         if doubt is not None:
@@ -127,18 +132,15 @@ class Approval:
     def explain(self) -> str:
         """The state in one line; a reason given by a person may quote the content."""
         if self.status == "open":
-            said = f"open: {self.missing} of {self.required} still to approve, by {', '.join(self.approvers)}"
+            left = [name for name in self.approvers if name not in {vote.by for vote in self.votes}]
+            said = f"open: {self.missing} of {self.required} still to approve, by {', '.join(left)}"
             return clean(f"{said}; {self.first_said}" if self.first_said else said, keep_lines=False)
         said = f"{self.status} by {', '.join(self.closed_by) or self.decided_by}"
         return clean(f"{said}: {self.closed_because}" if self.closed_because else said, keep_lines=False)
 
     def forget(self) -> Approval:
         """The same without what can quote the content."""
-        bare: dict[str, Any] = {"detail": "", "reasoning": "", "raw_response": None, "earlier_responses": ()}
-        bare |= {"suggestions": (), "value": None, "criteria": (), "rule_results": ()}
-        bare |= {"results": ()} if isinstance(self.first, JudgeChainResult) else {}
-        first = replace(self.first, **bare) if self.first is not None else None
-        return replace(self, message="", reason="", content=None, first=first)
+        return replace(self, message="", reason="", content=None, result=_strip(self.result), first=_strip(self.first))
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data that JSON can hold; ``from_dict`` reads it back."""
@@ -152,18 +154,29 @@ class Approval:
 
         if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
             raise UsageError(f"an approval is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
-        first = None if data.get("first") is None else read_result(data["first"])
+        held = {name: data.get(name) for name in ("result", "first")}
+        results = {name: read_result(said) for name, said in held.items() if said is not None}
         ended = {name: data[name] for name in ("status", "decided_by") if name in data}
         try:
             # Read as an open one, whose members are checked; how it ended is added together with who ended it.
-            read = msgspec.convert({**data, "first": None, "status": "open", "decided_by": None}, cls)
-            return replace(read, first=first, **ended)
+            read = msgspec.convert({**data, **dict.fromkeys(held), "status": "open", "decided_by": None}, cls)
+            return replace(read, **results, **ended)  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
             said = clean(" ".join(str(error).split())[:200], keep_lines=False)
             raise UsageError(f"this is not a dictionary that Approval.to_dict wrote: {said}") from None
 
     def __repr__(self) -> str:
         return f"<Approval {self.id} {self.status}>"
+
+
+def _strip(result: JudgeResult | None) -> JudgeResult | None:
+    """A result without what can quote the content."""
+    if result is None:
+        return None
+    bare: dict[str, Any] = {"detail": "", "reasoning": "", "raw_response": None, "earlier_responses": ()}
+    bare |= {"suggestions": (), "value": None, "criteria": (), "rule_results": ()}
+    bare |= {"results": ()} if isinstance(result, JudgeChainResult) else {}
+    return replace(result, **bare)
 
 
 def read_name(name: object, what: str = "an approver") -> str:

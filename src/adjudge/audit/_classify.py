@@ -54,11 +54,17 @@ def describe(item: Item) -> Judged:
         subject=item.facts.subject or item.subject,
         undecided_because=item.facts.undecided_because,
         score=item.facts.score,
-        decided_by=item.facts.decided_by,
+        decided_by=_name_deciders(item),
         by=", ".join(item.by),
         approval_id=item.approval_id,
         others=item.others,
     )
+
+
+def _name_deciders(item: Item) -> str:
+    """Who let it through or stopped it; of a plain result, who decided that."""
+    said = ", ".join(sorted(item.through or item.stopped))
+    return said or ("" if item.pending else item.facts.decided_by)
 
 
 def _choose_code(item: Item) -> FindingCode | None:

@@ -86,6 +86,8 @@ class Judged:
     undecided_because: str | None = None
     score: float | None = None
     decided_by: str = ""
+    """Who let it through or stopped it: ``judge``, ``rule``, ``policy``, ``human``. Where the ledger says of neither,
+    who decided the result; empty while it is pending."""
     by: str = ""
     """The people, or the judge asked before them, who answered a request for approval."""
     approval_id: str | None = None

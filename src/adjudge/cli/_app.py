@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge import __version__
+from adjudge.cli._approvals import approvals_app
 from adjudge.cli._audit import report
 from adjudge.cli._cache import cache_app
 from adjudge.cli._dataset import dataset_app
@@ -21,9 +22,11 @@ from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._probe import probe
+from adjudge.cli._resume import resume
 from adjudge.cli._review import review
 from adjudge.cli._rubric import rubric_app
 from adjudge.cli._rules import rules_app
+from adjudge.cli._tools import tools_app
 from adjudge.cli._validate import validate
 from adjudge.errors import AdjudgeError, UsageError
 
@@ -42,6 +45,8 @@ app.command()(judge)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(rules_app, name="rules")
 app.add_typer(gate_app, name="gate")
+gate_app.command("resume")(resume)
+app.add_typer(approvals_app, name="approvals")
 ledger_app.command("report")(report)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(dataset_app, name="dataset")
@@ -51,6 +56,7 @@ app.command()(doctor)
 app.command()(probe)
 app.command()(review)
 app.command()(validate)
+app.add_typer(tools_app, name="tools")
 
 
 def _show_version(asked: bool) -> None:

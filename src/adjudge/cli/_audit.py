@@ -82,7 +82,7 @@ def report(
         audit = asyncio.run(derive_audit(file, **how))
         _write(audit, out)
     else:
-        audit = use_ledger(ledger, config, derive, key=key)
+        audit = use_ledger(ledger, config, derive, key=key, writes=record)
     _print(audit, as_json=as_json, quiet=out is not None)
     return find_status(audit)
 

@@ -1,4 +1,4 @@
-"""``adjudge.toml``: the judges, rubrics and gates of a project, and where its ledger is.
+"""``adjudge.toml``: the judges, rubrics and gates of a project, where its ledger is, and who is asked.
 
 It is read from ``--config`` or the working directory only, never from parent folders, and never by the library.
 Whoever can edit it can change what passes; in CI, take it from the trusted branch.
@@ -16,7 +16,6 @@ from typing import Any
 from adjudge import Rubric, load_rubric
 from adjudge._judge import check_timeout
 from adjudge._toml import read_toml
-from adjudge.cli._output import note
 from adjudge.errors import UsageError
 from adjudge.rules._words import flatten, show
 
@@ -40,10 +39,13 @@ JUDGE_KEYS = (
 MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_characters", "base_url", "free_text")
 
 _DEFAULTS = ("judge", "rubric", "timeout")
-_GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample",
+_GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample", "ask",
               "cache", "cache_expires_in", "budget", "budget_per")  # fmt: skip
-_LEDGER = ("url", "store_content")
-_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "prices")
+_LEDGER = ("url", "store_content", "redact", "key")
+_ASK = ("approvers", "required", "expires_in", "on_expiry", "first", "show_content")
+_APPROVALS = (*_ASK, "webhook")
+_WEBHOOK = ("url", "secret_env")
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ class Config:
     rubrics: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     ledger: Mapping[str, str] = field(default_factory=dict)
+    approvals: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Dollars per million tokens, by the name of a model."""
 
@@ -89,7 +92,7 @@ class Config:
         return self.path.parent / path if self.path else Path(path)
 
 
-def read_config(path: Path | None, *, for_ledger: bool = False) -> Config:
+def read_config(path: Path | None) -> Config:
     """The configuration of ``--config``, else of ``adjudge.toml`` in the working directory, else an empty one."""
     file = path or Path(FILE)
     raw = _read_bytes(file, wanted=path is not None)
@@ -102,23 +105,9 @@ def read_config(path: Path | None, *, for_ledger: bool = False) -> Config:
     except ValueError as error:
         raise UsageError(f"{file} is not valid TOML: {error}") from None
     _check_tables(data, file)
-    defaults, judges, rubrics, gates = (data.get(name, {}) for name in _TABLES[:4])
-    _check_defaults(defaults, judges, file)
-    ledger = data.get("ledger", {})
-    if ledger and not for_ledger:
-        # As with gates: somebody may believe that what he judges here is on record.
-        note(f"{file}: [ledger] is read by adjudge ledger alone; this command records nothing yet")
-    digest = hashlib.sha256(raw).hexdigest()
-    return Config(
-        path=file,
-        digest=digest,
-        defaults=defaults,
-        judges=judges,
-        rubrics=rubrics,
-        gates=gates,
-        ledger=ledger,
-        prices=data.get("prices", {}),
-    )
+    tables: dict[str, Any] = {name: data.get(name, {}) for name in _TABLES}
+    _check_defaults(tables["defaults"], tables["judges"], file)
+    return Config(path=file, digest=hashlib.sha256(raw).hexdigest(), **tables)
 
 
 def _check_tables(data: Mapping[str, Any], file: Path) -> None:
@@ -131,6 +120,7 @@ def _check_tables(data: Mapping[str, Any], file: Path) -> None:
         if not isinstance(said, str):
             raise UsageError(f"{file}: [ledger] {key} must be a text in quotes, got {show(said)}")
     _check_prices(data.get("prices", {}), file)
+    _check_asking(data.get("approvals", {}), _APPROVALS, f"{file}: [approvals]")
     for name, table in data.get("judges", {}).items():
         _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
     for name, table in data.get("gates", {}).items():
@@ -192,6 +182,31 @@ def _check_gate(table: object, where: str) -> None:
         raise UsageError(
             f'{where}: rules must be a list like ["json", {{name = "length", max = 4000}}], got {show(rules)}'
         )
+
+    ask = table.get("ask", {})
+    if not isinstance(ask, dict):
+        raise UsageError(f'{where}: ask must be a table like {{approvers = ["ana"]}}, got {show(ask)}')
+    _check_asking(ask, _ASK, f"{where}: ask")
+
+
+def _check_asking(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Whom to ask, as far as it can be told without the rest: numbers and names are checked where a gate asks."""
+    check_keys(table, known, where)
+    if not isinstance(table.get("first", ""), str):
+        raise UsageError(f"{where} first must be a judge's name in quotes, got {show(table['first'])}")
+    if not isinstance(table.get("show_content", False), bool):
+        raise UsageError(f"{where} show_content must be true or false, got {show(table['show_content'])}")
+    webhook = table.get("webhook")
+    if webhook is None:
+        return
+    if not isinstance(webhook, dict):
+        example = '{url = "https://...", secret_env = "NAME"}'
+        raise UsageError(f"{where} webhook must be a table like {example}, got {show(webhook)}")
+    check_keys(webhook, _WEBHOOK, f"{where} webhook")
+    for key in _WEBHOOK:
+        if not isinstance(webhook.get(key), str) or not webhook[key]:
+            what = "the name of the variable that holds its secret" if key == "secret_env" else "its address"
+            raise UsageError(f"{where} webhook needs {key}, {what}, in quotes")
 
 
 def _check_prices(prices: Mapping[str, Any], file: Path) -> None:

@@ -14,8 +14,10 @@ from adjudge import open_model
 from adjudge.cli import _options as option
 from adjudge.cli._choose import Panel, choose, refuse_code
 from adjudge.cli._config import Config, read_config
+from adjudge.cli._ledgers import list_hosts
 from adjudge.cli._local import find_configured, find_keys, find_local
 from adjudge.cli._output import complain, say, show_progress, write_json
+from adjudge.cli._people import list_bells
 from adjudge.cli._planted import Seat, ask_planted, count_bad_replies, plant_bad_replies
 from adjudge.cli._show import list_leaves
 from adjudge.errors import UsageError
@@ -51,8 +53,8 @@ class Report:
 
     config: Config
     findings: tuple[Finding, ...]
-    rubric_hosts: tuple[str, ...]
-    """Hosts of models that rubrics of the configuration name."""
+    named_hosts: tuple[str, ...]
+    """Hosts of models that rubrics of the configuration name, of its ledger and of its webhook."""
     rubric_troubles: tuple[str, ...]
     slipped: tuple[str, ...]
     """Known-bad replies that passed."""
@@ -62,7 +64,7 @@ class Report:
     def hosts(self) -> list[str]:
         """Every host that this configuration can contact."""
         seats = [host for item in self.findings for seat in item.seats for host in seat.hosts]
-        return sorted({*seats, *self.rubric_hosts})
+        return sorted({*seats, *self.named_hosts})
 
     @property
     def complaints(self) -> list[str]:
@@ -103,7 +105,7 @@ def doctor(
     report = Report(
         config=found,
         findings=tuple(findings),
-        rubric_hosts=tuple(hosts),
+        named_hosts=(*hosts, *list_hosts(found), *list_bells(found)),
         rubric_troubles=tuple(troubles),
         slipped=tuple(slipped),
         offline=offline,
@@ -120,6 +122,8 @@ def doctor(
 def _list_configured(config: Config, *, offline: bool) -> Iterator[str]:
     yield from config.judges
     yield from (table["judge"] for table in config.gates.values() if table.get("judge"))
+    asking = [config.approvals, *(table.get("ask", {}) for table in config.gates.values())]
+    yield from (table["first"] for table in asking if table.get("first"))
     for named in (
         config.defaults.get("judge"),
         refuse_code(os.environ.get("ADJUDGE_JUDGE", "").strip(), "ADJUDGE_JUDGE"),

@@ -12,8 +12,9 @@ import typer
 from adjudge import Case, Decision, Gate
 from adjudge.cli import _options as option
 from adjudge.cli._config import read_config
-from adjudge.cli._gates import open_gate
+from adjudge.cli._gates import close_gate, open_gate
 from adjudge.cli._input import Inputs, Item, list_inputs, read_text_file
+from adjudge.cli._ledgers import Recorder, open_recorder
 from adjudge.cli._output import add_row, complain, make_table, note, say, show, show_progress, write_json
 from adjudge.cli._show import list_leaves, name_item
 from adjudge.errors import UsageError
@@ -66,27 +67,39 @@ def check_gate(
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 8,
     config: option.ConfigFile = None,
+    ledger: option.LedgerPlace = None,
+    no_ledger: option.NoLedger = False,
+    wait: option.Wait = False,
 ) -> int:
     """Put contents through a gate of adjudge.toml.
 
     PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
     input, and so is no PATH at all.
 
-    Exit status: 0 allowed, 1 blocked because it failed, 2 wrong usage or unreadable input, 3 blocked because nobody
-    could decide or a person has to. Of several inputs, 2 beats 1 beats 3 beats 0.
+    Every decision is recorded where --ledger or [ledger] of adjudge.toml says; what cannot be recorded is blocked.
+
+    Where a gate asks a person, it says under which approval; `adjudge approvals approve` decides it, and `adjudge
+    gate resume` goes on.
+
+    Exit status: 0 allowed, 1 blocked because it failed or a person denied it, 2 wrong usage or unreadable input, 3
+    blocked because nobody could decide or a person has to, or not recorded. Of several inputs, 2 beats 1 beats 3
+    beats 0.
     """
     if concurrency < 1:
         raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
-    gate = open_gate(name, read_config(config))
+    found = read_config(config)
+    recorder = open_recorder(found, ledger, off=no_ledger)
+    gate = open_gate(name, found, recorder=recorder)
     files = {"reference": reference, "task": task, "context": context}
     how = {key: read_text_file(path, what=f"--{key}") for key, path in files.items() if path is not None}
     inputs = list_inputs(paths)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
-    done = asyncio.run(_check_all(gate, inputs, how, concurrency))
-    (_write if as_json else _print)(done, single=inputs.single)
-    for said in {item.error: None for item, _ in done if item.error is not None}:
+    done = asyncio.run(_check_all(gate, inputs, how, concurrency, recorder, wait=wait))
+    (_write if as_json else print_decisions)(done, single=inputs.single)
+    for said in [*{item.error: None for item, _ in done if item.error is not None}, *recorder.troubles]:
         complain(said)
-    return find_status([decision for _, decision in done])
+    # One that was let through to be observed, and is on no record, is nothing to go on with.
+    return find_status([decision for _, decision in done]) or (3 if recorder.troubles else 0)
 
 
 def find_status(decisions: Sequence[Decision | None]) -> int:
@@ -101,11 +114,15 @@ def find_status(decisions: Sequence[Decision | None]) -> int:
 
 def _failed(decision: Decision) -> bool:
     """Whether somebody said no, and not merely nobody yes."""
-    return not decision.pending and decision.result is not None and decision.result.outcome == "failed"
+    if decision.pending:
+        return False
+    return decision.decided_by == "human" or (decision.result is not None and decision.result.outcome == "failed")
 
 
-async def _check_all(gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int) -> list[Decided]:
-    """Every input with its decision, in order."""
+async def _check_all(
+    gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int, recorder: Recorder, *, wait: bool
+) -> list[Decided]:
+    """Every input with its decision, in order; ``wait`` ends when people have decided what was held back."""
     numbered = enumerate(inputs.items)
     done: dict[int, Decided] = {}
 
@@ -117,13 +134,31 @@ async def _check_all(gate: Gate, inputs: Inputs, how: dict[str, Any], concurrenc
 
     try:
         _check_judge(gate)
+        await recorder.prepare()
         with show_progress("checked", inputs.total) as progress:
             async with asyncio.TaskGroup() as group:
                 for _ in range(concurrency):
                     group.create_task(work())
+        if wait:
+            await _await_people(gate, done)
     finally:
-        await gate.aclose()
+        await close_gate(gate)
+        await recorder.aclose()
     return [done[number] for number in sorted(done)]
+
+
+async def _await_people(gate: Gate, done: dict[int, Decided]) -> None:
+    """Put the final decision in the place of each that is pending, whoever is the first to be decided."""
+
+    async def work(number: int, item: Item, pending: Decision) -> None:
+        done[number] = item, await gate.resume(pending)
+
+    # Asked first and waited for afterwards: else the first few that wait would keep the others from being asked.
+    async with asyncio.TaskGroup() as group:
+        for number, (item, decision) in done.items():
+            if decision is not None and decision.pending:
+                note(f"{item.label} waits for approval {decision.approval_id}")
+                group.create_task(work(number, item, decision))
 
 
 def _check_judge(gate: Gate) -> None:
@@ -158,12 +193,18 @@ def _write(done: Sequence[Decided], *, single: bool) -> None:
         write_json(entries[0])
 
 
-def _print(done: Sequence[Decided], *, single: bool) -> None:
+def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
+    """A line for each decision, and how to go on where a person is asked."""
     for item, decision in done:
         if decision is not None:
             # On one line, whatever a judge or a rule wrote.
             said = " ".join(decision.explain().split())
+            said += f"; approval {decision.approval_id}" if decision.pending else ""
             say(said if single else f"{item.label}: {said}")
+    waiting = [item.approval_id for _, item in done if item is not None and item.pending]
+    if waiting:
+        ident = waiting[0] if len(waiting) == 1 else "ID"
+        note(f"decide with adjudge approvals show|approve|deny {ident}, then go on with adjudge gate resume {ident}")
 
 
 def _list_fields(gate: Gate) -> tuple[Any, ...]:

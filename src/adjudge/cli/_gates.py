@@ -6,33 +6,33 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjudge import Gate, Rubric, Rule
 from adjudge.cli._config import Config
 from adjudge.cli._layers import Layers, open_layers
+from adjudge.cli._ledgers import Recorder, open_recorder
+from adjudge.cli._people import open_approvals, read_terms
 from adjudge.cli._seats import Opener, importing
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import UsageError
 from adjudge.rules import as_rule
 from adjudge.rules._words import flatten, show
 
-_POLICIES = ("on_failed", "on_undecided", "on_tampering", "mode", "sample")
+if TYPE_CHECKING:
+    from adjudge import Approvals
+
+_ASKING = ("on_failed", "on_undecided", "on_tampering")
+_POLICIES = (*_ASKING, "mode", "sample")
 
 
-class Nobody:
-    """Stands where approvals will: asking fails, so what a person would be asked about stays blocked."""
+def open_gate(
+    name: str, config: Config, *, recorder: Recorder | None = None, approvals: Approvals | None = None
+) -> Gate:
+    """The gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it.
 
-    async def request(self, *_given: object, **_how: object) -> str:
-        """Raise."""
-        raise UsageError("no approvals are configured, so nobody can be asked")
-
-    async def wait(self, approval: str, /) -> tuple[bool, str | None, str]:
-        """Raise."""
-        raise AdjudgeError(f"there is no request {approval!r}")
-
-
-def open_gate(name: str, config: Config) -> Gate:
-    """The gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it."""
+    ``recorder`` keeps its decisions, and beside its ledger people are asked; ``None`` is for a gate that is only
+    looked at. It never waits for a person: what it held back is resumed. ``approvals`` are those that are open already.
+    """
     table = config.gates.get(name)
     if table is None:
         raise UsageError(_explain_missing(name, config))
@@ -44,13 +44,44 @@ def open_gate(name: str, config: Config) -> Gate:
             rubric=rubric,
             judge=_open_layers(table, config).wire(_open_judge(table.get("judge"), rubric, config)),
             rules=[_open_rule(item) for item in table.get("rules", [])],
-            approvals=Nobody(),
+            ledger=recorder if recorder is not None and recorder.ledger is not None else None,
             config=config.digest,
+            wait=False,
+            **_open_asking(table, config, recorder, approvals),
             **{key: table[key] for key in _POLICIES if key in table},
         )
     except UsageError as error:
         said = str(error)
         raise UsageError(said if said.startswith(str(config.path)) else f"{where}: {said}") from None
+
+
+async def close_gate(gate: Gate) -> None:
+    """Close what a gate holds open; webhooks under way are waited for."""
+    await gate.aclose()
+    first = gate.ask.get("first")
+    if first is not None:
+        await first.aclose()
+    if gate.approvals is not None:
+        await gate.approvals.aclose()  # type: ignore[attr-defined]
+
+
+def _open_asking(
+    table: Mapping[str, Any], config: Config, recorder: Recorder | None, approvals: Approvals | None
+) -> dict[str, Any]:
+    """Who is asked, where a policy of the gate says so."""
+    if "ask" not in [table.get(key) for key in _ASKING]:
+        if "ask" in table:
+            raise UsageError('ask says who is asked, and nothing is; write on_failed = "ask", or take it out')
+        return {}
+    ledger = (recorder if recorder is not None else open_recorder(config, None, off=False)).ledger
+    if ledger is None:
+        raise UsageError(
+            "it asks people, and requests are kept beside a ledger; write url under [ledger], or give --ledger"
+        )
+    terms = read_terms(config, table.get("ask", {}))
+    shows = terms.pop("show_content", False)
+    opened = approvals if approvals is not None else open_approvals(config, ledger, quiet=False)
+    return {"approvals": opened, "ask": terms, "show_content": shows}
 
 
 def _open_rubric(name: str | None, config: Config) -> Rubric | None:

@@ -34,6 +34,8 @@ class Item:
     """A text, or a ``Case``."""
     error: str | None = None
     """One sentence, where it could not be read or judged."""
+    ledger_seq: int | None = None
+    """Where its result was recorded."""
 
     @property
     def label(self) -> str:

@@ -14,6 +14,7 @@ from adjudge.cli._choose import Panel, choose
 from adjudge.cli._config import Config, read_config
 from adjudge.cli._input import list_inputs, read_rule, read_text_file
 from adjudge.cli._layers import Layers, open_layers
+from adjudge.cli._ledgers import open_recorder
 from adjudge.cli._output import note
 from adjudge.cli._session import Session
 from adjudge.errors import UsageError
@@ -44,6 +45,8 @@ def judge(
     as_json: option.AsJson = False,
     concurrency: option.Concurrency = 8,
     config: option.ConfigFile = None,
+    ledger: option.LedgerPlace = None,
+    no_ledger: option.NoLedger = False,
 ) -> int:
     """Judge contents by a rubric or a sentence.
 
@@ -53,8 +56,10 @@ def judge(
     Without --judge, the judge is what [defaults] of adjudge.toml or ADJUDGE_JUDGE names, the first provider whose key
     is set, or a local server on its usual port.
 
-    Exit status: 0 passed, 1 failed, 2 wrong usage or unreadable input, 3 undecided. Of several inputs, 2 beats 1
-    beats 3 beats 0.
+    Every result is recorded where --ledger or [ledger] of adjudge.toml says, if one of them does.
+
+    Exit status: 0 passed, 1 failed, 2 wrong usage or unreadable input, 3 undecided or not recorded. Of several
+    inputs, 2 beats 1 beats 3 beats 0.
     """
     found = read_config(config)
     wanted = choose_rubric(rubric, criteria, threshold, found)
@@ -79,7 +84,8 @@ def judge(
     chosen = chosen if show_prompt else replace(chosen, judge=layers.wire(chosen.judge))
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
-    session = Session(choice=chosen, how=how, inputs=inputs, as_json=as_json)
+    recorder = open_recorder(found, ledger, off=no_ledger)
+    session = Session(choice=chosen, how=how, inputs=inputs, as_json=as_json, recorder=recorder)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
     if show_prompt:
         return asyncio.run(session.show_prompts())

@@ -15,7 +15,9 @@ import typer
 
 from adjudge._display import clean
 from adjudge.cli import _options as option
-from adjudge.cli._config import read_config
+from adjudge.cli._config import Config, read_config
+from adjudge.cli._entries import tell_entry
+from adjudge.cli._ledgers import open_ledger
 from adjudge.cli._output import add_row, make_table, note, say, show, write_json
 from adjudge.errors import UsageError
 
@@ -29,6 +31,8 @@ ledger_app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 T = TypeVar("T")
+_LONGEST = 60
+"""Characters of what an entry says, in a list."""
 
 Place = Annotated[
     str | None,
@@ -185,7 +189,7 @@ def erase(
         await opened.read(seq)  # which makes no ledger where there is none, as writing would
         return await opened.erase(seq, reason, by if by is not None else find_user())
 
-    place = use_ledger(ledger, config, work, key=key)
+    place = use_ledger(ledger, config, work, key=key, writes=True)
     if as_json:
         write_json({"schema": "adjudge/ledger-erased/1", "seq": seq, "recorded_at": place})
     else:
@@ -196,39 +200,38 @@ def find_user() -> str:
     """The operating system's user, by its own account and not by an environment variable that anybody can set."""
     try:
         import pwd
-
+    except ImportError:
+        return _find_login()
+    try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except (ImportError, KeyError):  # Windows, or an account without a name
-        import getpass
+    except KeyError:  # an account without a name, as containers have; getpass would now believe LOGNAME
+        return f"uid {os.getuid()}"
 
-        try:
-            return getpass.getuser()
-        except (ImportError, KeyError, OSError):
-            raise UsageError("this system does not say who its user is; give --by NAME") from None
+
+def _find_login() -> str:
+    try:
+        return os.getlogin()  # on Windows this asks the system, and no variable
+    except OSError:
+        raise UsageError("this system does not say who its user is, and nothing is recorded under a guess") from None
 
 
 def use_ledger(
-    url: str | None, config: Path | None, work: Callable[[Ledger], Awaitable[T]], *, key: str | None = None
+    url: str | None,
+    config: Path | None,
+    work: Callable[[Ledger], Awaitable[T]],
+    *,
+    key: str | None = None,
+    writes: bool = False,
 ) -> T:
-    """What some work makes of the ledger that was named."""
-    from adjudge.ledger import Ledger
+    """What some work makes of the ledger that was named; only work that ``writes`` gets the key of ``[ledger]``."""
+    # To look into a ledger that is named, no other file has to be right; who writes needs what [ledger] says of it.
+    found = read_config(config) if url is None or writes else Config()
 
     async def run() -> T:
-        async with Ledger(_find_url(url, config), key=key) as opened:
+        async with open_ledger(found, url, key=key, for_writing=writes) as opened:
             return await work(opened)
 
     return asyncio.run(run())
-
-
-def _find_url(url: str | None, config: Path | None) -> str:
-    if url is None:
-        found = read_config(config, for_ledger=True)
-        url = found.ledger.get("url")
-        if url is None:
-            raise UsageError(
-                "no ledger is named: give --ledger adjudge.db, or write url under [ledger] of adjudge.toml"
-            )
-    return url if "://" in url else f"sqlite:///{url}"
 
 
 def read_time(name: str, text: str | None) -> datetime | None:
@@ -243,14 +246,13 @@ def read_time(name: str, text: str | None) -> datetime | None:
 
 
 def _draw(entries: list[Entry]) -> None:
-    table = make_table("", ("seq", "at", "kind", "outcome", "judge", "gate", "subject"))
+    table = make_table("", ("seq", "at", "kind", "outcome", "judge", "gate", "what", "subject"))
     for entry in entries:
         said = entry.payload or {}
         about = said.get("result") if isinstance(said.get("result"), dict) else said
-        outcome = "(erased)" if entry.payload is None else str(about.get("outcome") or "")
         at = entry.at.strftime("%Y-%m-%d %H:%M:%SZ")
-        texts = (str(about.get("judge") or ""), str(said.get("gate") or ""), entry.subject[:16])
-        add_row(table, str(entry.seq), at, entry.kind, outcome, *texts)
+        texts = [str(found or "") for found in (about.get("outcome"), about.get("judge"), said.get("gate"))]
+        add_row(table, str(entry.seq), at, entry.kind, *texts, tell_entry(entry)[:_LONGEST], entry.subject[:16])
     show(table)
 
 

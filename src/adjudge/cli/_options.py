@@ -56,6 +56,14 @@ CacheFile = Annotated[
 BudgetUsd = Annotated[
     float | None, typer.Option("--budget", metavar="USD", help="Spend no more; what does not fit is undecided.")
 ]
+LedgerPlace = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="URL", help="Record to this ledger; by default [ledger] of adjudge.toml."),
+]
+NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Record to no ledger, whatever adjudge.toml says.")]
+Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="Wait for the person who is asked, however long it takes.")
+]
 ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; nobody is asked.")]
 Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]
 

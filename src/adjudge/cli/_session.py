@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from adjudge import JudgeResult
 from adjudge.cli._choose import Choice
 from adjudge.cli._input import Inputs, Item
+from adjudge.cli._ledgers import Recorder
 from adjudge.cli._output import complain, say, show_progress, write_json
 from adjudge.cli._show import (
     Done,
@@ -20,6 +22,7 @@ from adjudge.cli._show import (
     print_results,
     write_results,
 )
+from adjudge.content import content_text
 from adjudge.errors import UsageError
 from adjudge.question import Question
 
@@ -33,18 +36,24 @@ class Session:
     """The arguments of every ``evaluate``."""
     inputs: Inputs
     as_json: bool
+    recorder: Recorder = field(default_factory=Recorder)
 
     async def judge(self, concurrency: int) -> int:
         """Judge everything, write the results and return the exit status."""
         try:
             await self._check()
+            await self.recorder.prepare()
             with show_progress("judged", self.inputs.total) as progress:
                 done = await self._judge_all(concurrency, progress.step)
         finally:
             await self.choice.judge.aclose()
+            await self.recorder.aclose()
         (write_results if self.as_json else print_results)(done, single=self.inputs.single)
         complain_about(done, single=self.inputs.single)
-        return find_status([result for _, result in done])
+        for text in self.recorder.troubles:
+            complain(text)
+        # What was to be on record and is not must not end like what is.
+        return find_status([result for _, result in done]) or (3 if self.recorder.troubles else 0)
 
     async def show_prompts(self) -> int:
         """Write what would be sent to every judge; nobody is asked and no key is needed."""
@@ -130,7 +139,15 @@ class Session:
             if task is None or task.cancelling():
                 raise
             results = []  # nobody cancelled this: something that was called cancelled itself
-        return (item, results[0]) if results else _leave_out(item)
+        return await self._record(item, results[0]) if results else _leave_out(item)
+
+    async def _record(self, item: Item, result: JudgeResult) -> Done:
+        """The item with the place of its result. Whoever judges waits for it, and those who wait share a commit."""
+        if self.recorder.ledger is None:
+            return item, result
+        case = get_case(item)
+        text = content_text(item.content if case is None else case.content)
+        return replace(item, ledger_seq=await self.recorder.keep(result, content=text)), result
 
 
 def _leave_out(item: Item) -> Done:

@@ -41,12 +41,17 @@ def write_results(done: Sequence[Done], *, single: bool) -> None:
     if single:
         for item, result in done:
             if result is not None:
-                write_json(name_item(item) | result.to_dict())
+                write_json(_write_one(item, result))
         return
     entries = [
-        name_item(item) | (result.to_dict() if result is not None else {"error": item.error}) for item, result in done
+        _write_one(item, result) if result is not None else name_item(item) | {"error": item.error}
+        for item, result in done
     ]
     write_json({"schema": "adjudge/results/1", "results": entries})
+
+
+def _write_one(item: Item, result: JudgeResult) -> dict[str, Any]:
+    return name_item(item) | result.to_dict() | {"ledger_seq": item.ledger_seq}
 
 
 def print_results(done: Sequence[Done], *, single: bool) -> None:

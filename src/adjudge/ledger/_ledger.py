@@ -107,6 +107,14 @@ class Ledger:
         draft = make_draft(value, self._keep, kind=kind, subject=subject, more=more)
         return await self._find_writer().submit(draft)
 
+    async def prepare(self) -> None:
+        """Make the ledger if there is none, and find out now whether it can be written.
+
+        ``append`` does so by itself, after what it records was paid for. Raises ``UsageError`` for a ledger that this
+        one cannot go on with (another key, another schema) and ``LedgerError`` when the store fails.
+        """
+        await self._find_writer().submit(self._find_store().prepare)
+
     async def transact(self, work: Callable[[Transaction], T], *, tables: MetaData) -> T:
         """Do some work on tables beside the ledger and append entries about it: all of it, durably, or nothing.
 

@@ -6,6 +6,7 @@ outcomes, reasons and names are never touched: they are what a decision is expla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,7 +17,6 @@ from adjudge._display import clean
 from adjudge._plain import to_plain
 from adjudge.errors import UsageError
 from adjudge.ledger._entry import KINDS
-from adjudge.result import JudgeResult
 
 StoreContent = Literal["hash", "redacted", "full"]
 STORE_CONTENT: tuple[StoreContent, ...] = get_args(StoreContent)
@@ -28,10 +28,15 @@ MOST_SUBJECT = 1_000
 _LARGEST = 2**53 - 1
 """The largest integer every reader of JSON reads exactly; RFC 8785 has none beyond."""
 
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+_STORABLE = frozenset((bool, type(None)))
+
 _RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
 _QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
 """Members of a result that are, or can quote, the content or a reply to it."""
 _QUOTING_INSIDE = {"criteria": ("reasoning", "evidence"), "rule_results": ("message", "metadata")}
+_REASONED = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
+"""Verdicts on forged tools, whose reasoning can quote the tool; the results inside them are results."""
 _OWN_KINDS = ("genesis", "erasure")
 """What only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was removed."""
 _KIND_OF = {"result": "result", "chain-result": "result", "decision": "decision", "run": "run"}
@@ -64,10 +69,18 @@ def digest(text: str) -> str:
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}" if text else ""
 
 
+def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload of an entry without the texts of which it holds only the digest, to go on with what it says.
+
+    Kept, they would be read as what a judge wrote, and recorded as the digest of a digest.
+    """
+    kept: dict[str, Any] = _keep_texts(dict(data), lambda text: "" if _DIGEST.fullmatch(text) else text)
+    return kept
+
+
 def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
     """What is recorded of a value; raises ``UsageError`` when it cannot be."""
-    # A result's own form is plain already.
-    data = value.to_dict() if isinstance(value, JudgeResult) else to_plain(value)
+    data = value.to_dict() if getattr(type(value), "writes_plain", False) is True else to_plain(value)
     if not isinstance(data, dict):
         raise UsageError(f"a ledger records results and mappings, got {type(value).__name__}; wrap it in a mapping")
     said = kind if kind is not None else _find_kind(data)
@@ -143,7 +156,7 @@ def _find_subject(data: Mapping[str, Any]) -> str:
 
 
 def _keep_texts(node: Any, keep: Keep) -> Any:
-    """The same data with the texts of every result in it handed to ``keep``."""
+    """The same data with the texts of every result and verdict in it handed to ``keep``."""
     if keep is str:
         return node
     if isinstance(node, list):
@@ -151,7 +164,9 @@ def _keep_texts(node: Any, keep: Keep) -> Any:
     if not isinstance(node, dict):
         return node
     if node.get("schema") not in _RESULTS:
-        return {name: _keep_texts(item, keep) for name, item in node.items()}
+        kept = {name: _keep_texts(item, keep) for name, item in node.items()}
+        _replace_texts(kept, ("reasoning",) if node.get("schema") in _REASONED else (), keep)
+        return kept
     kept = dict(node)
     _replace_texts(kept, _QUOTING, keep)
     for name, members in _QUOTING_INSIDE.items():
@@ -192,7 +207,15 @@ def _make_storable(value: Any, odd: list[Any]) -> Any:
         if not all(map(str.isascii, value)):  # sorted by UTF-16 units there, and by bytes here
             odd.append(value)
             return {_make_storable(name, odd): _make_storable(item, odd) for name, item in value.items()}
-        return {name: _make_storable(item, odd) for name, item in value.items()}
+        # What most members are is looked for here: a call for each would take longer than all the rest.
+        return {
+            name: item
+            if (held := type(item)) in _STORABLE
+            or (held is str and item.isascii())
+            or (held is float and 1e-4 <= item < 1)
+            else _make_storable(item, odd)
+            for name, item in value.items()
+        }
     if kind is list:
         return [_make_storable(item, odd) for item in value]
     if kind is float:

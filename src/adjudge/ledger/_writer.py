@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ MOST_TOGETHER = 1_000
 """Entries of one commit."""
 MOST_BYTES_TOGETHER = 20_000_000
 """Bytes of payload after which a commit takes no further entry."""
+PAUSE, MOST_PAUSES = 0.001, 4
+"""Seconds for which a commit waits for further entries of several callers, and how often at most; it goes on at once
+when none came in one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +68,7 @@ class Writer:
 def _run(waiting: Waiting, store: Store) -> None:
     jobs: list[Job | None] = []
     while None not in jobs:
-        jobs = _take(waiting)
+        jobs = _take(waiting, several=len(jobs) > 1)
         together: list[Job] = []
         for job in jobs:
             if job is None or isinstance(job.work, Draft):
@@ -77,16 +81,33 @@ def _run(waiting: Waiting, store: Store) -> None:
     store.close()
 
 
-def _take(waiting: Waiting) -> list[Job | None]:
-    """Everything that waits, at least one job; what comes after the end is left."""
+def _take(waiting: Waiting, *, several: bool) -> list[Job | None]:
+    """Everything that waits, at least one job; what comes after the end is left.
+
+    ``several`` says that there were several the last time. Then others are on their way, and a moment's patience puts
+    them into the same commit, which is most of what an append costs. One caller alone never waits.
+    """
     jobs = [waiting.get()]
-    size = 0
+    size = _drain(waiting, jobs, 0)
+    for _ in range(MOST_PAUSES if several or len(jobs) > 1 else 0):
+        before = len(jobs)
+        if jobs[-1] is None or before >= MOST_TOGETHER or size >= MOST_BYTES_TOGETHER:
+            break
+        time.sleep(PAUSE)
+        size = _drain(waiting, jobs, size)
+        if len(jobs) == before:
+            break
+    return jobs
+
+
+def _drain(waiting: Waiting, jobs: list[Job | None], size: int) -> int:
+    """Add what waits to the jobs, up to what one commit takes; the bytes they hold, ``size`` of them before."""
     with suppress(Empty):
         while len(jobs) < MOST_TOGETHER and size < MOST_BYTES_TOGETHER and jobs[-1] is not None:
             jobs.append(waiting.get_nowait())
             work = jobs[-1].work if jobs[-1] else None
             size += len(work.payload) if isinstance(work, Draft) else 0
-    return jobs
+    return size
 
 
 def _write(store: Store, jobs: list[Job]) -> None:

@@ -152,19 +152,24 @@ def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
 
 def make_python(*, function: str) -> Callable[..., Any]:
     """The function that ``package.module:function`` names, imported now."""
+    return import_function(function, "rule python")
+
+
+def import_function(function: object, where: str) -> Callable[..., Any]:
+    """The function that ``package.module:function`` names; raises ``UsageError``, which begins with ``where``."""
     from importlib import import_module
 
     module, colon, path = function.partition(":") if isinstance(function, str) else ("", "", "")
     if not (module and colon and path):
-        raise UsageError(f"rule python: write package.module:function, got {show(function)}")
+        raise UsageError(f"{where}: write package.module:function, got {show(function)}")
     try:
         found: Any = import_module(module)
         for name in path.split("."):
             found = getattr(found, name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"rule python: {function!r} cannot be imported ({error}); check the module and name") from None
+        raise UsageError(f"{where}: {function!r} cannot be imported ({error}); check the module and name") from None
     if not callable(found):
-        raise UsageError(f"rule python: {function!r} is {type(found).__name__}, not a function")
+        raise UsageError(f"{where}: {function!r} is {type(found).__name__}, not a function")
     return found
 
 

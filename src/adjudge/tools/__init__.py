@@ -2,8 +2,13 @@
 
 from adjudge.tools._emergent import EmergentJudge
 from adjudge.tools._file import load_candidate
+from adjudge.tools._forge import forge
 from adjudge.tools._history import ToolHistory
+from adjudge.tools._panel import ForgeResult, Promotion, ToolJudge
+from adjudge.tools._record import Claim, Cooling, ToolRecord, ToolStatus
+from adjudge.tools._registry import ToolRegistry
 from adjudge.tools._reuse import validate_reuse
+from adjudge.tools._running import ToolUse
 from adjudge.tools._types import (
     MISSING,
     TIERS,
@@ -27,19 +32,29 @@ from adjudge.tools._verdicts import (
 __all__ = [
     "MISSING",
     "TIERS",
+    "Claim",
+    "Cooling",
     "CreationVerdict",
     "EmergentJudge",
     "EmergentTool",
+    "ForgeResult",
+    "Promotion",
     "PromotionVerdict",
     "ReuseVerdict",
     "ReviewVerdict",
     "ToolCandidate",
     "ToolHistory",
+    "ToolJudge",
     "ToolMode",
+    "ToolRecord",
+    "ToolRegistry",
+    "ToolStatus",
     "ToolTest",
     "ToolTier",
     "ToolUsage",
+    "ToolUse",
     "ToolVerdict",
+    "forge",
     "load_candidate",
     "read_verdict",
     "tool_digest",

@@ -1,0 +1,247 @@
+"""``adjudge approvals``: what people are asked, and what they decide, each as the operating system's user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from adjudge.cli import _options as option
+from adjudge.cli._approval_view import draw_approvals, print_approval
+from adjudge.cli._config import read_config
+from adjudge.cli._ledger import Key, Place, find_user, name_option
+from adjudge.cli._ledgers import open_ledger
+from adjudge.cli._output import note, say, write_json
+from adjudge.cli._people import is_secret_missing, open_approvals
+from adjudge.errors import UsageError
+from adjudge.rules._words import show as quote
+
+if TYPE_CHECKING:
+    from adjudge import Approval, Approvals
+    from adjudge.ledger import Entry
+
+approvals_app = typer.Typer(
+    help="See what people are asked, and decide it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+T = TypeVar("T")
+_STATUSES = ("open", "approved", "denied", "all")
+
+Ident = Annotated[str, typer.Argument(metavar="ID", hidden=True)]
+Reason = Annotated[str, name_option("reason", "Why; it explains the decision later.")]
+
+
+@approvals_app.command("list")
+def list_approvals(
+    status: Annotated[str, name_option("status", "Only open, approved or denied; or all.")] = "open",
+    approver: Annotated[str | None, name_option("approver", "Only what this person may decide.")] = None,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """List requests for approval, oldest first.
+
+    Requests whose time is over are closed by whoever looks first.
+    """
+    if status not in _STATUSES:
+        raise UsageError(f"--status is one of {', '.join(_STATUSES)}, got {quote(status)}")
+    wanted: Any = None if status == "all" else status
+    found = _use(ledger, config, key, lambda approvals: approvals.list(status=wanted, approver=approver))
+    if as_json:
+        write_json({"schema": "adjudge/approvals/1", "approvals": [item.to_dict() for item in found]})
+    elif found:
+        draw_approvals(found)
+    else:
+        note(f"no requests{'' if status == 'all' else f' that are {status}; --status all shows every one'}")
+
+
+@approvals_app.command("show")
+def show_approval(
+    ident: Ident,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Show what is asked, about what, and what has been said to it.
+
+    ID is the approval's, or 4 characters or more of its beginning or end.
+    """
+
+    async def find(approvals: Approvals) -> tuple[Approval, tuple[Entry, ...]]:
+        found = await approvals.get(await approvals.find(ident))
+        return found, await approvals.history(found.id)
+
+    approval, history = _use(ledger, config, key, find)
+    if as_json:
+        entries = [entry.to_dict() for entry in history]
+        write_json({"schema": "adjudge/approval-history/1", "approval": approval.to_dict(), "history": entries})
+    else:
+        print_approval(approval, history)
+
+
+@approvals_app.command("approve")
+def approve(
+    ident: Ident,
+    reason: Reason,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Approve a request, as this system's user.
+
+    ID is the approval's, or 4 characters or more of its beginning or end. Only its approvers may decide, each once;
+    what does not count is recorded as well.
+
+    Exit status: 0 recorded, 2 it does not count, or there is no such request.
+    """
+    _decide(ident, reason, ledger, key, config, approved=True, as_json=as_json)
+
+
+@approvals_app.command("deny")
+def deny(
+    ident: Ident,
+    reason: Reason,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Deny a request, as this system's user; that ends it.
+
+    ID is the approval's, or 4 characters or more of its beginning or end. Only its approvers may decide, each once;
+    what does not count is recorded as well.
+
+    Exit status: 0 recorded, 2 it does not count, or there is no such request.
+    """
+    _decide(ident, reason, ledger, key, config, approved=False, as_json=as_json)
+
+
+@approvals_app.command("wait")
+def wait(
+    ident: Ident,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SEC", help="Seconds to wait; by default until it ends.")
+    ] = None,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Wait until a request is decided, or has expired.
+
+    ID is the approval's, or 4 characters or more of its beginning or end.
+
+    Exit status: 0 approved, 1 denied, 2 there is no such request, 3 not decided in time, or the ledger says otherwise.
+    """
+    if timeout is not None and not 0 <= timeout < float("inf"):
+        raise UsageError(f"--timeout is a number of seconds from 0 on, got {timeout}")
+
+    async def work(approvals: Approvals) -> tuple[Approval, bool | None]:
+        found = await approvals.find(ident)
+        # Not the table's word: what the ledger does not confirm is nothing to go on with.
+        answer = None
+        if timeout != 0 or (await approvals.get(found)).status != "open":
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout or None):
+                    answer = await approvals.wait(found)
+        return await approvals.get(found), answer.approved if answer is not None else None
+
+    approval, approved = _use(ledger, config, key, work)
+    _tell(approval, as_json=as_json)
+    return 3 if approved is None else 0 if approved else 1
+
+
+@approvals_app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+) -> None:
+    """Write every request in which people overruled the judge to FILE, a data set with their decisions as labels.
+
+    FILE must not exist. A row has its content where the request kept it.
+    """
+    count = _use(ledger, config, key, lambda approvals: approvals.export_labels(file))
+    say(f"{count} override{'s' * (count != 1)} written to {file}")
+
+
+@approvals_app.command("forget")
+def forget(
+    ident: Ident,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Delete the texts of a closed request: message, content, and what judges said.
+
+    ID is the approval's, or 4 characters or more of its beginning or end. The ledger's entries stay; `adjudge ledger
+    erase` erases one.
+    """
+
+    async def work(approvals: Approvals) -> Approval:
+        return await approvals.forget(await approvals.find(ident))
+
+    approval = _use(ledger, config, key, work)
+    if as_json:
+        write_json(approval.to_dict())
+    else:
+        say(f"approval {approval.id}: its texts are deleted; the ledger's entries stay")
+
+
+def _decide(
+    ident: str, reason: str, ledger: str | None, key: str | None, config: Path | None, *, approved: bool, as_json: bool
+) -> None:
+    if not reason.strip():
+        raise UsageError("--reason is empty; say why, for whoever asks in a year")
+    by = find_user()
+
+    async def work(approvals: Approvals) -> Approval:
+        return await approvals.decide(await approvals.find(ident), by, approved, reason)
+
+    approval = _use(ledger, config, key, work, decides=True)
+    if not as_json:
+        word = "approves" if approved else "denies"
+        say(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
+    _tell(approval, as_json=as_json)
+
+
+def _tell(approval: Approval, *, as_json: bool) -> None:
+    if as_json:
+        write_json(approval.to_dict())
+        return
+    say(f"approval {approval.id}: {approval.explain()}")
+    if approval.status != "open" and approval.gate is not None:
+        note(f"adjudge gate resume {approval.id} goes on with what the gate held back")
+
+
+def _use(
+    url: str | None,
+    config: Path | None,
+    key: str | None,
+    work: Callable[[Approvals], Awaitable[T]],
+    *,
+    decides: bool = False,
+) -> T:
+    """What some work makes of the approvals beside the ledger that was named."""
+    found = read_config(config)
+    if decides and is_secret_missing(found):
+        name = found.approvals["webhook"]["secret_env"]
+        note(f"no webhook is sent from here: {name} is not set")
+
+    async def run() -> T:
+        # With the key of [ledger] even to look: what has expired is closed by that, and every entry is signed.
+        async with open_ledger(found, url, key=key) as ledger, open_approvals(found, ledger) as approvals:
+            return await work(approvals)
+
+    return asyncio.run(run())

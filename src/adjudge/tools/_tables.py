@@ -1,0 +1,229 @@
+"""The two tables of forged tools, beside the ledger whose entries tell of every review and every change of tier."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from adjudge.errors import LedgerError, ToolRefused, UsageError
+from adjudge.ledger import Ledger, Transaction
+from adjudge.tools._entries import Said, find_doubt
+from adjudge.tools._record import Card, ToolRecord, make_card, write_standing
+from adjudge.tools._shelf import View, Wanted
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, MetaData, Select, Table
+
+T = TypeVar("T")
+
+TOOLS = "adjudge_tools"
+STANDINGS = "adjudge_tool_standings"
+_LOOKED_FOR = ("tier", "status", "agent", "session", "name", "digest")
+
+
+@cache
+def make_tables() -> MetaData:
+    """The tables' description; every database makes its own form of it."""
+    from sqlalchemy import Column, ForeignKey, MetaData, Table, Text
+
+    tables = MetaData()
+    # What is looked for has a column; the rest is the record as its to_dict writes it.
+    Table(
+        TOOLS,
+        tables,
+        Column("id", Text, primary_key=True),
+        *[Column(name, Text, nullable=False, index=name not in ("tier", "status")) for name in _LOOKED_FOR],
+        Column("body", Text, nullable=False),
+        sqlite_strict=True,
+    )
+    # What every use writes stands apart: a tool and what its reviewers said can be hundreds of kilobytes.
+    Table(
+        STANDINGS,
+        tables,
+        Column("tool", Text, ForeignKey(f"{TOOLS}.id"), primary_key=True),
+        Column("claimed_until", Text),
+        Column("body", Text, nullable=False),
+        sqlite_strict=True,
+    )
+    return tables
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerShelf:
+    """Tools in tables beside a ledger: a verdict, its entry and the change of tier are one transaction."""
+
+    ledger: Ledger
+    owns: bool
+    """Whether the ledger was opened for this and is closed with it."""
+
+    async def change(self, work: Callable[[View], T]) -> T:
+        """Do some work while every other writer of the ledger waits: all of it, durably, or nothing."""
+
+        def run(transaction: Transaction) -> T:
+            return work(_TableView(transaction.connection, self.ledger, transaction))
+
+        return await self.ledger.transact(run, tables=make_tables())
+
+    async def look(self, work: Callable[[View], T]) -> T:
+        """What some reading makes of the tools; where there is no ledger yet, there are none."""
+
+        def run(opened: Connection) -> tuple[Any, ToolRefused | None]:
+            # A refusal is handed over as a value: raised, it would be taken for a ledger that is not there.
+            try:
+                return work(_TableView(opened, self.ledger)), None
+            except ToolRefused as error:
+                return None, error
+
+        try:
+            found = await self.ledger.look(run, tables=make_tables())
+        except UsageError:
+            found = None
+        if found is None:
+            return work(_EmptyView())
+        said, refused = found
+        if refused is not None:
+            raise refused
+        return said
+
+    async def find_doubt(self, record: ToolRecord) -> str | None:
+        """What the ledger does not confirm of a record."""
+        return find_doubt(record, [entry async for entry in self.ledger.query(subject=record.digest)])
+
+    async def aclose(self) -> None:
+        """Close the ledger if it was opened here."""
+        if self.owns:
+            await self.ledger.aclose()
+
+
+class _EmptyView:
+    """What there is to read where nothing was ever written."""
+
+    def load(self, ident: str) -> None:
+        del ident
+
+    def find(self, wanted: Wanted) -> list[ToolRecord]:
+        del wanted
+        return []
+
+    def list_near(self, card: Card) -> list[Card]:
+        del card
+        return []
+
+    def save(self, record: ToolRecord) -> None:
+        raise NotImplementedError
+
+    save_standing = save
+
+    def delete(self, ident: str) -> None:
+        raise NotImplementedError
+
+    def tell(self, said: Said) -> None:
+        raise NotImplementedError
+
+
+class _TableView:
+    def __init__(self, connection: Connection, ledger: Ledger, transaction: Transaction | None = None) -> None:
+        self._connection, self._ledger, self._transaction = connection, ledger, transaction
+
+    def load(self, ident: str) -> ToolRecord | None:
+        found = self._fetch(_select().where(_tools().c.id == ident))
+        return found[0] if found else None
+
+    def find(self, wanted: Wanted) -> list[ToolRecord]:
+        statement = _select().order_by(_tools().c.id)
+        for name in ("tier", "status", "agent", "session"):
+            if getattr(wanted, name) is not None:
+                statement = statement.where(_tools().c[name] == getattr(wanted, name))
+        return self._fetch(statement)
+
+    def list_near(self, card: Card) -> list[Card]:
+        from sqlalchemy import or_, select
+
+        tools, standings = _tools(), _standings()
+        same = [tools.c[name] == getattr(card, name) for name in ("name", "agent", "session", "digest")]
+        statement = select(*[tools.c[name] for name in ("id", *_LOOKED_FOR)], standings.c.claimed_until)
+        statement = statement.join(standings, standings.c.tool == tools.c.id).where(or_(*same), tools.c.id != card.id)
+        return [_read_card(row) for row in self._connection.execute(statement)]
+
+    def save(self, record: ToolRecord) -> None:
+        table, values = _tools(), _write(record)
+        statement = table.update().where(table.c.id == record.id).values(**values)
+        if self._connection.execute(statement).rowcount:
+            self.save_standing(record)
+            return
+        self._connection.execute(table.insert().values(id=record.id, **values))
+        self._connection.execute(_standings().insert().values(tool=record.id, **_write_standing(record)))
+
+    def save_standing(self, record: ToolRecord) -> None:
+        table = _standings()
+        statement = table.update().where(table.c.tool == record.id).values(**_write_standing(record))
+        if self._connection.execute(statement).rowcount != 1:
+            raise LedgerError(f"the tool {record.id} was removed by something that is not adjudge; nothing was changed")
+
+    def delete(self, ident: str) -> None:
+        for table, column in ((_standings(), "tool"), (_tools(), "id")):
+            self._connection.execute(table.delete().where(table.c[column] == ident))
+
+    def tell(self, said: Said) -> None:
+        if self._transaction is None:
+            raise NotImplementedError
+        self._transaction.append(self._ledger.make_entry(said.payload, kind=said.kind, subject=said.subject))
+
+    def _fetch(self, statement: Select[Any]) -> list[ToolRecord]:
+        return [_read(row) for row in self._connection.execute(statement)]
+
+
+def _tools() -> Table:
+    return make_tables().tables[TOOLS]
+
+
+def _standings() -> Table:
+    return make_tables().tables[STANDINGS]
+
+
+def _select() -> Select[Any]:
+    from sqlalchemy import select
+
+    tools, standings = _tools(), _standings()
+    return select(tools, standings.c.body.label("standing")).join(standings, standings.c.tool == tools.c.id)
+
+
+def _write(record: ToolRecord) -> dict[str, Any]:
+    card = make_card(record)
+    values = {name: getattr(card, name) for name in _LOOKED_FOR}
+    body = {name: item for name, item in record.to_dict().items() if name not in write_standing(record)}
+    body["tool"] = {name: item for name, item in body["tool"].items() if name != "usage"}
+    # In ASCII: NUL and the like in a tool's source are escapes then, which every store can hold.
+    return values | {"body": json.dumps(body)}
+
+
+def _write_standing(record: ToolRecord) -> dict[str, Any]:
+    usage = record.tool.usage
+    body = write_standing(record) | {"usage": usage.to_dict() if usage is not None else None}
+    until = record.claim.until.astimezone(UTC).isoformat() if record.claim else None
+    return {"claimed_until": until, "body": json.dumps(body)}
+
+
+def _read(row: Any) -> ToolRecord:
+    try:
+        body, standing = json.loads(row.body), json.loads(row.standing)
+        usage = standing.pop("usage")
+        found = ToolRecord.from_dict({**body, **standing, "tool": {**body["tool"], "usage": usage}})
+        card = make_card(found)
+        if any(getattr(card, name) != getattr(row, name) for name in ("id", *_LOOKED_FOR)):
+            raise UsageError("its columns say otherwise")
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"the tool {row.id} cannot be read from its table ({type(error).__name__}); it was changed by hand"
+        ) from None
+    return found
+
+
+def _read_card(row: Any) -> Card:
+    until = datetime.fromisoformat(row.claimed_until) if row.claimed_until else None
+    texts = {name: getattr(row, name) for name in ("id", *_LOOKED_FOR)}
+    return Card(**texts, claimed_until=until)
