@@ -10,7 +10,6 @@ import pytest
 from adjudge import Judge, JudgeChain, load_rubric, open_model
 from adjudge._run._describe import describe_judge, digest_judge
 from adjudge.testing import ScriptedModel
-
 from judge_support import Seat
 
 

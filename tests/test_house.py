@@ -17,6 +17,7 @@ NESTING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, as
 GENERIC = {"dict", "list", "tuple", "set", "frozenset", "type", "Mapping", "Sequence", "Iterable", "Callable"}
 
 TASK_OWNERS = {
+    "src/adjudge/_run/_pool.py",  # what is under way outlives the step of a generator that hands items over
     "src/adjudge/_evaluate.py",  # a generator cannot hold a task group open across a yield
     "src/adjudge/chain.py",  # waits for the first seat to answer, and then for those it cancelled
 }

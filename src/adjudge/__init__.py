@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from adjudge._evaluate import JudgeLike
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
+    from adjudge._run import Run, RunItem, open_run, run
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
     from adjudge.dataset import Case, read_cases
@@ -69,14 +70,18 @@ __all__ = [
     "Rubric",
     "Rule",
     "RuleResult",
+    "Run",
+    "RunItem",
     "Usage",
     "UsageError",
     "improve",
     "judge",
     "load_rubric",
     "open_model",
+    "open_run",
     "read_cases",
     "read_result",
+    "run",
 ]
 
 __version__ = "0.1.0"
@@ -110,14 +115,18 @@ _HOMES = {
     "Rubric": "adjudge.rubric",
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
+    "Run": "adjudge._run",
+    "RunItem": "adjudge._run",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
     "open_model": "adjudge.models",
+    "open_run": "adjudge._run",
     "read_result": "adjudge.result",
     "read_cases": "adjudge.dataset",
+    "run": "adjudge._run",
 }
 
 

@@ -28,6 +28,8 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     """
     if type(value) in _AS_IS:  # nearly everything there is, known without asking what it could be taken for
         return value
+    if type(value) is float and math.isfinite(value):
+        return value
     held = value if isinstance(value, _HOLDERS) else _open(value)
     if not isinstance(held, _HOLDERS):
         return held

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -269,9 +270,8 @@ class JudgeResult:
         what nests deeper than 200 levels or has no plain form.
         """
         data: dict[str, Any] = {"schema": self.schema}
-        for item in fields(self):
-            if item.name != "results":  # a chain's, which writes them itself, once
-                data[item.name] = to_plain(getattr(self, item.name))
+        for name in _list_written(type(self)):
+            data[name] = to_plain(getattr(self, name))
         return data | {"passed": self.passed}
 
     @classmethod
@@ -319,6 +319,12 @@ class JudgeChainResult(JudgeResult):
         data = JudgeResult.to_dict(self)
         data["results"] = [item.to_dict() for item in self.results]
         return data | {"fallback_triggered": self.fallback_triggered, "total_duration_ms": self.total_duration_ms}
+
+
+@lru_cache(maxsize=64)
+def _list_written(kind: type[JudgeResult]) -> tuple[str, ...]:
+    """The fields of a result but for the seats of a chain, which writes those itself, once."""
+    return tuple(item.name for item in fields(kind) if item.name != "results")
 
 
 R = TypeVar("R", bound=JudgeResult)
