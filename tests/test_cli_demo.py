@@ -50,10 +50,10 @@ def test_the_labels_of_the_demo_are_mostly_its_verdicts(line: Line):
     """The example is honest: a rubric of rules is right about most answers, and says so where it is not."""
     from importlib.resources import as_file, files
 
-    from adjudge import read_cases
+    from adjudge import open_dataset
 
     with as_file(files("adjudge.demo") / "answers.jsonl") as path:
-        labels = {case.id: case.label for case in read_cases(path)}
+        labels = {case.id: case.label for case in open_dataset(path)}
     results = line("demo", "--json").document["results"]
 
     assert [item["case"] for item in results] == list(labels)

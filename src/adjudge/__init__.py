@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from adjudge._run import Run, RunItem, open_run, run
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
-    from adjudge.dataset import Case, read_cases
+    from adjudge.dataset import Case, Dataset, open_dataset, write_cases
     from adjudge.errors import (
         AdjudgeError,
         Blocked,
@@ -47,6 +47,7 @@ __all__ = [
     "Case",
     "Criterion",
     "CriterionResult",
+    "Dataset",
     "Decision",
     "Example",
     "Form",
@@ -77,11 +78,12 @@ __all__ = [
     "improve",
     "judge",
     "load_rubric",
+    "open_dataset",
     "open_model",
     "open_run",
-    "read_cases",
     "read_result",
     "run",
+    "write_cases",
 ]
 
 __version__ = "0.1.0"
@@ -91,6 +93,7 @@ _HOMES = {
     "Blocked": "adjudge.errors",
     "Criterion": "adjudge.rubric",
     "CriterionResult": "adjudge.result",
+    "Dataset": "adjudge.dataset",
     "Decision": "adjudge._decision",
     "Example": "adjudge.rubric",
     "Form": "adjudge.models",
@@ -122,11 +125,12 @@ _HOMES = {
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
+    "open_dataset": "adjudge.dataset",
     "open_model": "adjudge.models",
     "open_run": "adjudge._run",
     "read_result": "adjudge.result",
-    "read_cases": "adjudge.dataset",
     "run": "adjudge._run",
+    "write_cases": "adjudge.dataset",
 }
 
 

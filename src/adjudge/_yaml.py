@@ -25,8 +25,11 @@ LineOf = Mapping[tuple[str | int, ...], int]
 """Line numbers, from 1, by path; a path holds keys and list positions."""
 
 
-def read_yaml(text: str) -> tuple[Any, LineOf]:
-    """A document's data and where its parts stand; raises ``ValueError`` with one line for what cannot be read."""
+def read_yaml(text: str, *, most: int = MAX_VALUES) -> tuple[Any, LineOf]:
+    """A document's data and where its parts stand; raises ``ValueError`` with one line for what cannot be read.
+
+    ``most`` is the number of values it may hold.
+    """
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -36,12 +39,12 @@ def read_yaml(text: str) -> tuple[Any, LineOf]:
         raise ValueError(f"line {line}: directives (lines that begin with %) are not read here; take it out")
     reader = None
     try:
-        _check_depth(yaml.parse(text, loader))
+        _check_depth(yaml.parse(text, loader), most)
         reader = loader(text)
         node = reader.get_single_node()
         if node is None:
             raise ValueError("it is empty")
-        lines = _walk(reader, node)
+        lines = _walk(reader, node, most)
         return reader.construct_document(node), lines
     except yaml.YAMLError as error:
         raise ValueError(_explain(error)) from None
@@ -52,7 +55,7 @@ def read_yaml(text: str) -> tuple[Any, LineOf]:
             reader.dispose()
 
 
-def _check_depth(events: Iterator[Any]) -> None:
+def _check_depth(events: Iterator[Any], most: int) -> None:
     # Events come from a flat loop; composing nodes recurses in C without a limit, so this must come first.
     import yaml
 
@@ -61,11 +64,11 @@ def _check_depth(events: Iterator[Any]) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise ValueError(f"line {event.start_mark.line + 1}: nested more than {MAX_DEPTH} levels deep")
-        if count > 2 * MAX_VALUES:
-            raise ValueError(f"it holds more than {MAX_VALUES:,} values")
+        if count > 2 * most:
+            raise ValueError(f"it holds more than {most:,} values")
 
 
-def _walk(reader: Any, root: Any) -> LineOf:
+def _walk(reader: Any, root: Any, most: int) -> LineOf:
     """The line of every value; raises for a key that stands twice and for aliases that multiply."""
     import yaml
 
@@ -75,8 +78,8 @@ def _walk(reader: Any, root: Any) -> LineOf:
     while left:
         path, node = left.pop()
         count += 1
-        if count > MAX_VALUES or len(path) > MAX_DEPTH:
-            raise ValueError(f"its aliases (*) multiply to more than {MAX_VALUES:,} values; write the values out")
+        if count > most or len(path) > MAX_DEPTH:
+            raise ValueError(f"its aliases (*) multiply to more than {most:,} values; write the values out")
         lines.setdefault(path, node.start_mark.line + 1)
         _check_number(node)
         if isinstance(node, yaml.SequenceNode):

@@ -79,6 +79,12 @@ def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) 
             raise UsageError(
                 f"the run {folder} cannot go on: it has {name}={was.get(name)!r}, and {asked[name]!r} was asked for"
             )
+    # Another number of cases is another draw, of other cases.
+    if asked["sample"] is not None and before["dataset"]["cases"] != now["dataset"]["cases"]:
+        raise UsageError(
+            f"the run {folder} cannot go on: it was a sample of {before['dataset']['cases']} cases, and the data set "
+            f"has {now['dataset']['cases']} now"
+        )
     if was.get("repeat", 1) > asked["repeat"]:
         raise UsageError(
             f"the run {folder} cannot go on: it has repeat={was['repeat']}, and fewer, {asked['repeat']}, were asked "

@@ -54,11 +54,11 @@ class Work:
         asked, described = await settle(plan.judge, plan.rubric, plan.how)
         judge = describe_judge(asked.judge)
         rubric = asked.rubric.to_dict() if asked.rubric is not None else None
-        total = await plan.source.count() if plan.sample is not None else plan.source.total
+        total = await plan.source.count() if plan.sample is not None else None
         places = draw(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
         manifest = make_manifest(
             command=plan.command,
-            dataset={"path": plan.source.path, "cases": total, "digest": None},
+            dataset={**plan.source.describe(), "cases": total, "digest": None},
             judge=judge,
             rubric=rubric,
             asked=described,
@@ -161,7 +161,7 @@ class Work:
         summary = run.store.sum_up()
         changes |= {"counts": summary.pop("counts"), "summary": summary}
         if walk is not None and whole:
-            changes["dataset"] = {**run.manifest["dataset"], "cases": walk.cases, "digest": walk.digest}
+            changes["dataset"] = {**self.plan.source.describe(), "cases": walk.cases, "digest": walk.digest}
         manifest = {**run.manifest, **changes}
         write_manifest(run.folder, manifest)
         run.store.close()

@@ -6,7 +6,7 @@ import asyncio
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-from adjudge import Case, Judge, JudgeResult, Rubric, load_rubric, read_cases
+from adjudge import Case, Judge, JudgeResult, Rubric, load_rubric, open_dataset
 from adjudge.cli import _options as option
 from adjudge.cli._output import add_row, make_table, say, show, write_json
 
@@ -18,7 +18,7 @@ def demo(as_json: option.AsJson = False) -> None:
     """Judge an example data set with a rubric of rules: no key, no network."""
     with as_file(files("adjudge.demo")) as folder:
         rubric = load_rubric(folder / "rubric.yaml")
-        cases = list(read_cases(folder / "answers.jsonl"))
+        cases = list(open_dataset(folder / "answers.jsonl"))
     results = asyncio.run(_judge_cases(cases, rubric))
     if as_json:
         both = zip(cases, results, strict=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adjudge import read_cases
+from adjudge import open_dataset
 from adjudge.cli._output import is_terminal
 from adjudge.errors import UsageError
 from adjudge.rules import Rule
@@ -122,7 +122,7 @@ def _read_path(path: str) -> Iterator[Item]:
 def _read_set(path: str) -> Iterator[Item]:
     found = False
     try:
-        for case in read_cases(path):
+        for case in open_dataset(path):
             found = True
             yield Item(name=path, case=case.id, content=case)
     except UsageError as error:

@@ -1,24 +1,20 @@
-"""Rows of a data set: one item to judge with what belongs to it, as JSON lines.
-
-A row that cannot be read is an error naming file and line; nothing is skipped in silence.
-"""
+"""A case: one item to judge with what belongs to it, and how it is made from plain data, strictly."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
-from adjudge.rules._json import read_json
 from adjudge.rules._words import flatten, show
 
-Label = bool | float | str | None
+SCHEMA = "adjudge/case/1"
+KEYS = ("id", "content", "reference", "task", "context", "label", "labels", "group", "metadata")
 
-_KEYS = ("schema", "id", "content", "reference", "task", "context", "label", "labels", "group", "metadata")
+Label = bool | float | str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,79 +34,69 @@ class Case:
     """What each rater decided."""
     group: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Copied to the result, never sent to a model."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The case as a line of a data set has it; what it does not have is left out."""
+        said: dict[str, Any] = {"schema": SCHEMA, "id": self.id, "content": self.content}
+        optional = {name: getattr(self, name) for name in KEYS[2:]}
+        return said | {name: value for name, value in optional.items() if value is not None and value != {}}
 
 
-def read_cases(path: str | os.PathLike[str]) -> Iterator[Case]:
-    """The rows of a JSON-lines file, one at a time; raises ``UsageError`` naming file, line and remedy."""
-    seen: dict[str, int] = {}
-    name = os.fspath(path)
-    for number, line in _read_lines(path):
-        row = parse_row(line, where=f"{name}, line {number}")
-        if row.id in seen:
-            raise UsageError(
-                f"{name}, line {number}: the id {show(row.id)} stands on line {seen[row.id]} already; "
-                "give each row an id of its own"
-            )
-        seen[row.id] = number
-        yield row
-
-
-def _read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """The lines that hold something, numbered from 1."""
-    try:
-        with Path(path).open(encoding="utf-8-sig") as lines:
-            yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    except OSError as error:
-        raise UsageError(f"cannot read {os.fspath(path)}: {error.strerror}; give a file of JSON lines") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"cannot read {os.fspath(path)}: it is not UTF-8 text; give a file of JSON lines") from None
-
-
-def parse_row(line: str, *, where: str = "row") -> Case:
-    """One row from one line of JSON, read strictly, so that whatever a row holds can be written as JSON again."""
-    try:
-        data = read_json(line)
-        _check_text(line, data)
-    except (ValueError, RecursionError) as error:
-        said = flatten(str(error))
-        raise UsageError(f"{where}: not a line of JSON ({said}); write one object per line") from None
-    if not isinstance(data, dict):
-        raise UsageError(f"{where}: a row must be an object, got {type(data).__name__}")
-    if "content" not in data:
+def make_case(data: Mapping[str, Any]) -> Case:
+    """A case from what a row says under the names of ``KEYS``; raises ``UsageError`` saying what is wrong with it."""
+    if data.get("content") is None:
         has = flatten(", ".join(map(repr, data))) or "nothing"
-        raise UsageError(f"{where}: the row has no 'content'; it has {has}")
+        raise UsageError("the 'content' is null" if "content" in data else f"the row has no 'content'; it has {has}")
     for key in data:
-        if key not in _KEYS:
-            raise UsageError(
-                f"{where}: unknown key {show(key)}; a row has {', '.join(_KEYS[1:])}; put more into metadata"
-            )
+        if key not in KEYS and key != "schema":
+            raise UsageError(_explain_unknown(key))
+    if data.get("schema", SCHEMA) != SCHEMA:
+        raise UsageError(f"the schema is {show(data['schema'])}, and a case is {SCHEMA!r}; update adjudge, or fix it")
     for key in ("labels", "metadata"):
-        if not isinstance(data.get(key) or {}, dict):
-            raise UsageError(f"{where}: {key!r} must be an object, got {show(data[key])}")
+        if not isinstance(data.get(key) or {}, Mapping):
+            raise UsageError(f"{key!r} must be an object, got {show(data[key])}")
     for label in (data.get("label"), *(data.get("labels") or {}).values()):
-        _check_label(label, where)
-    known: dict[str, Any] = {key: data[key] for key in _KEYS[2:] if data.get(key) is not None}
-    found = data.get("id")
-    try:
-        given = str(found) if found is not None else digest_text(content_text(data["content"]))
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
-    return Case(**(known | {"content": data["content"], "id": given}))
+        _check_label(label)
+    known = {key: data[key] for key in KEYS[2:] if data.get(key) is not None}
+    if "group" in known:
+        known["group"] = _read_name("group", known["group"])
+    return Case(content=data["content"], id=_find_id(data), **known)
 
 
-def _check_label(label: object, where: str) -> None:
+def _find_id(data: Mapping[str, Any]) -> str:
+    if data.get("id") is None:
+        return digest_text(content_text(data["content"]))
+    found = _read_name("id", data["id"])
+    if not found:
+        raise UsageError("the 'id' is empty; leave it out, or give each row an id of its own")
+    return found
+
+
+def _read_name(key: str, value: Any) -> str:
+    # True or [1] as a name is a column that was mistaken for another.
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return str(value)
+    raise UsageError(f"{key!r} must be a text or a number, got {show(value)}")
+
+
+def _check_label(label: object) -> None:
     if label is None or isinstance(label, bool | int | float) or label in ("first", "second", "tie"):
         return
-    raise UsageError(f"{where}: label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}")
+    raise UsageError(f"label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}")
 
 
-def _check_text(line: str, data: Any) -> None:
-    """Raise ``ValueError`` for half a character, which no encoding can write."""
-    import json
+def _explain_unknown(key: object) -> str:
+    if key == "role":
+        return "this is one message; a conversation is a list of messages, so put the list into content"
+    return f"unknown key {show(key)}; a row has {', '.join(KEYS)}; put more into metadata, or say which field is which"
 
-    if line.isascii() and "\\u" not in line:
-        return
+
+def check_text(data: Any) -> None:
+    """Raise ``UsageError`` for half a character, which no encoding can write, and for what nests without end."""
     try:
-        json.dumps(data, ensure_ascii=False).encode()
+        json.dumps(data, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds half of a surrogate pair, which is no character") from None
+        raise UsageError("it holds half of a surrogate pair, which is no character") from None
+    except (ValueError, TypeError, RecursionError):
+        raise UsageError("it cannot be written as JSON; use text keys, and nothing that holds itself") from None

@@ -1,0 +1,159 @@
+"""Which field of a row is which part of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.dataset._case import KEYS, SCHEMA
+from adjudge.dataset._cells import read_json_cell, read_label, read_object
+from adjudge.errors import UsageError
+from adjudge.rules._words import flatten, show, suggest
+
+_INSIDE = {"content": ("a", "b"), "labels": None, "metadata": None}
+"""Parts of a case that have parts, and which; ``None`` is any."""
+
+Place = tuple[str, str | None]
+"""A key of a case, and a key in that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """How the rows of one data set become cases."""
+
+    mapped: tuple[tuple[Place, str], ...] = ()
+    """What is taken from which path."""
+    table: bool = False
+    """Whether rows come from a table, whose cells are texts and whose other columns are metadata."""
+    taken: frozenset[str] = frozenset()
+    """Keys that a field of the same name does not fill: those mapped, and those not read."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether a field that is none of a case's is an error: in rows written for adjudge it is a slip."""
+        return not self.table and not self.mapped and not self.taken
+
+    def arrange(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What a row says, under the names of a case; every other field goes into the metadata."""
+        if self.strict:
+            return dict(row)
+        found: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for (key, inner), path in self.mapped:
+            _put(found, key, inner, self._read(key, inner, path, find_field(row, path)))
+        used = {path for _, path in self.mapped}
+        for name, value in row.items():
+            if name in used or (name == "schema" and value == SCHEMA):
+                continue
+            place = self._find_place(name)
+            if place is not None:
+                _put(found, *place, self._read(*place, name, value))
+            elif value is not None:
+                others[name] = value
+        return _add_metadata(found, others)
+
+    def check_columns(self, columns: list[str]) -> None:
+        """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say."""
+        for name in columns:
+            if columns.count(name) > 1:
+                raise UsageError(f"the column {show(name)} stands twice; name each column once")
+        for _, path in self.mapped:
+            if path not in columns and path.partition(".")[0] not in columns:
+                raise UsageError(f"there is no column {show(path)}{suggest(path, columns)}; it has {_list(columns)}")
+        places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
+        if "content" not in [place[0] for place in places if place]:
+            raise UsageError(f"no column is the content; say which: it has {_list(columns)}")
+
+    def _find_place(self, name: str) -> Place | None:
+        if name in KEYS:
+            return None if name in self.taken else (name, None)
+        key, _, inner = name.partition(".")
+        if not self.table or not inner or key in self.taken:
+            return None
+        if inner == "json" and key in KEYS:
+            return key, None
+        return (key, inner) if key in _INSIDE and inner in (_INSIDE[key] or (inner,)) else None
+
+    def _read(self, key: str, inner: str | None, name: str, value: Any) -> Any:
+        """A cell as the part of the case that it is."""
+        if not self.table:
+            return value
+        if inner is None and name.endswith(".json"):
+            return read_json_cell(name, value)
+        if key == "label" or (key == "labels" and inner is not None):
+            return read_label(value)
+        if key in {"labels", "metadata"} and inner is None:
+            value = read_object(name, value)
+            labels = key == "labels" and isinstance(value, Mapping)
+            return {rater: read_label(label) for rater, label in value.items()} if labels else value
+        # An empty cell says nothing, but an empty answer is an answer.
+        return None if value == "" and key not in {"content", "metadata"} else value
+
+
+def read_fields(fields: Mapping[str, str | None] | None, *, table: bool) -> Fields:
+    """What a caller says of the fields; raises ``UsageError`` for what is no part of a case."""
+    mapped: list[tuple[Place, str]] = []
+    unread: set[str] = set()
+    for name, path in (fields or {}).items():
+        key, _, inner = str(name).partition(".")
+        if key not in KEYS or (inner and inner not in (_INSIDE.get(key, ()) or (inner,))):
+            raise UsageError(f"fields: a case has no {show(name)}{suggest(name, KEYS)}; it has {', '.join(KEYS)}")
+        if path is None and not inner:
+            unread.add(key)
+        elif isinstance(path, str) and path:
+            mapped.append(((key, inner or None), path))
+        else:
+            raise UsageError(f"fields: {show(name)} must be the name of a field, got {show(path)}")
+    whole = {key for (key, inner), _ in mapped if inner is None} | unread
+    for (key, inner), _ in mapped:
+        if inner is not None and key in whole:
+            raise UsageError(f"fields: {key!r} and {f'{key}.{inner}'!r} cannot both be given; keep one")
+    taken = {key for (key, _), _ in mapped if key != "metadata"} | unread
+    return Fields(mapped=tuple(mapped), taken=frozenset(taken), table=table)
+
+
+def find_field(row: Mapping[str, Any], path: str) -> Any:
+    """The value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``)."""
+    if path in row:
+        return row[path]
+    value: Any = row
+    for step in path.split("."):
+        if isinstance(value, Mapping) and step in value:
+            value = value[step]
+        elif isinstance(value, list | tuple) and step.lstrip("-").isdecimal() and len(step) < 10:
+            at = int(step)
+            if not -len(value) <= at < len(value):
+                raise UsageError(f"the row has no {show(path)}: the list has {len(value)} items")
+            value = value[at]
+        else:
+            raise UsageError(f"the row has no {show(path)}; it has {_list(row)}")
+    return value
+
+
+def _put(found: dict[str, Any], key: str, inner: str | None, value: Any) -> None:
+    if inner is None:
+        if value is not None and found.get(key) is not None:
+            raise UsageError(f"{key!r} is given twice, by two columns; keep one")
+        found[key] = value if value is not None else found.get(key)
+        return
+    held = found.setdefault(key, {})
+    if not isinstance(held, dict) or inner in held:
+        raise UsageError(f"{f'{key}.{inner}'!r} is given twice, by two columns; keep one")
+    held[inner] = value
+
+
+def _add_metadata(found: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    if not others:
+        return found
+    own = found.get("metadata") or {}
+    if not isinstance(own, Mapping):
+        return found  # named as wrong where the case is made
+    for name in others:
+        if name in own:
+            raise UsageError(f"{show(name)} is a field of the row and of its metadata; rename one")
+    return found | {"metadata": {**own, **others}}
+
+
+def _list(names: Any) -> str:
+    return flatten(", ".join(map(repr, names))) or "nothing"
