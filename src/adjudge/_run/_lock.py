@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from adjudge.errors import UsageError
@@ -45,6 +47,8 @@ def is_locked(folder: Path) -> bool:
 
 
 def _lock(path: Path) -> sqlite3.Connection:
+    with suppress(OSError):  # SQLite says what is wrong with the place
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("BEGIN EXCLUSIVE")

@@ -240,6 +240,13 @@ class RunStore:
             while page := rows.fetchmany(PAGE):
                 yield from map(_read_item, page)
 
+    def replies(self) -> Iterator[bytes]:
+        """The kept replies as they were written, in the order of their keys: those to one case stand together."""
+        with closing(self._connect("ro")) as connection:
+            rows = connection.execute("SELECT body FROM replies ORDER BY key")
+            while page := rows.fetchmany(PAGE):
+                yield from (row[0] for row in page)
+
     def close(self) -> None:
         """Close the file; a later use opens it again."""
         self._reader.close()

@@ -100,6 +100,7 @@ class Work:
         finally:
             if self._lock is not None:
                 self._lock.free()
+            self._pool = None  # it knows us: without this knot, a run that nobody holds is gone at once
             self.ended.set()
 
     def tell(self) -> Progress:
