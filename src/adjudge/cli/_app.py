@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge import __version__
+from adjudge.cli._dataset import dataset_app
 from adjudge.cli._demo import demo
 from adjudge.cli._doctor import doctor
 from adjudge.cli._gate import gate_app
@@ -35,6 +36,7 @@ app.command()(judge)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(gate_app, name="gate")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(dataset_app, name="dataset")
 app.command()(demo)
 app.command()(doctor)
 

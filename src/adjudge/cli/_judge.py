@@ -43,8 +43,8 @@ def judge(
 ) -> int:
     """Judge contents by a rubric or a sentence.
 
-    PATH is a file with one content, or, ending in .jsonl, a data set with one in each line; - is standard input, and
-    so is no PATH at all.
+    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
+    input, and so is no PATH at all.
 
     Without --judge, the judge is what [defaults] of adjudge.toml or ADJUDGE_JUDGE names, the first provider whose key
     is set, or a local server on its usual port.

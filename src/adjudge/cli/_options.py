@@ -52,3 +52,22 @@ NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cann
 Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
 ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; nobody is asked.")]
 Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]
+
+# What a data set is, and which of its fields is which part of a case; handed to `_input.open_from_options`.
+DataKind = Annotated[
+    str | None, typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., promptfoo or inspect; else by the name.")
+]
+FieldContent = Annotated[str | None, typer.Option("--content", metavar="F", help="The field that is judged.")]
+FieldReference = Annotated[str | None, typer.Option("--reference", metavar="F", help="The field with a good answer.")]
+FieldTask = Annotated[str | None, typer.Option("--task", metavar="F", help="The field with what was asked for.")]
+FieldContext = Annotated[str | None, typer.Option("--context", metavar="F", help="The field with what to rely on.")]
+FieldLabel = Annotated[str | None, typer.Option("--label", metavar="F", help="The field with a person's decision.")]
+FieldId = Annotated[str | None, typer.Option("--id", metavar="F", help="The field that names the case.")]
+FieldGroup = Annotated[str | None, typer.Option("--group", metavar="F", help="The field with the case's group.")]
+FieldOther = Annotated[
+    list[str] | None, typer.Option("--field", metavar="PART=F", help="Any part: content.a=F, labels.ann=F, ...")
+]
+OnBadRow = Annotated[
+    str, typer.Option("--on-bad-row", metavar="X", help="fail, or skip: count and list what is no case.")
+]
+DataPath = Annotated[str, typer.Argument(metavar="DATA|-", hidden=True)]

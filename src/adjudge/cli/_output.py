@@ -50,6 +50,11 @@ def write_json(document: dict[str, Any]) -> None:
     _write(sys.stdout, json.dumps(document, indent=2) + "\n")
 
 
+def write_lines(lines: Iterable[str]) -> None:
+    """Lines for the next program on standard output, as they are: ASCII without control characters, like JSON."""
+    _write(sys.stdout, "".join(f"{line}\n" for line in lines))
+
+
 def show(drawing: RenderableType) -> None:
     """Something rich can draw, on standard output; colours and boxes only where a terminal can show them."""
     from rich.console import Console

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,15 +56,13 @@ class Fields:
 
     def check_columns(self, columns: list[str]) -> None:
         """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say."""
-        for name in columns:
-            if columns.count(name) > 1:
-                raise UsageError(f"the column {show(name)} stands twice; name each column once")
+        check_names(columns)
         for _, path in self.mapped:
             if path not in columns and path.partition(".")[0] not in columns:
                 raise UsageError(f"there is no column {show(path)}{suggest(path, columns)}; it has {_list(columns)}")
         places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
         if "content" not in [place[0] for place in places if place]:
-            raise UsageError(f"no column is the content; say which: it has {_list(columns)}")
+            raise UsageError(f"no column is the content; say which of {_list(columns)} is (fields, or --content)")
 
     def _find_place(self, name: str) -> Place | None:
         if name in KEYS:
@@ -111,6 +110,24 @@ def read_fields(fields: Mapping[str, str | None] | None, *, table: bool) -> Fiel
             raise UsageError(f"fields: {key!r} and {f'{key}.{inner}'!r} cannot both be given; keep one")
     taken = {key for (key, _), _ in mapped if key != "metadata"} | unread
     return Fields(mapped=tuple(mapped), taken=frozenset(taken), table=table)
+
+
+def check_names(columns: list[str]) -> None:
+    """Raise ``UsageError`` for two columns of one name: a row would lose one of its cells."""
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise UsageError(f"the column {show(twice[0])} stands twice; name each column once")
+
+
+def take_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], set[str]]:
+    """The parts of a case that were mapped, and the names of the row's fields they were taken from."""
+    found: dict[str, Any] = {}
+    used: set[str] = set()
+    for (key, inner), path in fields.mapped:
+        value = find_field(row, path)
+        _put(found, key, inner, read_label(value) if key in {"label", "labels"} else value)
+        used.add(path if path in row else path.partition(".")[0])
+    return found, used
 
 
 def find_field(row: Mapping[str, Any], path: str) -> Any:
