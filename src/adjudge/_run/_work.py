@@ -47,6 +47,7 @@ class Work:
         self._cost: float | None = 0.0
         self._started = time.monotonic()
         self._complete = False
+        self._winding = False
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
@@ -72,9 +73,12 @@ class Work:
         self._store = self.run.store
         self._wired = self._wire(asked, self._store, resumed=resumed)
         self._pool = Pool(self._walk.units(), self._judge, plan.limit)
+        if self._winding:
+            self._pool.wind_down()
 
     def wind_down(self) -> None:
         """Begin nothing more."""
+        self._winding = True
         if self._pool is not None:
             self._pool.wind_down()
 

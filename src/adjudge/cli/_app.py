@@ -19,6 +19,7 @@ from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._rubric import rubric_app
+from adjudge.cli._run import run_data
 from adjudge.errors import AdjudgeError, UsageError
 
 DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
@@ -33,6 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(judge)
+app.command("run")(run_data)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(gate_app, name="gate")
 app.add_typer(ledger_app, name="ledger")
