@@ -122,7 +122,7 @@ class Work:
         """One unit, judged and kept: its place in the pool is free again when nothing of it can be lost any more."""
         result = await self._wired.judge_case(unit.case, unit.sample)
         item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
-        await self._store.keep(item)
+        await self._store.keep(item, body=unit.body)
         self._fresh += 1
         self._outcomes[result.outcome] += 1
         if unit.replaces is not None:

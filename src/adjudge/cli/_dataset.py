@@ -98,7 +98,7 @@ def convert_dataset(
             Path(to).unlink()
         raise UsageError(f"{dataset.name} holds no case, so nothing was written; see `adjudge dataset check`")
     tell_skipped(dataset)
-    note(f"{count:,} cases written" + ("" if to == "-" else f" to {to}"))
+    note(f"{count:,} case{'s' * (count != 1)} written" + ("" if to == "-" else f" to {to}"))
 
 
 def tell_skipped(dataset: Dataset) -> None:
@@ -109,7 +109,7 @@ def tell_skipped(dataset: Dataset) -> None:
     if more:
         note(f"skipped: {more:,} more; {dataset.skipped:,} in all")
     for said, count in dataset.notes.items():
-        note(f"{count:,} times: {said}")
+        note(f"{said}: {count:,}")
 
 
 def _write(dataset: Dataset, to: str) -> int:
@@ -183,7 +183,10 @@ def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
 
 
 def _draw(dataset: Dataset, tally: _Tally) -> None:
-    say(f"{dataset.name}: {tally.cases:,} cases" + (f", {tally.empty:,} with empty content" if tally.empty else ""))
+    say(
+        f"{dataset.name}: {tally.cases:,} case{'s' * (tally.cases != 1)}"
+        + (f", {tally.empty:,} with empty content" if tally.empty else "")
+    )
     table = make_table("", ("part", "cases"))
     for name in _PARTS:
         if tally.parts[name]:
@@ -196,11 +199,11 @@ def _draw(dataset: Dataset, tally: _Tally) -> None:
     if tally.numbers:
         say(f"labels that are numbers: {tally.numbers:,}, from {tally.low:g} to {tally.high:g}")
     for item in dataset.bad_rows:
-        say(f"no case: {item.where}: {item.why}")
+        say(f"bad row: {item.where}: {item.why}")
     if dataset.skipped:
-        say(f"{dataset.skipped:,} rows are no case" + _hint(dataset))
+        say(f"bad rows: {dataset.skipped:,}" + _hint(dataset))
     for said, count in dataset.notes.items():
-        note(f"{count:,} times: {said}")
+        note(f"{said}: {count:,}")
 
 
 def _hint(dataset: Dataset) -> str:

@@ -149,15 +149,24 @@ def find_field(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _put(found: dict[str, Any], key: str, inner: str | None, value: Any) -> None:
-    if inner is None:
+    if inner is None and key in {"labels", "metadata"} and isinstance(value, Mapping):
+        found.setdefault(key, {})
+        for name, item in value.items():
+            _put(found, key, name, item)
+    elif inner is None:
         if value is not None and found.get(key) is not None:
-            raise UsageError(f"{key!r} is given twice, by two columns; keep one")
+            raise _given_twice(key)
         found[key] = value if value is not None else found.get(key)
-        return
-    held = found.setdefault(key, {})
-    if not isinstance(held, dict) or inner in held:
-        raise UsageError(f"{f'{key}.{inner}'!r} is given twice, by two columns; keep one")
-    held[inner] = value
+    else:
+        if found.get(key) is None:
+            found[key] = {}
+        if not isinstance(found[key], dict) or inner in found[key]:
+            raise _given_twice(f"{key}.{inner}")
+        found[key][inner] = value
+
+
+def _given_twice(name: str) -> UsageError:
+    return UsageError(f"{name!r} is given twice, by two columns; keep one")
 
 
 def _add_metadata(found: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
