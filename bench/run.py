@@ -91,7 +91,9 @@ def main() -> None:
             for way in common.rotate(list(WAYS), number):
                 command = [sys.executable, __file__, "--inside", way, "--port", str(port), "--n", str(options.n)]
                 command += ["--profile", f"{options.profile}.{way}"] if options.profile else []
-                done = subprocess.run(command, capture_output=True, text=True, check=False, env=suite.make_environment())
+                done = subprocess.run(
+                    command, capture_output=True, text=True, check=False, env=suite.make_environment()
+                )
                 if done.returncode:
                     sys.exit(done.stderr)
                 found[way].append(json.loads(done.stdout))
