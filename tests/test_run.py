@@ -16,6 +16,7 @@ import pytest
 from adjudge import Case, Judge, JudgeChain, JudgeResult, Question, Request, Rubric, UsageError, open_run, run
 from adjudge._run import Progress
 from adjudge.testing import ScriptedModel
+from cli_support import serve
 from judge_support import Plain, Seat
 from run_support import CRITERIA, Words, do, make_cases, take
 
@@ -347,6 +348,20 @@ def test_a_cancellation_ends_the_run_in_order(tmp_path: Path):
     left = open_run(tmp_path / "run")
     assert (left.status, left.counts["passed"]) == ("interrupted", 1)
     assert do(["good", "bad"], out=tmp_path / "other").status == "finished"
+
+
+def test_a_judge_that_the_run_made_is_closed_with_it():
+    """A name is opened and closed by the run; a judge that was handed in stays its owner's."""
+    with serve() as provider:
+
+        async def go() -> None:
+            done = await run(["good"], provider.spec, criteria=CRITERIA)
+            assert done.counts["passed"] == 1
+            async with Judge(provider.spec) as judge:
+                await run(["good"], judge, criteria=CRITERIA)
+                assert judge.model.transport._lines.get().session is not None
+
+        asyncio.run(go())
 
 
 def test_winding_down_finishes_what_is_under_way(tmp_path: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +155,13 @@ def test_data_may_grow(tmp_path: Path):
     assert done.summary["items"] == 9
 
 
+@dataclass
+class Verdict:
+    """A form of its own."""
+
+    passed: bool
+
+
 @pytest.mark.parametrize(
     ("judge", "how", "said"),
     [
@@ -166,6 +173,7 @@ def test_data_may_grow(tmp_path: Path):
         (None, {"instructions": "Be strict."}, "what is asked changed"),
         (None, {"rules": [{"regex": "x"}]}, "what is asked changed"),
         (None, {"context": "law"}, r"what is asked changed \(context: null before, \"law\" now\)"),
+        (None, {"result_format": Verdict}, "what is asked changed"),
         (None, {"seed": 5, "sample": 3}, "it has sample=None, and 3 was asked for"),
     ],
 )
