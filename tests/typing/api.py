@@ -37,11 +37,15 @@ from adjudge import (
     Rubric,
     Rule,
     RuleResult,
+    Run,
+    RunItem,
     Usage,
     UsageError,
     improve,
     judge,
+    open_run,
     read_result,
+    run,
 )
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.ledger import Entry, Head, Verification, verify_export
@@ -252,3 +256,18 @@ async def record(result: JudgeResult, secret: bytes) -> None:
         assert_type(await ledger.export(Path("a.jsonl")), Head)
     assert_type(verify_export("a.jsonl", head="1:ab"), Verification)
     Ledger("sqlite:///a.db", store_content="all")  # type: ignore[bad-argument-type]
+
+
+async def run_data(judge: Judge, ask: JudgeLike) -> None:
+    """A run is awaited, iterated, or finished without a loop, and takes what a judge takes."""
+    running = run("data.jsonl", judge, RUBRIC, out=Path("run"), concurrency=4, repeat=2, sample=10, resume=True)
+    async for item in running:
+        assert_type(item, RunItem)
+        assert_type(item.result, JudgeResult)
+    assert_type(await running, Run)
+    assert_type(run(["a"], answer, criteria="Is polite.").finish_sync(), Run)
+    assert_type(list(open_run("run").items("failed")), list[RunItem])
+    assert_type(open_run("run").usage, Usage)
+    await run([], ask, retry=["error", "timeout"])
+    await run([], ask, retry=["late"])  # type: ignore[bad-argument-type]
+    await run(3, ask)  # type: ignore[bad-argument-type]

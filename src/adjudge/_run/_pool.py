@@ -106,6 +106,10 @@ class Pool(Generic[U, R]):
             self._running.add(task)
             task.add_done_callback(self._settle)
 
+    def _is_full(self) -> bool:
+        # At least one: a limit of none would wait for itself to rise.
+        return len(self._running) >= max(self._limit.current, 1) or len(self._done) >= AHEAD
+
     def _settle(self, task: asyncio.Task[R]) -> None:
         self._running.discard(task)
         self._room.set()
