@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._pair import PairResult
+    from adjudge._run import Run, RunItem, open_run, run
     from adjudge._short import judge
     from adjudge._wire import wire
     from adjudge.approval import Approval, Approvals, Vote
@@ -117,6 +118,8 @@ __all__ = [
     "Rule",
     "RuleResult",
     "Rules",
+    "Run",
+    "RunItem",
     "SemanticProbe",
     "Threat",
     "ToolCandidate",
@@ -138,8 +141,10 @@ __all__ = [
     "load_rules",
     "open_dataset",
     "open_model",
+    "open_run",
     "parse_audit",
     "read_result",
+    "run",
     "wire",
     "write_audit",
     "write_cases",
@@ -204,6 +209,8 @@ _HOMES = {
     "Rule": "adjudge.rules",
     "RuleResult": "adjudge.result",
     "Rules": "adjudge.rules",
+    "Run": "adjudge._run",
+    "RunItem": "adjudge._run",
     "SemanticProbe": "adjudge.probe",
     "Threat": "adjudge.firewall",
     "ToolCandidate": "adjudge.tools",
@@ -225,8 +232,10 @@ _HOMES = {
     "load_rules": "adjudge.rules_file",
     "open_dataset": "adjudge.dataset",
     "open_model": "adjudge.models",
+    "open_run": "adjudge._run",
     "parse_audit": "adjudge.audit",
     "read_result": "adjudge.result",
+    "run": "adjudge._run",
     "wire": "adjudge._wire",
     "write_audit": "adjudge.audit",
     "write_cases": "adjudge.dataset",

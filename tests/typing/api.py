@@ -63,6 +63,8 @@ from adjudge import (
     Rule,
     RuleResult,
     Rules,
+    Run,
+    RunItem,
     SemanticProbe,
     Threat,
     ToolCandidate,
@@ -81,8 +83,10 @@ from adjudge import (
     judge,
     load_rules,
     open_dataset,
+    open_run,
     parse_audit,
     read_result,
+    run,
     wire,
     write_audit,
     write_cases,
@@ -459,3 +463,18 @@ async def read_data_sets(lots: Judge) -> None:
     assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
     async for result in lots.evaluate_many(dataset, criteria="Is polite."):
         assert_type(result, JudgeResult)
+
+
+async def run_data(judge: Judge, ask: JudgeLike) -> None:
+    """A run is awaited, iterated, or finished without a loop, and takes what a judge takes."""
+    running = run("data.jsonl", judge, RUBRIC, out=Path("run"), concurrency=4, repeat=2, sample=10, resume=True)
+    async for item in running:
+        assert_type(item, RunItem)
+        assert_type(item.result, JudgeResult | PairResult)
+    assert_type(await running, Run)
+    assert_type(run(["a"], answer, criteria="Is polite.").finish_sync(), Run)
+    assert_type(list(open_run("run").items("failed")), list[RunItem])
+    assert_type(open_run("run").usage, Usage)
+    await run([], ask, retry=["error", "timeout"])
+    await run([], ask, retry=["late"])  # type: ignore[bad-argument-type]
+    await run(3, ask)  # type: ignore[bad-argument-type]

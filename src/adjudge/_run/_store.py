@@ -11,21 +11,20 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from adjudge._display import clean
 from adjudge._pair import read_judged
-from adjudge._plain import to_plain
-from adjudge._run._items import RunItem
+from adjudge._run._items import RunItem, write_case, write_result
 from adjudge.dataset._case import Case
 from adjudge.errors import AdjudgeError, UsageError
 
 FILE = "results.sqlite"
 SCHEMA = "adjudge/run-store/1"
-CASE_SCHEMA = "adjudge/case/1"
 BUSY_SECONDS = 30
 PAGE = 200
 """Items that are read at once."""
@@ -37,15 +36,33 @@ _DDL = (
         place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, subject TEXT NOT NULL, body BLOB NOT NULL) STRICT""",
     """CREATE TABLE results (
         place INTEGER NOT NULL, sample INTEGER NOT NULL, outcome TEXT NOT NULL, because TEXT, decided_by TEXT NOT NULL,
-        score REAL, duration_ms REAL NOT NULL, input_tokens INTEGER, output_tokens INTEGER, cost_usd REAL,
+        score REAL, duration_ms REAL NOT NULL, calls INTEGER, input_tokens INTEGER, output_tokens INTEGER,
+        cost_usd REAL,
         body BLOB NOT NULL, UNIQUE (place, sample)) STRICT""",
     "CREATE TABLE replies (key TEXT NOT NULL UNIQUE, body BLOB NOT NULL) STRICT",
 )
 _CASE = "INSERT INTO cases VALUES (?, ?, ?, ?) ON CONFLICT (place) DO NOTHING"
-_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?)"
 
-Rows = list[tuple[str, tuple[Any, ...]]]
+# NULL for what nobody stated: a sum over some would look like the whole.
+_TOTALS = """
+    SELECT count(*) AS items, count(DISTINCT place) AS cases,
+        coalesce(sum(outcome = 'passed'), 0) AS passed, coalesce(sum(outcome = 'failed'), 0) AS failed,
+        coalesce(sum(outcome = 'undecided'), 0) AS undecided, avg(score) AS mean_score,
+        sum(calls) AS calls, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+        sum(cost_usd) AS known_cost_usd,
+        coalesce(sum(input_tokens IS NOT NULL AND cost_usd IS NULL), 0) AS unknown_costs
+    FROM results"""
+_REASONS = "SELECT because, count(*) FROM results WHERE because IS NOT NULL GROUP BY because ORDER BY 2 DESC, 1"
+# As text: SQLite would take a blob for its own binary form of JSON.
+_AGREEMENT = """
+    SELECT count(label) AS labelled, coalesce(sum(label = outcome), 0) AS agreed FROM (
+        SELECT r.outcome AS outcome, CASE json_type(CAST(c.body AS TEXT), '$.label')
+            WHEN 'true' THEN 'passed' WHEN 'false' THEN 'failed' END AS label
+        FROM results r JOIN cases c USING (place))"""
+
+Rows = dict[str, tuple[Any, ...]]
 """Statements with their values, in the order they are to be carried out."""
 
 
@@ -54,8 +71,9 @@ class RunStore:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = Path(folder) / FILE
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._writer = _Connection(self._connect)
+        # A second one: a look-up on the event loop must not wait for a commit that a thread is about to make.
+        self._reader = _Connection(self._connect)
         self._waiting: list[tuple[Rows, asyncio.Future[None] | None]] = []
         self._writing: asyncio.Task[None] | None = None
 
@@ -65,10 +83,23 @@ class RunStore:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
+            if not self.has_begun():  # whoever began it was killed before anything was in it
+                return self._begin()
             raise UsageError(f"{self.path.parent} holds a run already; go on with --resume, or name another") from None
         except OSError as error:
             raise UsageError(f"the run {self.path.parent} cannot be written: {error.strerror}; name another") from None
-        with self._using() as connection:
+        return self._begin()
+
+    def has_begun(self) -> bool:
+        """Whether there is a file with our tables in it."""
+        if not self.path.is_file():
+            return False
+        with self._reader.using() as connection:
+            return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+
+    def _begin(self) -> Self:
+        with self._writer.using() as connection:
+            connection.execute("BEGIN")
             for statement in _DDL:
                 connection.execute(statement)
             connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
@@ -87,22 +118,23 @@ class RunStore:
 
     # ---------------------------------------------------------------- writing
 
-    async def keep(self, item: RunItem) -> None:
+    async def keep(self, item: RunItem, *, body: bytes | None = None) -> None:
         """Keep an item; when this returns, a process that is killed does not lose it.
 
-        Raises ``UsageError`` when another case of the run has the same id.
+        ``body`` is what ``write_case`` wrote of its case, where that is known. Raises ``UsageError`` when another case
+        of the run has the same id.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._hand_in(_write_item(item), future)
+        self._hand_in(_write_item(item, body or write_case(item.case)), future)
         await future
 
     def keep_reply(self, key: str, body: bytes) -> None:
         """Keep a reply under its key; it is in the file when the next ``keep`` returns."""
-        self._hand_in([(_REPLY, (key, body))], None)
+        self._hand_in({_REPLY: (key, body)}, None)
 
     def keep_fact(self, name: str, said: str) -> None:
         """Keep a fact about the whole run."""
-        with self._using() as connection:
+        with self._writer.using() as connection:
             connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, said))
             connection.commit()
 
@@ -129,46 +161,77 @@ class RunStore:
 
     def _write(self, together: Sequence[Rows]) -> list[Exception | None]:
         """What went wrong with each; one that cannot be written does not take the others with it."""
-        errors: list[Exception | None] = []
         try:
-            with self._using() as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                errors.extend(_try(connection, rows) for rows in together)
-                connection.commit()
+            with self._writer.using() as connection:
+                try:
+                    _write_all(connection, together)
+                    return [None] * len(together)
+                except sqlite3.IntegrityError:
+                    connection.execute("ROLLBACK")
+                    connection.execute("BEGIN IMMEDIATE")
+                    errors = [_try(connection, rows) for rows in together]
+                    connection.execute("COMMIT")
+                    return errors
+                finally:
+                    if connection.in_transaction:  # the disk is full: nothing of this may be in the next commit
+                        connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             said = f"the run {self.path.parent} cannot be written: {clean(str(error))}"
             return [AdjudgeError(said) for _ in together]
-        return errors
 
     # ---------------------------------------------------------------- reading
 
     def find_fact(self, name: str) -> str | None:
         """A fact about the whole run."""
-        with self._using() as connection:
+        with self._reader.using() as connection:
             row = connection.execute("SELECT said FROM about WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
     def find_reply(self, key: str) -> bytes | None:
         """The reply kept under a key."""
-        with self._using() as connection:
+        with self._reader.using() as connection:
             row = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def find_case(self, place: int) -> tuple[str, str] | None:
         """Id and subject of the case at a place, once one of its items is kept."""
-        with self._using() as connection:
+        with self._reader.using() as connection:
             row = connection.execute("SELECT id, subject FROM cases WHERE place = ?", (place,)).fetchone()
         return (row[0], row[1]) if row else None
 
     def list_samples(self, place: int) -> set[int]:
         """The samples of a case that are judged."""
-        with self._using() as connection:
+        with self._reader.using() as connection:
             rows = connection.execute("SELECT sample FROM results WHERE place = ?", (place,)).fetchall()
         return {row[0] for row in rows}
 
+    def list_kept(self, place: int) -> Mapping[int, str | None]:
+        """The samples of a case that are judged, each with the reason why it is undecided."""
+        with self._reader.using() as connection:
+            return dict(connection.execute("SELECT sample, because FROM results WHERE place = ?", (place,)).fetchall())
+
+    def find_last_place(self) -> int:
+        """The last place of a case that is kept; -1 when there is none."""
+        with self._reader.using() as connection:
+            found = connection.execute("SELECT max(place) FROM cases").fetchone()[0]
+        return -1 if found is None else found
+
+    def sum_up(self) -> dict[str, Any]:
+        """What all items come to: counts, the mean score, tokens, and the cost where it is known."""
+        with self._reader.using() as connection:
+            connection.row_factory = sqlite3.Row
+            try:
+                found = dict(connection.execute(_TOTALS).fetchone())
+                because = connection.execute(_REASONS).fetchall()
+                agreement = dict(connection.execute(_AGREEMENT).fetchone())
+            finally:
+                connection.row_factory = None
+        counts = {name: found.pop(name) for name in ("passed", "failed", "undecided")}
+        return {"counts": counts, "undecided_because": dict(map(tuple, because)), **found, **agreement}
+
     def count(self) -> Mapping[str, int]:
         """How many items have which outcome."""
-        with self._using() as connection:
+        with self._reader.using() as connection:
             return dict(connection.execute("SELECT outcome, count(*) FROM results GROUP BY outcome").fetchall())
 
     def items(self, *, where: str = "1", order: str = "r.place, r.sample") -> Iterator[RunItem]:
@@ -183,20 +246,17 @@ class RunStore:
             while page := rows.fetchmany(PAGE):
                 yield from map(_read_item, page)
 
+    def replies(self) -> Iterator[bytes]:
+        """The kept replies as they were written, in the order of their keys: those to one case stand together."""
+        with closing(self._connect("ro")) as connection:
+            rows = connection.execute("SELECT body FROM replies ORDER BY key")
+            while page := rows.fetchmany(PAGE):
+                yield from (row[0] for row in page)
+
     def close(self) -> None:
         """Close the file; a later use opens it again."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
-
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        """The one connection, for one thread at a time; opened when it is first needed."""
-        with self._lock:
-            if self._connection is None:
-                self._connection = self._connect()
-            yield self._connection
+        self._reader.close()
+        self._writer.close()
 
     def _connect(self, mode: str = "rw") -> sqlite3.Connection:
         # Never created here: whoever reads a mistyped path must not leave an empty run there.
@@ -213,7 +273,30 @@ class RunStore:
         return connection
 
 
-def _write_item(item: RunItem) -> Rows:
+class _Connection:
+    """One connection, for one thread at a time; opened when it is first needed."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._open: sqlite3.Connection | None = None
+
+    @contextmanager
+    def using(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if self._open is None:
+                self._open = self._connect()
+                weakref.finalize(self, self._open.close)
+            yield self._open
+
+    def close(self) -> None:
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+            self._open = None
+
+
+def _write_item(item: RunItem, case_body: bytes) -> Rows:
     result, case = item.result, item.case
     usage = result.usage
     about = (
@@ -224,23 +307,13 @@ def _write_item(item: RunItem) -> Rows:
         result.decided_by,
         result.score,
         result.duration_ms,
+        usage.calls if usage else None,
         usage.input_tokens if usage else None,
         usage.output_tokens if usage else None,
         usage.cost_usd if usage else None,
-        _encode(result.to_dict()),
+        write_result(result),
     )
-    body = _encode({"schema": CASE_SCHEMA, **to_plain(case)})
-    return [(_CASE, (item.place, case.id, item.subject, body)), (_RESULT, about)]
-
-
-def _encode(data: Any) -> bytes:
-    import msgspec
-
-    # Half a surrogate pair has no UTF-8; it was judged all the same, and is kept as it is written in a program.
-    try:
-        return msgspec.json.encode(data)
-    except UnicodeEncodeError:
-        return json.dumps(data).encode()
+    return {_CASE: (item.place, case.id, item.subject, case_body), _RESULT: about}
 
 
 def _read_item(row: tuple[Any, ...]) -> RunItem:
@@ -252,20 +325,25 @@ def _read_item(row: tuple[Any, ...]) -> RunItem:
     )
 
 
+def _write_all(connection: sqlite3.Connection, together: Sequence[Rows]) -> None:
+    """Everything in one go, statement by statement: the cases before their results."""
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in (_REPLY, _CASE, _RESULT):
+        connection.executemany(statement, [rows[statement] for rows in together if statement in rows])
+    connection.execute("COMMIT")
+
+
 def _try(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
-    connection.execute("SAVEPOINT item")
     try:
-        for statement, values in rows:
+        for statement, values in rows.items():
             connection.execute(statement, values)
-    except sqlite3.IntegrityError:
-        connection.execute("ROLLBACK TO item")
-        found = connection.execute("SELECT place FROM cases WHERE id = ?", (rows[0][1][1],)).fetchone()
+    except sqlite3.IntegrityError:  # of the case, which is written first: nothing of this item is there
+        place, name = rows[_CASE][:2]
+        found = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
         return UsageError(
-            f"the id {clean(str(rows[0][1][1])[:80])!r} of case {rows[0][1][0]} is that of case {found[0]} already; "
+            f"the id {clean(str(name)[:80])!r} of case {place} is that of case {found[0]} already; "
             "give each case an id of its own"
         )
-    finally:
-        connection.execute("RELEASE item")
     return None
 
 

@@ -26,6 +26,7 @@ from adjudge.cli._resume import resume
 from adjudge.cli._review import review
 from adjudge.cli._rubric import rubric_app
 from adjudge.cli._rules import rules_app
+from adjudge.cli._run import run_data
 from adjudge.cli._tools import tools_app
 from adjudge.cli._validate import validate
 from adjudge.errors import AdjudgeError, UsageError
@@ -42,6 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(judge)
+app.command("run")(run_data)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(rules_app, name="rules")
 app.add_typer(gate_app, name="gate")

@@ -63,7 +63,7 @@ def judge(
     """
     found = read_config(config)
     wanted = choose_rubric(rubric, criteria, threshold, found)
-    how = _list_arguments(wanted, criteria, threshold, rules)
+    how = list_arguments(wanted, criteria, threshold, rules)
     how |= _read_files({"reference": reference, "task": task, "context": context})
     chain = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     panel = Panel(
@@ -105,7 +105,7 @@ def _open_layers(cache: Path | None, budget: float | None, record: str | None, c
 
 
 def choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
-    """The rubric to judge by, or ``None`` for ``--criteria``; raises ``UsageError`` when nothing says what is good."""
+    """The rubric the command line or the configuration names; ``None`` when ``--criteria`` says what is good."""
     if threshold is not None and not 0 <= threshold <= 1:
         hint = f"; for {threshold:g} % write {threshold / 100:g}" if 1 < threshold <= 100 else ""
         raise UsageError(f"--threshold must be between 0 and 1, got {threshold:g}{hint}")
@@ -122,9 +122,10 @@ def choose_rubric(name: str | None, criteria: str | None, threshold: float | Non
     return found
 
 
-def _list_arguments(
+def list_arguments(
     rubric: Rubric | None, criteria: str | None, threshold: float | None, rules: Sequence[str] | None
 ) -> dict[str, Any]:
+    """The arguments of ``evaluate`` that the command line gives."""
     how: dict[str, Any] = {} if rubric is not None else {"criteria": criteria}
     how |= {} if threshold is None else {"threshold": threshold}
     return how | ({"rules": [read_rule(text) for text in rules]} if rules else {})

@@ -85,3 +85,19 @@ OnBadRow = Annotated[
     str, typer.Option("--on-bad-row", metavar="X", help="fail, or skip: count and list what is no case.")
 ]
 DataPath = Annotated[str, typer.Argument(metavar="DATA|-", hidden=True)]
+
+# What a run is.
+RunFolder = Annotated[
+    Path | None, typer.Option("--out", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time.")
+]
+Repeat = Annotated[int, typer.Option("--repeat", metavar="K", help="How often each case is judged.")]
+Sample = Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge N cases, drawn by --seed.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Which N cases --sample draws.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in RUN; nothing recorded is asked again.")]
+Retry = Annotated[
+    list[str] | None,
+    typer.Option("--retry", metavar="REASON", help="With --resume: judge again what is undecided for it (error, ...)."),
+]
+FailUnder = Annotated[
+    float | None, typer.Option("--fail-under", metavar="SHARE", help="The share that has to pass, from 0 to 1.")
+]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adjudge import Decision, Row
+from adjudge import Case, Decision
 from adjudge.cli import _options as option
 from adjudge.cli._config import Config, read_config
 from adjudge.cli._gate import find_status, print_decisions
@@ -93,7 +93,7 @@ def _check_same(path: str | None, pending: Decision) -> None:
     for item in list_inputs([path]).items:
         if item.error is not None:
             raise UsageError(item.error)
-        content = item.content.content if isinstance(item.content, Row) else item.content
+        content = item.content.content if isinstance(item.content, Case) else item.content
         if digest_text(content_text(content)) == pending.subject:
             return
     raise UsageError(f"{path} is not what was held back, which had another digest; put it through the gate again")

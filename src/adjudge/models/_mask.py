@@ -16,6 +16,8 @@ _MARK = re.compile(r"\{\{(=*)token(\[[0-9]{1,6}:[0-9]{1,6}\])?\}\}")
 
 def mask(text: str, token: str | None) -> str:
     """``text`` as it is recorded."""
+    if "{{" not in text:  # nothing to escape, and a pattern for each token is most of what masking costs
+        return text.replace(token, "{{token}}") if token else text
     # One pass for both: escaping before or after masking would let one produce what the other then reads.
     pattern = re.compile(f"{re.escape(token)}|{_MARK.pattern}") if token else _MARK
     return pattern.sub(lambda found: "{{token}}" if found.group() == token else _escape(found), text)

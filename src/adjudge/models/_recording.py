@@ -10,6 +10,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,27 +40,46 @@ def describe_request(request: Request) -> dict[str, Any]:
 
 def make_key(model: str, described: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON (RFC 8785) of a model's name and a described request."""
-    import rfc8785
-
-    try:
-        return hashlib.sha256(rfc8785.dumps({"model": model, **described})).hexdigest()
-    except rfc8785.CanonicalizationError as error:
-        raise UsageError(f"a request to {model} cannot be recorded or looked up: {error}") from None
+    form, parameters = described["form"], described["parameters"]
+    # In canonical JSON the members stand in the order of their names, so the prompt's user part comes last: what is
+    # before it is the same for every content judged by one rubric, and hashed once.
+    begun = _begin_key(
+        model, described["system"], form and tuple(form.items()), tuple(parameters), *parameters.values()
+    )
+    mac = begun.copy()
+    mac.update(_write_text(described["user"], model) + b"}")
+    return mac.hexdigest()
 
 
 def make_keys(models: Sequence[str], described: Mapping[str, Any]) -> list[str]:
-    """``make_key`` for several models; what is long, the prompt, is written once."""
+    """``make_key`` for several models."""
+    return [make_key(model, described) for model in models]
+
+
+@lru_cache(maxsize=256, typed=True)  # typed: 1, 1.0 and True are written differently
+def _begin_key(
+    model: str, system: str, form: tuple[tuple[str, str], ...] | None, names: tuple[str, ...], *values: Any
+) -> Any:
     import rfc8785
 
-    # Raises for what has no canonical form.
-    first = [make_key(model, described) for model in models[:1]]
-    if len(models) < 2:
-        return first
-    head = b'{"form":' + rfc8785.dumps(described["form"]) + b',"model":'
-    rest = {name: value for name, value in described.items() if name != "form"}
-    # In canonical JSON members stand in the order of their names: form, model, and then all the others.
-    tail = b"," + rfc8785.dumps(rest)[1:]
-    return [*first, *(hashlib.sha256(head + rfc8785.dumps(model) + tail).hexdigest() for model in models[1:])]
+    try:
+        written = [rfc8785.dumps(item) for item in (form and dict(form), dict(zip(names, values, strict=True)))]
+    except rfc8785.CanonicalizationError as error:
+        raise UsageError(f"a request to {model} cannot be recorded or looked up: {error}") from None
+    texts = [_write_text(text, model) for text in (model, system)]
+    return hashlib.sha256(
+        b'{"form":%b,"model":%b,"parameters":%b,"system":%b,"user":' % (written[0], texts[0], written[1], texts[1])
+    )
+
+
+def _write_text(text: str, model: str) -> bytes:
+    """A text in canonical JSON; msgspec writes it as RFC 8785 does, many times as fast as a library for the whole."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(text)
+    except UnicodeEncodeError as error:
+        raise UsageError(f"a request to {model!r} cannot be recorded or looked up: {error}") from None
 
 
 class RecordingModel(Around):

@@ -1,0 +1,118 @@
+"""Every reply of a run, kept as it came: what was answered once is not asked again by a run that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from adjudge._run._items import encode
+from adjudge._run._store import RunStore
+from adjudge.errors import UsageError
+from adjudge.models._recording import SCHEMA, describe_request, make_key, write_reply
+from adjudge.models._types import Model, Reply, Request
+
+
+def make_reply_key(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
+    """Under which key a run keeps a reply: who was asked, about which case, for the how manieth time.
+
+    It is a JSON list and no digest, so that the replies to one case stand together in the file, and can be found
+    without the prompt they answer. What was asked is in the row, and compared before it answers anything.
+    """
+    return encode([case, order, sample, model, seat, attempt]).decode()
+
+
+class KeptModel:
+    """A model whose replies are kept in a run's file; everything else is the model's own.
+
+    With ``resumed``, what the file has already is answered from there.
+    """
+
+    def __init__(self, model: Model, store: RunStore, *, seat: int = 0, resumed: bool = False) -> None:
+        self.model = model
+        self.name = model.name
+        """The model's own name."""
+        self.seat = seat
+        """How many seats before this one have the same model."""
+        self._store = store
+        self._resumed = resumed
+
+    @property
+    def structured(self) -> bool:
+        """As the model has it."""
+        return bool(getattr(self.model, "structured", False))
+
+    @property
+    def max_input_characters(self) -> int:
+        """As the model has it."""
+        return int(getattr(self.model, "max_input_characters", 1_000_000))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts the model can contact."""
+        return tuple(getattr(self.model, "hosts", ()))
+
+    def named(self, name: str) -> KeptModel:
+        """Another model of the same provider, kept in the same file."""
+        rename = getattr(self.model, "named", None)
+        if rename is None:
+            raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
+        return KeptModel(rename(name), self._store, seat=self.seat, resumed=self._resumed)
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for what the model's own ``check`` finds."""
+        check = getattr(self.model, "check", None)
+        if check is not None:
+            check()
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The kept reply to this very request, else the model's, which is then kept; what it raises is not."""
+        described = describe_request(request)
+        key = make_key(self.name, described)
+        place = make_reply_key(
+            case=request.case,
+            order=request.order,
+            sample=request.sample,
+            model=self.name,
+            seat=self.seat,
+            attempt=request.attempt,
+        )
+        kept = self._find(place, key, request) if self._resumed else None
+        if kept is not None:
+            # A model gives way to others before it answers; so does the file, or ten thousand kept cases in a row
+            # would let nobody else in.
+            await asyncio.sleep(0)
+            return kept
+        reply = await self.model.complete(request)
+        if isinstance(reply, Reply):
+            self._store.keep_reply(place, self._write_row(key, described, request, reply))
+        return reply
+
+    async def aclose(self) -> None:
+        """Close the model's connections."""
+        close = getattr(self.model, "aclose", None)
+        if close is not None:
+            await close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def _find(self, place: str, key: str, request: Request) -> Reply | None:
+        import msgspec
+
+        from adjudge.models._rows import Row, make_reply
+
+        body = self._store.find_reply(place)
+        if body is None:
+            return None
+        try:
+            row = msgspec.json.decode(body, type=Row)
+        except (msgspec.DecodeError, RecursionError):  # log-probabilities of minus infinity, which JSON has no form for
+            return None
+        # The very same request, or it is no answer to this one.
+        return make_reply(row, request.token) if row.key == key else None
+
+    def _write_row(self, key: str, described: dict[str, Any], request: Request, reply: Reply) -> bytes:
+        # Without the prompt, which is the longest part: the key tells it, and the case has the content.
+        row = {"schema": SCHEMA, "key": key, "case": request.case, "order": request.order, "attempt": request.attempt}
+        row |= {"sample": request.sample, "seat": self.seat, "model": self.name}
+        return encode(row | {"request": {"form": described["form"]}, "reply": write_reply(request, reply)})

@@ -1,0 +1,167 @@
+"""``run``: a data set judged, as something to await or to iterate."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any, Self, Unpack, get_args
+
+from adjudge._asking import Asking, RubricSource
+from adjudge._rewire import Wrap
+from adjudge._run._items import RunItem
+from adjudge._run._plan import Plan, Progress
+from adjudge._run._pool import Constant, Limit
+from adjudge._run._source import DataSource, make_source
+from adjudge._run._value import Run
+from adjudge._run._work import Work
+from adjudge._sync import run_sync
+from adjudge.errors import UsageError
+from adjudge.result import Reason
+
+
+def run(
+    dataset: DataSource,
+    judge: Any,
+    rubric: RubricSource | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    concurrency: int | Limit = 16,
+    repeat: int = 1,
+    sample: int | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    retry: Sequence[Reason] = ("budget",),
+    on_progress: Callable[[Progress], Any] | None = None,
+    wrap: Wrap | None = None,
+    command: Sequence[str] | None = None,
+    **how: Unpack[Asking],
+) -> Running:
+    """Judge a data set; await what this returns for the finished ``Run``, or iterate over it for each ``RunItem``.
+
+    ``dataset`` is the path of a file of cases, or any iterable, asynchronous too, of ``Case``s or contents; it is read
+    as it is needed. ``judge`` is a judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as
+    its model. ``rubric`` and the arguments in ``how`` are those of ``Judge.evaluate``, the same for every case.
+
+    ``out`` is the folder to keep the run in; without it, one that is removed with the ``Run``. At most ``concurrency``
+    items are under way at once (a number, or an object whose ``current`` says how many at this moment). Each case is
+    judged ``repeat`` times, as samples that are asked separately. ``sample`` draws that many cases by ``seed``, from a
+    data set that can be read twice.
+
+    With ``resume``, a run that is in ``out`` goes on: nothing is asked again whose answer was recorded. Items undecided
+    for one of the reasons in ``retry`` are judged again. Data, judge and rubric have to be those it began with.
+
+    What goes wrong with one case is its result. ``UsageError`` is raised, when the run begins, for what is wrong
+    before anything is asked, and later for a data set that cannot be read on; what was judged until then is kept.
+    ``on_progress`` is called with a ``Progress`` when items were kept. ``wrap`` puts something between the judge and
+    its models, and ``command`` is noted in the manifest.
+    """
+    for name, number, least in (("repeat", repeat, 1), ("sample", 1 if sample is None else sample, 1)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+            raise UsageError(f"{name} must be a whole number of at least {least}, got {number!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UsageError(f"seed must be a whole number, got {seed!r}")
+    unknown = [item for item in retry if item not in get_args(Reason)]
+    if isinstance(retry, str) or unknown:
+        raise UsageError(f"retry is a list of {', '.join(get_args(Reason))}; got {retry!r}")
+    return Running(
+        Plan(
+            source=make_source(dataset),
+            judge=judge,
+            rubric=rubric,
+            how=how,
+            out=None if out is None else Path(out),
+            limit=_make_limit(concurrency),
+            repeat=repeat,
+            sample=sample,
+            seed=seed,
+            resume=resume,
+            retry=tuple(retry),
+            on_progress=on_progress,
+            wrap=wrap,
+            command=command,
+        )
+    )
+
+
+def _make_limit(concurrency: int | Limit) -> Limit:
+    if isinstance(concurrency, int) and not isinstance(concurrency, bool) and concurrency >= 1:
+        return Constant(concurrency)
+    if isinstance(getattr(concurrency, "current", None), int):
+        return concurrency  # type: ignore[return-value]
+    raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+
+
+class Running:
+    """A run that begins when it is awaited or iterated, once.
+
+    ``await`` it for the finished ``Run``; ``async for`` gives each ``RunItem`` when it is kept, in the order in which
+    they are finished, and awaiting it afterwards gives the ``Run``. Leaving the loop early, or cancelling it, cancels
+    what is under way; what is finished stays kept, and ``resume=True`` goes on from there. Used with ``async with``,
+    everything has ended when the block is left.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._work: Work | None = None
+        self._items: weakref.ref[AsyncGenerator[RunItem, None]] | None = None
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far it is; ``None`` before the first case."""
+        return self._work.tell() if self._work is not None else None
+
+    def wind_down(self) -> None:
+        """Begin no further case; what is under way is finished, and then the run ends as interrupted."""
+        if self._work is not None:
+            self._work.wind_down()
+
+    def finish_sync(self) -> Run:
+        """The finished ``Run``, for callers without an event loop; works inside a running loop too, and blocks it."""
+        return run_sync(self._finish())
+
+    def __aiter__(self) -> AsyncGenerator[RunItem, None]:
+        if self._items is not None:
+            raise UsageError("this run has begun already; call run(...) again for another, with resume=True to go on")
+        items = self._iterate()
+        # Weakly: whoever leaves his loop early lets go of the generator, and that ends the run.
+        self._items = weakref.ref(items)
+        return items
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        return self._finish().__await__()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._end()
+
+    async def _iterate(self) -> AsyncGenerator[RunItem, None]:
+        self._work = work = Work(self._plan)
+        try:
+            await work.begin()
+            while taken := await work.take():
+                for item in taken:
+                    yield item
+        finally:
+            await work.end()
+
+    async def _finish(self) -> Run:
+        if self._items is None:
+            async for _ in (items := aiter(self)):
+                pass
+            del items
+        await self._end()
+        if self._work is None or self._work.run is None:
+            raise UsageError("this run was ended before it began; call run(...) again")
+        return self._work.run
+
+    async def _end(self) -> None:
+        items = self._items() if self._items is not None else None
+        # One that is running is ended by whoever runs it.
+        if items is not None and not getattr(items, "ag_running", False):
+            await items.aclose()
+        if self._work is not None:
+            await self._work.ended.wait()

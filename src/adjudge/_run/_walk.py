@@ -1,0 +1,121 @@
+"""What is still to be judged, in its order: a run that goes on leaves out what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from adjudge._display import clean
+from adjudge._run._items import digest_body, write_case
+from adjudge._run._source import Source
+from adjudge._run._store import RunStore
+from adjudge.dataset import Case
+from adjudge.errors import UsageError
+from adjudge.result import Outcome
+
+_TURNS = 100
+"""Kept cases in a row after which others on the event loop have their turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One judgement to be made."""
+
+    case: Case
+    place: int
+    sample: int
+    subject: str
+    body: bytes
+    """The case as it is kept."""
+    replaces: Outcome | None = None
+    """The outcome of the item that this one is to take the place of."""
+
+
+class Walk:
+    """One way through a data set. It holds one case at a time, whatever the size."""
+
+    def __init__(
+        self,
+        source: Source,
+        store: RunStore,
+        places: Collection[int] | None,
+        repeat: int,
+        *,
+        resumed: bool,
+        retry: Collection[str],
+    ) -> None:
+        self._source, self._store, self._places, self._repeat = source, store, places, repeat
+        self._last = store.find_last_place() if resumed else -1
+        self._retry = retry
+        self._mac = hashlib.sha256()
+        self.cases = 0
+        """Cases that were read."""
+        self.complete = False
+        """Whether the end of the data set was reached."""
+
+    @property
+    def total(self) -> int | None:
+        """How many items there will be, where that is known."""
+        total = len(self._places) if self._places is not None else self._source.total
+        if total is None and self.complete:
+            total = self.cases
+        return None if total is None else total * self._repeat
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the digests of the cases that were taken, in their order."""
+        return self._mac.hexdigest()
+
+    async def units(self) -> AsyncGenerator[Unit, None]:
+        """The units that are not kept yet; raises ``UsageError`` for data that changed since the run began."""
+        since_turn = 0
+        async with aclosing(self._source.walk()) as cases:
+            async for place, case in cases:
+                self.cases = place + 1
+                if self._places is not None and place not in self._places:
+                    continue
+                body = write_case(case)
+                subject = digest_body(body)
+                self._mac.update(bytes.fromhex(subject))
+                kept = self._look_up(place, case, subject) if place <= self._last else {}
+                for sample in range(self._repeat):
+                    because = kept.get(sample)
+                    again = because in self._retry
+                    if sample not in kept or again:
+                        yield Unit(
+                            case=case,
+                            place=place,
+                            sample=sample,
+                            subject=subject,
+                            body=body,
+                            replaces="undecided" if again else None,
+                        )
+                since_turn = since_turn + 1 if kept else 0
+                if since_turn >= _TURNS:
+                    since_turn = 0
+                    await asyncio.sleep(0)
+        if self.cases <= self._last:
+            raise UsageError(
+                f"the data set has {self.cases:,} cases, and case {self._last} of it was judged before; go on with the "
+                "data the run began with, or begin another run"
+            )
+        self.complete = True
+
+    def _look_up(self, place: int, case: Case, subject: str) -> Mapping[int, str | None]:
+        known = self._store.find_case(place)
+        if known is None:
+            return {}
+        if known != (case.id, subject):
+            raise UsageError(
+                f"case {place} of the data set is not the one that was judged: it was {_shorten(known[0])}, and now it "
+                f"is {_shorten(case.id)}{' with another content or label' if known[0] == case.id else ''}; go on with "
+                "the data the run began with, or begin another run"
+            )
+        return self._store.list_kept(place)
+
+
+def _shorten(text: str) -> str:
+    return repr(clean(text[:80], keep_lines=False))

@@ -1,0 +1,196 @@
+"""The state of a run between its beginning and its end: what is asked, what is kept, and who holds the folder."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+import weakref
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from adjudge._foreign import notify
+from adjudge._rewire import rewire
+from adjudge._run._asked import Asked, digest, settle
+from adjudge._run._describe import describe_judge, digest_judge
+from adjudge._run._items import RunItem
+from adjudge._run._kept import KeptModel
+from adjudge._run._lock import RunLock
+from adjudge._run._manifest import FILE, check_same, make_manifest, read_manifest, write_manifest
+from adjudge._run._plan import Plan, Progress
+from adjudge._run._pool import Pool
+from adjudge._run._source import draw
+from adjudge._run._store import RunStore
+from adjudge._run._value import Run
+from adjudge._run._walk import Unit, Walk
+from adjudge.errors import UsageError
+from adjudge.models import Model
+from adjudge.result import Outcome
+
+
+class Work:
+    """The state of a run between its beginning and its end."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.run: Run | None = None
+        self.ended = asyncio.Event()
+        self._pool: Pool[Unit, RunItem] | None = None
+        self._walk: Walk | None = None
+        self._lock: RunLock | None = None
+        self._outcomes: Counter[Outcome] = Counter()
+        self._fresh = 0
+        self._cost: float | None = 0.0
+        self._started = time.monotonic()
+        self._complete = False
+        self._winding = False
+        self._wired: Asked | None = None
+
+    async def begin(self) -> None:
+        """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
+        plan = self.plan
+        asked, described = await settle(plan.judge, plan.rubric, plan.how)
+        judge = describe_judge(asked.judge)
+        rubric = asked.rubric.to_dict() if asked.rubric is not None else None
+        total = await plan.source.count() if plan.sample is not None else None
+        places = draw(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
+        manifest = make_manifest(
+            command=plan.command,
+            dataset={**plan.source.describe(), "cases": total, "digest": None},
+            judge=judge,
+            rubric=rubric,
+            asked=described,
+            digests={"judge": digest_judge(judge), "rubric": digest(rubric), "asked": digest(described)},
+            options=plan.options,
+        )
+        folder, kept_alive = _find_folder(plan.out)
+        self.run, resumed = self._open(folder, kept_alive, manifest)
+        self._outcomes.update(self.run.store.count() if resumed else {})  # type: ignore[arg-type]
+        self._walk = Walk(plan.source, self.run.store, places, plan.repeat, resumed=resumed, retry=plan.retry)
+        self._store = self.run.store
+        self._wired = wired = self._wire(asked, self._store, resumed=resumed)
+        self._pool = Pool(self._walk.units(), partial(self._judge, wired), plan.limit)
+        if self._winding:
+            self._pool.wind_down()
+
+    def wind_down(self) -> None:
+        """Begin nothing more."""
+        self._winding = True
+        if self._pool is not None:
+            self._pool.wind_down()
+
+    async def take(self) -> tuple[RunItem, ...]:
+        """Items that are kept since; nothing when there will be none."""
+        if self._pool is None:
+            return ()
+        taken = await self._pool.take()
+        if taken:
+            await notify(self.plan.on_progress, self.tell() if self.plan.on_progress else None, what="on_progress")
+        elif self._walk is not None:
+            self._complete = self._walk.complete
+        return taken
+
+    async def end(self) -> None:
+        """Leave nothing behind: nobody is asked, everything handed in is in the file, the manifest says how it is."""
+        try:
+            if self._pool is not None:
+                await self._pool.stop()
+            if self._wired is not None and self._wired.owned:
+                await self._wired.judge.aclose()
+            if self.run is not None:
+                await self.run.store.flush()
+                self.run = await asyncio.to_thread(self._conclude, self.run)
+        finally:
+            if self._lock is not None:
+                self._lock.free()
+            self._pool = None  # it knows us: without this knot, a run that nobody holds is gone at once
+            self.ended.set()
+
+    def tell(self) -> Progress:
+        """How far the run is."""
+        return Progress(
+            done=sum(self._outcomes.values()),
+            fresh=self._fresh,
+            total=self._walk.total if self._walk is not None else None,
+            seconds=time.monotonic() - self._started,
+            outcomes=dict(self._outcomes),
+            cost_usd=self._cost,
+        )
+
+    async def _judge(self, asked: Asked, unit: Unit) -> RunItem:
+        """One unit, judged and kept: its place in the pool is free again when nothing of it can be lost any more."""
+        result = await asked.judge_case(unit.case, unit.sample)
+        item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
+        await self._store.keep(item, body=unit.body)
+        self._fresh += 1
+        self._outcomes[result.outcome] += 1
+        if unit.replaces is not None:
+            self._outcomes[unit.replaces] -= 1
+        usage = result.usage
+        if usage is not None:
+            self._cost = None if self._cost is None or usage.cost_usd is None else self._cost + usage.cost_usd
+        return item
+
+    def _open(self, folder: Path, kept_alive: Any, manifest: dict[str, Any]) -> tuple[Run, bool]:
+        """The folder of this run, locked; and whether it goes on with what is there."""
+        self._lock = RunLock(folder)
+        self._lock.take()
+        store, resumed = RunStore(folder), (folder / FILE).exists()
+        if resumed:
+            if not self.plan.resume:
+                raise UsageError(f"{folder} holds a run already; go on with resume=True, or name another folder")
+            before = read_manifest(folder)
+            check_same(folder, before, manifest)
+            same = {name: before[name] for name in ("id", "created_at") if name in before}
+            manifest = {**before, **manifest, **same}
+        # The manifest first: a process that is killed between the two leaves a run that can go on.
+        write_manifest(folder, manifest)
+        store = store.open() if resumed and store.has_begun() else store.create()
+        return Run(folder=folder, manifest=manifest, store=store, kept_alive=kept_alive), resumed
+
+    def _wire(self, asked: Asked, store: RunStore, *, resumed: bool) -> Asked:
+        def keep(model: Model, number: int) -> Model:
+            inner = self.plan.wrap(model, number) if self.plan.wrap is not None else model
+            return KeptModel(inner, store, seat=number, resumed=resumed)
+
+        return replace(asked, judge=rewire(asked.judge, keep))
+
+    def _conclude(self, run: Run) -> Run:
+        walk = self._walk
+        whole = self._complete and walk is not None
+        changes: dict[str, Any] = {
+            "status": "finished" if whole else "interrupted",
+            "updated_at": datetime.now(UTC).isoformat(),
+        }
+        summary = run.store.sum_up()
+        changes |= {"counts": summary.pop("counts"), "summary": summary}
+        if walk is not None and whole:
+            changes["dataset"] = {**self.plan.source.describe(), "cases": walk.cases, "digest": walk.digest}
+        manifest = {**run.manifest, **changes}
+        write_manifest(run.folder, manifest)
+        run.store.close()
+        return replace(run, manifest=manifest)
+
+
+class _Temporary:
+    """A folder that is removed when nothing refers to it any more, and at the end of the program."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="adjudge-run-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def _find_folder(out: Path | None) -> tuple[Path, _Temporary | None]:
+    if out is None:
+        owner = _Temporary()
+        return owner.path, owner
+    try:
+        out.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UsageError(f"the run {out} cannot be written: {error.strerror}; name another folder") from None
+    return out, None
