@@ -284,7 +284,8 @@ def test_a_gate_may_ask_others(line: Line):
 
 
 def test_people_are_shown_the_content_where_the_file_says_so(line: Line):
-    """By default a request carries its digest."""
+    """By default a request carries its digest, and whoever looks for the content is told what keeps it."""
+    assert "; a gate with show_content = true keeps it\n" in line("approvals", "show", hold(line)).out
     configure(GATE + LEDGER + PEOPLE + "show_content = true\n")
 
     ident = hold(line)

@@ -287,6 +287,15 @@ def test_a_schema_that_is_none_is_wrong_usage(outputs: Line, schema: str):
     assert "wrong.json" in done.sentence
 
 
+def test_a_schema_that_is_wrong_deep_down_says_where(outputs: Line):
+    """A schema has many places, and what is wrong in it can be far from its beginning."""
+    write("wrong.json", '{"properties": {"sum": {"anyOf": [{"type": "strng"}]}}}')
+
+    said = outputs("validate", "--schema", "wrong.json", "good.json").sentence
+
+    assert said.endswith("(at properties.sum.anyOf[0].type)")
+
+
 def test_rows_are_no_output(outputs: Line):
     """A data set holds contents."""
     write("rows.jsonl", '{"content": 1}\n')

@@ -47,7 +47,7 @@ def print_approval(approval: Approval, history: Sequence[Entry]) -> None:
     for name, text in _list_facts(approval):
         _say(name, text)
     if approval.content is None:
-        keep = "; show_content = true in adjudge.toml keeps it" if approval.status == "open" else ""
+        keep = "; a gate with show_content = true keeps it" if approval.gate and approval.status == "open" else ""
         _say("content", f"not kept here; its digest is the subject{keep}")
     else:
         same = digest_text(approval.content) == approval.subject
