@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from adjudge import Judge, JudgeResult, Row, Rubric, load_rubric, read_rows
 from adjudge.cli import _options as option
-from adjudge.cli._output import add_row, make_table, say, show, write_json
+from adjudge.cli._output import add_row, draws, make_table, say, show, write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,8 +41,9 @@ async def _judge_rows(rows: list[Row], rubric: Rubric) -> list[JudgeResult]:
 def _draw_table(rows: list[Row], results: list[JudgeResult], rubric: Rubric) -> Table:
     from adjudge._display import COLOURS, SIGNS
 
-    names = tuple(item.name for item in rubric.criteria)
-    table = make_table("Answers of a support agent", ("answer", "verdict", "score", *names))
+    # On a terminal a name breaks at its hyphens, or the marks below it would leave no room for the answers' names.
+    names = tuple(item.name.replace("-", "-\n") if draws() else item.name for item in rubric.criteria)
+    table = make_table("Answers of a support agent", ("answer", "verdict", "score", *names), whole=3)
     for row, result in zip(rows, results, strict=True):
         marks = [SIGNS["passed" if item.passed else "failed"] for item in result.criteria] or [""] * len(names)
         score = "-" if result.score is None else f"{result.score:.2f}"
