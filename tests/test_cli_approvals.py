@@ -220,6 +220,7 @@ def test_list_shows_what_is_open(line: Line):
     assert done not in shown.out
     assert [row.split()[1] for row in every.out.splitlines()] == ["status", "open", "approved"]
     assert line("approvals", "list", "--status", "denied", *HERE).err.startswith("no requests that are denied")
+    assert line("approvals", "list", "--approver", "cy", *HERE).err.startswith("no requests that are open, for 'cy' to")
     assert line("approvals", "list", "--approver", "bob", "--json", *HERE).document["approvals"][0]["id"] == one
     assert line("approvals", "list", "--approver", "cy", "--json", *HERE).document["approvals"] == []
 
@@ -252,7 +253,7 @@ def test_show_has_everything_a_person_needs(line: Line):
     ):
         assert text in shown.out, text
     assert [row.split()[1] for row in shown.out.splitlines() if row.startswith("entry")] == ["2", "3"]
-    assert f"adjudge approvals approve|deny {ident} --reason WHY" in shown.err
+    assert f"adjudge approvals approve {ident} --reason WHY   (or deny)" in shown.err
     assert line("approvals", "show", request(result=make_quoting_result()), *HERE).out.count(SECRET) > 5
 
 

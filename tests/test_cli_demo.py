@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,22 @@ def test_the_demo_shows_a_table_and_explains_one(line: Line):
     assert "adjudge judge answer.txt --criteria" in out
     assert "\x1b" not in out
     assert all(text == text.rstrip() for text in out.splitlines())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals are POSIX's here")
+def test_a_terminal_of_80_columns_shows_every_name(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """No answer's name, verdict or criterion is cut off where most people see it first."""
+    monkeypatch.setattr("adjudge.cli._output.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli._demo.draws", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    out = re.sub(r"\x1b\[[0-9;]*m", "", line("demo").out)
+    table = [text for text in out.splitlines() if text[:1] in "┏┃┡│└"]
+
+    assert {len(text) for text in table} <= set(range(81))
+    assert "…" not in "".join(table)
+    assert sum("✓ passed" in text or "✗ failed" in text for text in table) == 10
+    for name in ("refund-promise", "template-left", "placeholders", "readable-"):
+        assert any(name in text for text in table)
 
 
 def test_the_labels_of_the_demo_are_mostly_its_verdicts(line: Line):

@@ -235,6 +235,14 @@ def test_functions_are_asked_too(line: Line):
     assert ran.status == 1
     assert judge["seats"][0]["hosts"] == []
     assert judge["seats"][0]["readable"] < judge["seats"][0]["asked"] == 4
+    assert ran.document["functions"] == [WORDS]
+
+
+def test_a_function_behind_a_judges_name_is_no_judge_without_hosts(line: Line):
+    """Whatever the judge is called in adjudge.toml, what the function contacts is not known."""
+    configure(f'[judges.careful]\nseats = ["{WORDS}"]\n')
+
+    assert f"hosts this can contact: none, and whatever {WORDS} contacts\n" in line("doctor", "--offline").out
 
 
 def test_a_known_bad_reply_that_passes_is_the_worst_news(line: Line, monkeypatch: pytest.MonkeyPatch):

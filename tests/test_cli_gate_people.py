@@ -74,8 +74,11 @@ def test_what_is_held_back_says_how_to_go_on(line: Line):
     assert done.status == 3
     said = "pending by policy: a person was asked; failed with 0.00 (needs 0.70)"
     assert done.out == f"{said}; approval {item.id}\n"
-    assert f"adjudge approvals show|approve|deny {item.id}" in done.err
-    assert f"adjudge gate resume {item.id}" in done.err
+    assert done.err.splitlines() == [
+        f"to look:   adjudge approvals show {item.id}",
+        f"to decide: adjudge approvals approve {item.id} --reason WHY   (or deny)",
+        f"to go on:  adjudge gate resume {item.id} bad.txt",
+    ]
     assert (item.gate, item.approvers) == ("publish", (ME, "bob"))
     assert check(line, "good.txt").status == 0
     assert len(use(URL, lambda approvals: approvals.list(status=None))) == 1
@@ -96,6 +99,24 @@ def test_a_person_decides_and_another_command_goes_on(line: Line, file: str, com
     assert done.out.startswith(f"{said} by human: {'approved' if status == 0 else 'denied'} by {ME}: we agreed")
     assert told == [False, status == 0]
     assert verify(URL)
+
+
+def test_a_decision_says_what_follows_from_it(line: Line):
+    """What was approved goes on; of what was denied nothing does, and the command only records it."""
+    one, other = hold(line), hold(line)
+
+    approved = line("approvals", "approve", one, "--reason", "we agreed")
+    denied = line("approvals", "deny", other, "--reason", "we did not")
+
+    assert approved.err == f"to go on:  adjudge gate resume {one} FILE   (what the gate held back)\n"
+    assert denied.err == f"what the gate held back stays blocked; adjudge gate resume {other} records that\n"
+
+
+def test_a_file_is_named_so_that_a_shell_reads_it(line: Line):
+    """A name with a space is quoted in the command that goes on; standard input has no name."""
+    Path("bad one.txt").write_text("bad", encoding="utf-8")
+
+    assert check(line, "bad one.txt").err.endswith(" 'bad one.txt'\n")
 
 
 def test_the_resumed_decision_is_the_one_that_was_held_back(line: Line):
@@ -158,7 +179,9 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
     assert asked[1] is None
     assert line("gate", "resume", asked[0], "rows.jsonl").status == 3
     assert line("gate", "resume", asked[2], "rows.jsonl").status == 0
-    assert "show|approve|deny ID" in check(line, "rows.jsonl").err
+    assert (
+        "approve ID --reason WHY   (or deny)\nto go on:  adjudge gate resume ID FILE\n" in check(line, "rows.jsonl").err
+    )
 
 
 @pytest.mark.parametrize(
@@ -261,7 +284,8 @@ def test_a_gate_may_ask_others(line: Line):
 
 
 def test_people_are_shown_the_content_where_the_file_says_so(line: Line):
-    """By default a request carries its digest."""
+    """By default a request carries its digest, and whoever looks for the content is told what keeps it."""
+    assert "; a gate with show_content = true keeps it\n" in line("approvals", "show", hold(line)).out
     configure(GATE + LEDGER + PEOPLE + "show_content = true\n")
 
     ident = hold(line)

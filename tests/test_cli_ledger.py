@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import stat
 from contextlib import closing
@@ -357,6 +358,25 @@ def test_a_terminal_is_shown_the_same_in_short(line: Line, monkeypatch: pytest.M
     for said in ("adverse: there are critical findings: 2", "rule_failed", "could not see"):
         assert said in done.out
     assert not HIDDEN.search(done.out)
+
+
+def test_a_narrow_terminal_cuts_nothing_off(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """A head can be copied from a report, and of a list the digests are left out before the words."""
+    monkeypatch.setattr("adjudge.cli._output.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli._audit.draws", lambda: True)
+    head = line("ledger", "head", "--ledger", "a.db").out.strip()
+
+    def see(columns: str, *arguments: str) -> str:
+        monkeypatch.setenv("COLUMNS", columns)
+        return re.sub(r"\x1b\[[0-9;]*m", "", line("ledger", *arguments, "--ledger", "a.db").out)
+
+    report, listed, wide = see("80", "report"), see("80", "list"), see("160", "list")
+    cells = [text.split("│")[2] for text in report.splitlines() if text.startswith("│") and text.count("│") == 3]
+
+    assert head in "".join(cell.strip() for cell in cells)
+    assert "…" not in report + listed
+    assert max(map(len, [*report.splitlines(), *listed.splitlines()])) <= 80
+    assert ("subject" in listed, "subject" in wide) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ def review_words(prompt: str) -> str:
     assert token is not None, prompt
     if "odd" in token[2]:
         return "I cannot say."
+    if "eval" in token[2]:
+        found = {"safety": {"concerns": ["it calls eval"], "passed": False}, "approved": False}
+        return json.dumps({"token": token[1], **approval(), **found})
     return json.dumps({"token": token[1], **(refusal(reasoning=ESCAPES) if "bad" in token[2] else approval())})
 
 
@@ -56,6 +59,7 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     write("good.yaml", FILE)
     write("bad.yaml", FILE.replace("function run", "bad run"))
     write("odd.yaml", FILE.replace("function run", "odd run"))
+    write("unsafe.yaml", FILE.replace("function run", "eval run"))
     write("failed.yaml", FILE.replace("success: true", "success: false"))
     write("broken.yaml", FILE.replace("mode: sandbox", "mode: bash"))
     return Line(capsys)
@@ -94,7 +98,7 @@ def test_a_verdict_is_a_line(line: Line):
     assert line("review", "good.yaml", "--judge", JUDGE).out == "approved with confidence 0.90: It adds.\n"
     several = line("review", "failed.yaml", "odd.yaml", "--judge", JUDGE)
 
-    assert several.out.splitlines()[0] == "failed.yaml: rejected: rejected without asking: test 1 failed"
+    assert several.out.splitlines()[0] == "failed.yaml: rejected without asking: test 1 failed"
     assert several.out.splitlines()[1].startswith("odd.yaml: undecided: rejected, since no review could be read")
 
 
@@ -104,7 +108,20 @@ def test_nothing_a_reviewer_writes_moves_the_cursor(line: Line):
 
     assert done.out.count("\n") == 1
     assert not HIDDEN.search(done.out + done.err)
-    assert ", not safety: " in done.out
+    assert ", not safety" in done.out
+
+
+def test_a_verdict_says_what_the_reviewer_found(line: Line):
+    """Behind the dimension that does not pass, cut short, on the verdict's line."""
+    done = line("review", "unsafe.yaml", "--judge", JUDGE)
+
+    assert done.out == "rejected with confidence 0.90, not safety (it calls eval): It adds.\n"
+
+
+def test_files_that_cannot_be_read_need_no_judge(line: Line):
+    """What is wrong with them is said, and not that nobody is here to judge."""
+    assert "mode" in line("review", "broken.yaml").sentence
+    assert "missing.yaml" in line("review", "missing.yaml").sentence
 
 
 def test_json_is_the_verdict(line: Line):
@@ -268,6 +285,15 @@ def test_a_schema_that_is_none_is_wrong_usage(outputs: Line, schema: str):
 
     assert done.status == 2
     assert "wrong.json" in done.sentence
+
+
+def test_a_schema_that_is_wrong_deep_down_says_where(outputs: Line):
+    """A schema has many places, and what is wrong in it can be far from its beginning."""
+    write("wrong.json", '{"properties": {"sum": {"anyOf": [{"type": "strng"}]}}}')
+
+    said = outputs("validate", "--schema", "wrong.json", "good.json").sentence
+
+    assert said.endswith("(at properties.sum.anyOf[0].type)")
 
 
 def test_rows_are_no_output(outputs: Line):

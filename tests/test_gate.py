@@ -354,6 +354,11 @@ def test_what_could_not_be_read_elsewhere_is_a_decision_too():
         ({"sample": True}, "sample must be a number from 0 to 1, got True"),
         ({"on_failed": "ask"}, "gate 'door': 'ask' needs somebody to ask; give approvals="),
         ({"wait": "no"}, "wait must be True or False"),
+        (
+            {"ledger": "sqlite:///a.db"},
+            "ledger must be a Ledger, or have its append, got str; open it with Ledger(...)",
+        ),
+        ({"approvals": "sqlite:///a.db", "on_failed": "ask"}, "approvals must be Approvals, or have their request and"),
         ({"redact": "names"}, "redact must be a function, got str"),
         ({"rules": "length"}, "rules must be a list of rules, got str"),
         ({"rules": [{"lenght": 3}]}, "no rule is named 'lenght'"),

@@ -11,8 +11,10 @@ import threading
 
 import pytest
 
+from adjudge import Judge
 from adjudge.errors import ModelError, UsageError
 from adjudge.models import Model, Reply, as_model, hosts_of
+from adjudge.testing import FaultyModel, ScriptedModel
 from models_support import PLAIN
 
 
@@ -264,3 +266,27 @@ def test_a_function_that_hangs_does_not_hold_the_program():
     """The interpreter ends although a model function never returns."""
     done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=30, check=False)
     assert (done.stdout, done.returncode) == ("gave up\n", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reply", "advised"),
+    [('{"criteria": []}', True), ("Looks good to me.", False), ('{"token": "{token}", "criteria": [}', False)],
+)
+def test_a_function_that_leaves_out_the_token_is_told(reply: str, advised: bool):
+    """Whoever wrote it can copy it or do without; prose, and a token in an object that breaks, are something else."""
+
+    def answer(prompt: str) -> str:
+        return reply.replace("{token}", prompt.rpartition('{"token": "')[2][:8])
+
+    result = Judge(answer, reask=0).evaluate_sync("x", criteria="Good.")
+
+    assert result.undecided_because == "unparseable"
+    assert result.detail.endswith("; a function has to copy it, or be judged with token=False") is advised
+
+
+def test_only_functions_are_told_to_do_without_the_token():
+    """A model that was talked out of the token may have been attacked; to take it away would be no remedy."""
+    model = FaultyModel(ScriptedModel({"criteria": []}), ["wrong_token"])
+    result = Judge(model, reask=0).evaluate_sync("x", criteria="Good.")
+
+    assert (result.undecided_because, "token=False" in result.detail) == ("unparseable", False)

@@ -197,6 +197,17 @@ def test_the_last_line_may_end_as_it_likes(end: str):
     assert read(put_outputs(file, {"a": "x"})).entries[0].expected == "x"
 
 
+@pytest.mark.parametrize("asked", ["{q: When?}", "[Why?]", "{q: 👩‍💻 When?, r: 1}", '{"q":1}'])
+def test_what_can_be_read_can_be_recorded(asked: str):
+    """Also where the two readers of YAML differ: a question mark at the end of a word in braces is part of it."""
+    text = f"probes:\n  - name: a  # é 👩\n    input: {asked}\n    expected: [old]\n  - {{name: b, input: {asked}}}\n"
+    file = read(text)
+    after = read(put_outputs(file, {"a": "new", "b": {"x": 1}}))
+
+    assert [item.expected for item in after.entries] == ["new", {"x": 1}]
+    assert [item.input for item in after.entries] == [item.input for item in file.entries]
+
+
 def test_json_keeps_its_members_in_order():
     """Nothing is sorted, nothing escaped that need not be."""
     text = put_outputs(read(json.dumps(JSON), "json"), {"a": 1})

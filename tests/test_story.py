@@ -160,7 +160,7 @@ def test_the_audit_tells_who_decided_what(line: Line):
         "passes": [],
         "rule breaker": ["stopped"],
         "sure": ["let_through"],
-        "approved": ["let_through"],
+        "approved": ["overridden"],
         "denied": ["stopped"],
         "blank expires": ["opened"],
         "expires": ["stopped"],

@@ -19,6 +19,7 @@ from adjudge._tasks import Limit
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
 from adjudge.models import Model, Reply, Request, as_model, open_model, resolve_model
+from adjudge.models._function import FunctionModel
 from adjudge.question import Answer, Part, Question, make_token
 from adjudge.result import JudgeResult, Reason
 from adjudge.rubric import Rubric
@@ -204,7 +205,18 @@ class _Call:
             raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
         self.replies.append(reply)
         token = self.token if self.asks_token else None
-        return read_reply(reply, self.question, token=token, reader=self.judge.reader, scoring=self.judge.scoring)
+        answer = read_reply(reply, self.question, token=token, reader=self.judge.reader, scoring=self.judge.scoring)
+        return self._advise(answer, reply, token)
+
+    def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
+        """Tell whoever wrote a function that answers without the token what it is missing.
+
+        Not said of other models: there a missing token can be an attack, and going without it is no remedy.
+        """
+        alone = token is not None and token not in (reply.text or "") and (reply.text or "").lstrip().startswith("{")
+        if answer.because != "unparseable" or not alone or not isinstance(self.model, FunctionModel):
+            return answer
+        return replace(answer, detail=f"{answer.detail}; a function has to copy it, or be judged with token=False")
 
     def make_request(self) -> Request:
         judge, question = self.judge, self.question

@@ -38,6 +38,7 @@ from adjudge.rules import as_rule
 __all__ = ["Answer", "Asker", "Blocked", "Decision", "Gate", "GateEvent", "Recorder"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_ASKS = ("request", "wait")
 
 
 class Recorder(Protocol):
@@ -248,8 +249,22 @@ def _check_options(gate: Gate) -> None:
         raise UsageError(f"{where}: sample spares the judge, and this gate has none; leave it out")
     if gate.policy.asks and gate.approvals is None:
         raise UsageError(f"{where}: 'ask' needs somebody to ask; give approvals=")
+    _check_keepers(gate, where)
     _check_ask(gate, where)
     check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
+
+
+def _check_keepers(gate: Gate, where: str) -> None:
+    """An address in place of what it is the address of would block, or raise, only once there is something to keep."""
+    if gate.ledger is not None and not callable(getattr(gate.ledger, "append", None)):
+        found = type(gate.ledger).__name__
+        raise UsageError(f"{where}: ledger must be a Ledger, or have its append, got {found}; open it with Ledger(...)")
+    if gate.approvals is not None and not all(callable(getattr(gate.approvals, name, None)) for name in _ASKS):
+        found = type(gate.approvals).__name__
+        raise UsageError(
+            f"{where}: approvals must be Approvals, or have their request and wait, got {found}; "
+            "open them with Approvals(...)"
+        )
 
 
 def _check_ask(gate: Gate, where: str) -> None:

@@ -93,6 +93,8 @@ def _choose_rest(item: Item) -> FindingCode | None:
 
 def _choose_failed(item: Item) -> FindingCode:
     unknown: FindingCode = "rule_failed" if item.facts.broken else "failed"
+    if item.became == "let through" and item.through == {"human"}:
+        return "overridden"  # by people alone: a judge or a policy beside them would let the next one through as well
     found: dict[Became, FindingCode] = {"let through": "let_through", "stopped": "stopped", "pending": "pending"}
     return found.get(item.became, unknown)
 
@@ -133,6 +135,7 @@ def _explain(code: FindingCode, item: Item) -> str:
         "tampering": "somebody interfered with the judging",
         "contradiction": "a judge contradicted itself",
         "let_through": f"it failed, and {named} let it through",
+        "overridden": f"it failed, and {named} let it through",
         "rule_failed": "an error rule failed, and nothing says that it was stopped",
         "failed": "it failed, and nothing says that it was stopped",
         "undecided": f"nobody could decide ({because})",

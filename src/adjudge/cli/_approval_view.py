@@ -29,7 +29,7 @@ def draw_approvals(found: Sequence[Approval]) -> None:
     now = datetime.now(UTC)
     several = len({item.status for item in found}) > 1 or found[0].status != "open"
     columns = ("id", *["status"] * several, "what", "who may decide", "expires in", "score", "reason")
-    table = make_table("", columns)
+    table = make_table("", columns, whole=1)
     for item in found:
         ident = item.id[-_SHORT:] if draws() else item.id
         what = f"gate {item.gate}" if item.gate is not None else _cut(item.message)
@@ -47,7 +47,8 @@ def print_approval(approval: Approval, history: Sequence[Entry]) -> None:
     for name, text in _list_facts(approval):
         _say(name, text)
     if approval.content is None:
-        _say("content", "not kept here; its digest is the subject")
+        keep = "; a gate with show_content = true keeps it" if approval.gate and approval.status == "open" else ""
+        _say("content", f"not kept here; its digest is the subject{keep}")
     else:
         same = digest_text(approval.content) == approval.subject
         _say("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
@@ -56,7 +57,7 @@ def print_approval(approval: Approval, history: Sequence[Entry]) -> None:
     for entry in history:
         _say(f"entry {entry.seq}", f"{_write_time(entry.at)}  {entry.kind}: {tell_entry(entry)}")
     if approval.status == "open":
-        note(f"adjudge approvals approve|deny {approval.id} --reason WHY")
+        note(f"adjudge approvals approve {approval.id} --reason WHY   (or deny)")
 
 
 def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:

@@ -59,7 +59,9 @@ def list_approvals(
     elif found:
         draw_approvals(found)
     else:
-        note(f"no requests{'' if status == 'all' else f' that are {status}; --status all shows every one'}")
+        whose = "" if approver is None else f", for {quote(approver)} to decide"
+        which = "" if status == "all" else f" that are {status}"
+        note(f"no requests{which}{whose}" + ("; --status all shows every one" if which else ""))
 
 
 @approvals_app.command("show")
@@ -221,8 +223,10 @@ def _tell(approval: Approval, *, as_json: bool) -> None:
         write_json(approval.to_dict())
         return
     say(f"approval {approval.id}: {approval.explain()}")
-    if approval.status != "open" and approval.gate is not None:
-        note(f"adjudge gate resume {approval.id} goes on with what the gate held back")
+    if approval.gate is not None and approval.status == "approved":
+        note(f"to go on:  adjudge gate resume {approval.id} FILE   (what the gate held back)")
+    elif approval.gate is not None and approval.status == "denied":
+        note(f"what the gate held back stays blocked; adjudge gate resume {approval.id} records that")
 
 
 def _use(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from adjudge import Case, Judge, JudgeResult, Rubric, load_rubric, open_dataset
 from adjudge.cli import _options as option
-from adjudge.cli._output import add_row, make_table, say, show, write_json
+from adjudge.cli._output import add_row, draws, make_table, say, show, write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,8 +41,9 @@ async def _judge_cases(cases: list[Case], rubric: Rubric) -> list[JudgeResult]:
 def _draw_table(cases: list[Case], results: list[JudgeResult], rubric: Rubric) -> Table:
     from adjudge._display import COLOURS, SIGNS
 
-    names = tuple(item.name for item in rubric.criteria)
-    table = make_table("Answers of a support agent", ("answer", "verdict", "score", *names))
+    # On a terminal a name breaks at its hyphens, or the marks below it would leave no room for the answers' names.
+    names = tuple(item.name.replace("-", "-\n") if draws() else item.name for item in rubric.criteria)
+    table = make_table("Answers of a support agent", ("answer", "verdict", "score", *names), whole=3)
     for case, result in zip(cases, results, strict=True):
         marks = [SIGNS["passed" if item.passed else "failed"] for item in result.criteria] or [""] * len(names)
         score = "-" if result.score is None else f"{result.score:.2f}"

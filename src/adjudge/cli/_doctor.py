@@ -67,6 +67,12 @@ class Report:
         return sorted({*seats, *self.named_hosts})
 
     @property
+    def functions(self) -> list[str]:
+        """Functions that are judges: what they contact is not known here."""
+        models = {seat.model for item in self.findings for seat in item.seats}
+        return sorted(name for name in models if name.startswith("python:"))
+
+    @property
     def complaints(self) -> list[str]:
         """A sentence for everything that is wrong."""
         said = [text for item in self.findings for text in item.complaints]
@@ -203,6 +209,7 @@ def _write(report: Report) -> dict[str, Any]:
         "offline": report.offline,
         "keys": find_keys(),
         "hosts": report.hosts,
+        "functions": report.functions,
         "proxies": _list_proxies(),
         "judges": [
             {
@@ -230,8 +237,7 @@ def _write_seat(seat: Seat) -> dict[str, Any]:
 
 
 def _mention_functions(report: Report) -> str:
-    named = sorted({seat.name for item in report.findings for seat in item.seats if seat.name.startswith("python:")})
-    return f", and whatever {', '.join(named)} contacts" if named else ""
+    return f", and whatever {', '.join(report.functions)} contacts" if report.functions else ""
 
 
 def _print(report: Report) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -50,7 +51,9 @@ def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False)
     if not found.gates:
         note(f"no gates: write [gates.NAME] into {found.path or 'adjudge.toml'}")
         return status
-    table = make_table("", ("gate", "rules", "rubric", "judge", "failed", "undecided", "tampering", "mode", "sample"))
+    table = make_table(
+        "", ("gate", "rules", "rubric", "judge", "failed", "undecided", "tampering", "mode", "sample"), whole=1
+    )
     for name, item in gates.items():
         add_row(table, name, *[str(value if value is not None else "-") for value in _list_fields(item)])
     show(table)
@@ -201,10 +204,19 @@ def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
             said = " ".join(decision.explain().split())
             said += f"; approval {decision.approval_id}" if decision.pending else ""
             say(said if single else f"{item.label}: {said}")
-    waiting = [item.approval_id for _, item in done if item is not None and item.pending]
+    waiting = [
+        (item.name, decision.approval_id) for item, decision in done if decision is not None and decision.pending
+    ]
     if waiting:
-        ident = waiting[0] if len(waiting) == 1 else "ID"
-        note(f"decide with adjudge approvals show|approve|deny {ident}, then go on with adjudge gate resume {ident}")
+        _say_how_to_go_on(*(waiting[0] if len(waiting) == 1 else ("-", "ID")))
+
+
+def _say_how_to_go_on(name: str, ident: str | None) -> None:
+    """The commands that follow, each on a line that can be typed as it stands but for WHY."""
+    file = "FILE" if name == "-" else shlex.quote(name)
+    note(f"to look:   adjudge approvals show {ident}")
+    note(f"to decide: adjudge approvals approve {ident} --reason WHY   (or deny)")
+    note(f"to go on:  adjudge gate resume {ident} {file}")
 
 
 def _list_fields(gate: Gate) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from adjudge.cli import _options as option
 from adjudge.cli._config import Config, read_config
 from adjudge.cli._entries import tell_entry
 from adjudge.cli._ledgers import open_ledger
-from adjudge.cli._output import add_row, make_table, note, say, show, write_json
+from adjudge.cli._output import add_row, is_narrow, make_table, note, say, show, write_json
 from adjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ ledger_app = typer.Typer(
 T = TypeVar("T")
 _LONGEST = 60
 """Characters of what an entry says, in a list."""
+_ROOMY = 120
+"""Columns of a terminal from which a list has room for digests."""
 
 Place = Annotated[
     str | None,
@@ -246,13 +248,16 @@ def read_time(name: str, text: str | None) -> datetime | None:
 
 
 def _draw(entries: list[Entry]) -> None:
-    table = make_table("", ("seq", "at", "kind", "outcome", "judge", "gate", "what", "subject"))
+    # A subject is a digest: in a narrow table it would take the room of what happened, and `show` has it.
+    columns = ("seq", "at", "kind", "outcome", "judge", "gate", "what", *["subject"] * (not is_narrow(_ROOMY)))
+    table = make_table("", columns, whole=1)
     for entry in entries:
         said = entry.payload or {}
         about = said.get("result") if isinstance(said.get("result"), dict) else said
         at = entry.at.strftime("%Y-%m-%d %H:%M:%SZ")
         texts = [str(found or "") for found in (about.get("outcome"), about.get("judge"), said.get("gate"))]
-        add_row(table, str(entry.seq), at, entry.kind, *texts, tell_entry(entry)[:_LONGEST], entry.subject[:16])
+        texts = [str(entry.seq), at, entry.kind, *texts, tell_entry(entry)[:_LONGEST], entry.subject[:16]]
+        add_row(table, *texts[: len(columns)])
     show(table)
 
 

@@ -20,7 +20,7 @@ from adjudge.errors import AdjudgeError
 if TYPE_CHECKING:
     import threading
 
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 PATIENCE = 1.0
@@ -64,9 +64,29 @@ def show(drawing: RenderableType) -> None:
     drawn, terminal = io.StringIO(), draws()
     width = None if terminal else _WIDE
     console = Console(file=drawn, force_terminal=terminal, width=width, highlight=False, markup=False, emoji=False)
+    if terminal:
+        _squeeze(drawing, console)
     console.print(drawing)
     lines = drawn.getvalue().splitlines()
     _write(sys.stdout, "".join(f"{line if terminal else line.rstrip()}\n" for line in lines))
+
+
+def _squeeze(drawing: RenderableType, console: Console) -> None:
+    """Take the spaces beside the lines out of a table that is wider than the terminal: better those than words."""
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    if isinstance(drawing, Table):
+        unlimited = console.options.update(max_width=_WIDE)
+        if Measurement.get(console, unlimited, drawing).maximum > console.width:
+            drawing.padding = 0  # type: ignore[assignment] - rich takes what unpacks to four sides
+
+
+def is_narrow(columns: int) -> bool:
+    """Whether boxes are drawn on a terminal of fewer columns than these."""
+    import shutil
+
+    return draws() and shutil.get_terminal_size().columns < columns
 
 
 def draws() -> bool:
@@ -76,16 +96,20 @@ def draws() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
 
 
-def make_table(title: str, columns: tuple[str, ...]) -> Table:
-    """An empty table: lines around the cells on a terminal, plain columns elsewhere."""
+def make_table(title: str, columns: tuple[str, ...], *, whole: int = 0) -> Table:
+    """An empty table: lines around the cells on a terminal, plain columns elsewhere.
+
+    The first ``whole`` columns hold short words and are not broken over lines; no column's texts are cut off.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     lines = box.HEAVY_HEAD if draws() else None
     table = Table(title=Text(clean(title)), title_justify="left", box=lines, pad_edge=lines is not None)
-    for column in columns:
-        table.add_column(Text(clean(column)))
+    for number, column in enumerate(columns):
+        # Folded and not cut: the end of a name, or of a head, is needed to type it.
+        table.add_column(Text(clean(column)), overflow="fold", no_wrap=number < whole)
     return table
 
 

@@ -30,6 +30,8 @@ class Seat:
     """What was found out about one model of a judge."""
 
     name: str
+    model: str
+    """The model behind it, which a judge of adjudge.toml calls by another name."""
     hosts: tuple[str, ...]
     asked: int = 0
     answered: int = 0
@@ -60,7 +62,7 @@ def count_bad_replies() -> int:
 
 async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> Seat:
     """Ask a judge the planted questions; offline, find out only whether it could be asked."""
-    seat = Seat(name=judge.name, hosts=hosts_of(judge.model))
+    seat = Seat(name=judge.name, model=judge.model.name, hosts=hosts_of(judge.model))
     try:
         if offline or judge.model.name == "rules":
             return _check_only(judge, seat)

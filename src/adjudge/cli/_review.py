@@ -15,8 +15,10 @@ from adjudge.cli._input import Item
 from adjudge.cli._output import complain, note, say, show_progress, write_json
 from adjudge.cli._show import name_item
 from adjudge.errors import UsageError
+from adjudge.rules._words import flatten
 
 if TYPE_CHECKING:
+    from adjudge import CriterionResult
     from adjudge.tools import CreationVerdict
 
 Candidates = Annotated[list[str], typer.Argument(metavar="CANDIDATE", hidden=True)]
@@ -55,10 +57,13 @@ def review(
         token=not no_token,
         record=record,
     )
-    chosen = choose(panel, read_config(config))
-    if chosen.reason and not as_json:
-        note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
-    done = asyncio.run(_review_all(chosen.judge, paths, concurrency))
+    items = [_read(path) for path in paths]
+    done: list[Reviewed] = [(item, None) for item in items]
+    if any(item.error is None for item in items):  # else no judge is needed to say what is wrong
+        chosen = choose(panel, read_config(config))
+        if chosen.reason and not as_json:
+            note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
+        done = asyncio.run(_review_all(chosen.judge, items, concurrency))
     (_write if as_json else _print)(done)
     for item, _ in done:
         if item.error is not None:
@@ -80,11 +85,10 @@ def _is_undecided(verdict: CreationVerdict) -> bool:
     return verdict.chain_result is not None and verdict.chain_result.outcome != "failed"
 
 
-async def _review_all(judge: Any, paths: Sequence[str], concurrency: int) -> list[Reviewed]:
+async def _review_all(judge: Any, items: Sequence[Item], concurrency: int) -> list[Reviewed]:
     from adjudge.tools import EmergentJudge
 
     reviewer = EmergentJudge(judge)
-    items = [_read(path) for path in paths]
     limit = asyncio.Semaphore(concurrency)
 
     async def work(content: Any) -> CreationVerdict:
@@ -135,8 +139,16 @@ def _explain(verdict: CreationVerdict) -> str:
     """The verdict on one line, whatever a judge wrote."""
     word = "approved" if verdict.approved else "undecided" if _is_undecided(verdict) else "rejected"
     result = verdict.chain_result
+    if result is None and verdict.reasoning.startswith(word):  # nobody was asked, and the words are ours
+        return " ".join(verdict.reasoning.split())
     marks = ""
     if result is not None and result.value is not None:
-        low = [item.name for item in result.criteria if not item.passed]
+        low = [_say_why(item) for item in result.criteria if not item.passed]
         marks = f" with confidence {verdict.confidence:.2f}" + (f", not {', '.join(low)}" if low else "")
     return f"{word}{marks}: {' '.join(verdict.reasoning.split())}"
+
+
+def _say_why(item: CriterionResult) -> str:
+    """A dimension that did not pass, and what the reviewer found there."""
+    found = flatten(item.reasoning, 200)
+    return f"{item.name} ({found})" if found else item.name

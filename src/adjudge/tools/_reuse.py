@@ -128,7 +128,10 @@ def _compile(key: bytes) -> _Compiled:
 
 
 def _explain(error: ValueError) -> str:
-    return flatten(str(getattr(error, "message", error)), 300)
+    said, place = flatten(str(getattr(error, "message", error)), 300), ""
+    for part in getattr(error, "instance_path", ()):
+        place = step(place, part)
+    return f"{said} (at {flatten(place, 200)})" if place else said
 
 
 def _fits_quickly(output: Any, compiled: _Compiled) -> bool:
