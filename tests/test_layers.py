@@ -15,6 +15,7 @@ LAYERS = (
     "_display",
     "_plain",
     "result",
+    "_pair",
     "content",
     "rules",
     "_yaml",
@@ -35,6 +36,7 @@ LAYERS = (
     "_sync",
     "_async",
     "_asking",
+    "_pairing",
     "_evaluate",
     "_judge",
     "_strategies",
@@ -57,6 +59,7 @@ LAYERS = (
     "asgi",
     "_price",
     "_compare",
+    "_pair_summary",
     "_run",
     "report",
     "adjudge",  # the table of contents

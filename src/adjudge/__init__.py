@@ -7,10 +7,12 @@ more than everything a program needs that imports adjudge and judges nothing in 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adjudge._compare import compare, compare_sync
     from adjudge._decision import Decision
     from adjudge._evaluate import JudgeLike
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
+    from adjudge._pair import PairResult
     from adjudge._run import Run, RunItem, open_run, run
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
@@ -64,6 +66,7 @@ __all__ = [
     "Model",
     "ModelError",
     "Outcome",
+    "PairResult",
     "Question",
     "Reply",
     "ReplyError",
@@ -75,6 +78,8 @@ __all__ = [
     "RunItem",
     "Usage",
     "UsageError",
+    "compare",
+    "compare_sync",
     "improve",
     "judge",
     "load_rubric",
@@ -110,6 +115,7 @@ _HOMES = {
     "Model": "adjudge.models",
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",
+    "PairResult": "adjudge._pair",
     "Question": "adjudge.question",
     "Reply": "adjudge.models",
     "ReplyError": "adjudge.errors",
@@ -122,6 +128,8 @@ _HOMES = {
     "RunItem": "adjudge._run",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "compare": "adjudge._compare",
+    "compare_sync": "adjudge._compare",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from adjudge._pair import PairOrder, PairResult
     from adjudge.result import CriterionResult, JudgeResult
 
 COLOURS = {"passed": "green", "failed": "red", "undecided": "yellow"}
@@ -109,6 +110,54 @@ def write_html(result: JudgeResult) -> str:
         f"<div><p><b>{_escape(say_outcome(result))}</b> · {_escape(result.judge)} · {result.duration_ms:.0f} ms</p>"
         f"{table}{said}{f'<ul>{hints}</ul>' if hints else ''}{f'<ol>{seats}</ol>' if seats else ''}</div>"
     )
+
+
+_PREFERRED = {"first": "✓ the first is preferred", "second": "✗ the second is preferred", "tie": "= a tie"}
+
+
+def say_preference(pair: PairResult) -> str:
+    """The preference with its sign, or why there is none, in one line."""
+    if pair.preferred is None:
+        return f"? undecided ({pair.undecided_because})"
+    text = _PREFERRED[pair.preferred]
+    return text if pair.decided_by == "judge" else f"{text}, decided by {clean(pair.decided_by, keep_lines=False)}"
+
+
+def draw_pair(pair: PairResult) -> RenderableType:
+    """A comparison for a rich console: the preference, and what each order said."""
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("order", "preferred", "reasoning"):
+        table.add_column(name)
+    for item in pair.orders:
+        table.add_row(_name_order(item), _say_order(item), Text(clean(item.result.reasoning or item.result.detail)))
+    title = Text(say_preference(pair), style=COLOURS[pair.outcome])
+    foot = Text(f"{clean(pair.judge, keep_lines=False)} · {pair.duration_ms:.0f} ms")
+    parts = [table, Text(clean(pair.detail))]
+    return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
+
+
+def write_pair(pair: PairResult) -> str:
+    """A comparison as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
+    rows = "".join(
+        f"<tr><td>{_name_order(item)}<td>{_say_order(item)}<td>{_escape(item.result.reasoning or item.result.detail)}</tr>"
+        for item in pair.orders
+    )
+    head = f"<b>{_escape(say_preference(pair))}</b> · {_escape(pair.judge)} · {pair.duration_ms:.0f} ms"
+    table = f"<table><tr><th>order<th>preferred<th>reasoning</tr>{rows}</table>"
+    return f"<div><p>{head}</p>{table}<p>{_escape(pair.detail)}</p></div>"
+
+
+def _name_order(item: PairOrder) -> str:
+    return "first, second" if item.order == "ab" else "second, first"
+
+
+def _say_order(item: PairOrder) -> str:
+    return item.preferred or f"undecided ({item.result.undecided_because})"
 
 
 def _write_row(item: CriterionResult) -> str:

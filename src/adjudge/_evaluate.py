@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, runtime_checkable
 
@@ -23,6 +23,7 @@ from adjudge.rubric import Rubric
 from adjudge.score import settle_rubric
 
 R = TypeVar("R", bound=JudgeResult)
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -82,25 +83,10 @@ class Evaluates(Generic[R]):
         are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the iteration.
         Leaving the loop early cancels what still runs.
         """
-        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-            raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
-        running: deque[asyncio.Task[R]] = deque()
-        try:
-            async with aclosing(_iterate(contents)) as source:
-                async for content in source:
-                    running.append(asyncio.ensure_future(self._evaluate_case(content, rubric, how)))
-                    if len(running) >= concurrency:
-                        yield await running.popleft()
-            while running:
-                yield await running.popleft()
-        finally:
-            for task in running:
-                task.cancel()
-            if running:
-                await asyncio.wait(running)
-            for task in running:
-                if task.done() and not task.cancelled():
-                    task.exception()  # seen, so that the loop does not report it as never retrieved
+        judging = work_through(contents, lambda content: self._evaluate_case(content, rubric, how), concurrency)
+        async with aclosing(judging) as results:
+            async for result in results:
+                yield result
 
     async def ask(self, question: Question | str, /) -> R:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
@@ -210,6 +196,37 @@ def add_usage(answered: Sequence[Reply | JudgeResult]) -> Usage | None:
 def since(started: float) -> float:
     """Milliseconds since a ``time.perf_counter()`` reading."""
     return (time.perf_counter() - started) * 1000.0
+
+
+async def work_through(
+    source: Iterable[object] | AsyncIterable[object],
+    work: Callable[[Any], Coroutine[Any, Any, T]],
+    concurrency: int,
+) -> AsyncGenerator[T, None]:
+    """What ``work`` makes of each item, in the order of the items, at most ``concurrency`` at once.
+
+    Items are taken as they are needed. What ``work`` raises ends the iteration, and leaving it early cancels what
+    still runs.
+    """
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+    running: deque[asyncio.Task[T]] = deque()
+    try:
+        async with aclosing(_iterate(source)) as items:
+            async for item in items:
+                running.append(asyncio.ensure_future(work(item)))
+                if len(running) >= concurrency:
+                    yield await running.popleft()
+        while running:
+            yield await running.popleft()
+    finally:
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+        for task in running:
+            if task.done() and not task.cancelled():
+                task.exception()  # seen, so that the loop does not report it as never retrieved
 
 
 async def _iterate(contents: Iterable[object] | AsyncIterable[object]) -> AsyncGenerator[object, None]:

@@ -33,6 +33,9 @@ _REMINDER = (
     "\n\nAn earlier reply to this could not be read. Reply with exactly one JSON object of the shape described, "
     "complete, with every score on its scale, and write nothing after it."
 )
+_REMINDER_OF_STYLE = (
+    "\n\nAn earlier reply to this could not be read. Reply again, and end as described above, in exactly that style."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -191,7 +194,7 @@ class _Call:
         user = question.user(self.token, ask_token=self.asks_token)
         return Request(
             system=system,
-            user=user if self.asked == 0 else user + _REMINDER,
+            user=user if self.asked == 0 else user + (_REMINDER if judge.reader == OWN else _REMINDER_OF_STYLE),
             form=form,
             temperature=judge.temperature,
             seed=judge.seed,

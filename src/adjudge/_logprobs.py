@@ -28,6 +28,9 @@ _SLACK = 1e-6
 _DEEPEST = 3
 """Steps of the longest path that is looked up: ``criteria``, a criterion, ``score``."""
 
+CHOICE = "preferred"
+"""The one member whose text is a choice, and so has a probability."""
+
 Path = tuple[str, ...]
 Span = tuple[int, int]
 
@@ -61,6 +64,10 @@ def add_confidence(answer: Answer, question: Question, said: Said, *, expect: bo
     ends = list(accumulate(len(token.token) for token in said.tokens))
     said = replace(said, before=joined.index(said.text), ends=ends)
     spans = dict(_find_spans(said.text, said.start))
+    if question.choices:
+        return replace(answer, confidence=_weigh_choice(question.choices, said))
+    if question.choices:
+        return replace(answer, confidence=_weigh_choice(question.choices, spans.get((CHOICE,)), said))
     if question.rubric is None or not answer.criteria:
         return replace(answer, confidence=_weigh_flag(spans, said))
     graded: list[CriterionResult] = []
@@ -172,6 +179,23 @@ def _weigh_flag(spans: Mapping[Path, Span], said: Said) -> float | None:
     return None if not total else min(weights[chosen] if alone else weights[chosen] / total, 1.0)
 
 
+def _weigh_choice(choices: Sequence[str], span: Span | None, said: Said) -> float | None:
+    """The probability of the preference that was given, against the others on offer."""
+    over = _tokens_over(said, span) if span else []
+    if span is None or not over:
+        return None
+    # The first token decides between the words, which begin differently; what follows only completes it.
+    weights = dict.fromkeys(choices, 0.0)
+    for text, logprob in _alternatives(over[0]):
+        bare = text.strip(_EDGES + '"')
+        word = next((word for word in choices if bare and word.startswith(bare)), None)
+        if word:
+            weights[word] += math.exp(logprob)
+    chosen = weights.get(said.text[span[0] : span[1]], 0.0)
+    share = chosen if len(over[0].top) < 2 else chosen / (math.fsum(weights.values()) or 1.0)
+    return min(share, 1.0) if chosen else None
+
+
 def _tokens_over(said: Said, span: Span) -> Sequence[TokenLogprob]:
     """The tokens that cover a span of the text, those without characters left out."""
     first = bisect_right(said.ends, span[0] + said.before)
@@ -194,13 +218,16 @@ def _path_of(found: Mapping[str, Any], name: str) -> Path:
 
 
 def _find_spans(text: str, start: int) -> Iterator[tuple[Path, Span]]:
-    """(path, span) of every scalar in the object at ``start``, which was read already; linear, no recursion.
+    """(path, span) of every scalar in the object at ``start``, which was read already, and of its choice.
+
+    Linear, no recursion.
 
     It ends where the object ends: what stands after it is prose that may quote anything.
     """
     path: list[str] = []
     inside: list[str] = []
     pending: str | None = None
+    before = ""
     for match in _PIECES.finditer(text, start):
         piece = match[0]
         if piece in "{[":
@@ -220,3 +247,6 @@ def _find_spans(text: str, start: int) -> Iterator[tuple[Path, Span]]:
             pending = piece[1:-1] if piece.startswith('"') else None
             if pending is None and len(path) <= _DEEPEST:
                 yield tuple(path), match.span()
+            elif path == [CHOICE] and before == ":":  # after a colon, or it is the name of the next member
+                yield (CHOICE,), (match.start() + 1, match.end() - 1)
+        before = piece

@@ -10,16 +10,36 @@ from adjudge.models._types import Form, Reply
 from adjudge.question import Answer, Question
 from adjudge.reply import Reader, ReadOptions, find_object, find_reader, read_object
 from adjudge.result import Reason
-from adjudge.score import answer_score
+from adjudge.score import answer_score, choose
 
 OWN = "adjudge"
 """The name of adjudge's own reply form."""
 
 _ASKS = {
-    "preference": "Say which of the two is better, and end the reply in this style: {name}",
     "score": "Give one score from {low:g} to {high:g}, and end the reply in this style: {name}",
     "label": "End the reply in this style: {name}",
 }
+
+
+_CHOICES = {
+    "[[A]]": ("Give your reasons, then end the reply with [[A]] when `first` is better or [[B]] when `second` is",
+              ", or with [[C]] for a tie"),
+    "[[A>B]]": ("Give your reasons, then end the reply with [[A>>B]] or [[A>B]] when `first` is much or slightly better, "
+                "or [[B>>A]] or [[B>A]] when `second` is", ", or with [[A=B]] for a tie"),
+    "Output (a)": ("Reply with Output (a) when `first` is better or with Output (b) when `second` is, and nothing else",
+                   ""),
+    "Output (a) is better": ('Give your reasons, then end the reply with "Therefore, Output (a) is better." when `first` '
+                             'is better or with "Therefore, Output (b) is better." when `second` is', ""),
+    "name": ("Reply with the one word first when `first` is better or second when `second` is, and nothing else", ""),
+    "ordered_models": ('Reply with {"ordered_models": [{"model": "first", "rank": 1}, {"model": "second", "rank": 2}]}, '
+                       "in which the better of `first` and `second` has rank 1 and the other rank 2", ""),
+    "json winner": ('Reply with {"winner": "A"} when `first` is better or {"winner": "B"} when `second` is',
+                    ', or {"winner": "tie"} for a tie'),
+}  # fmt: skip
+"""For each reader of a preference, what to say of it: with two on offer, and what more with a tie on offer."""
+
+_NAMES = ("first", "second")
+"""What the two compared are called in prompt and reply, for the readers that are told the names."""
 
 
 def give_up(because: Reason, detail: str, question: Question) -> Answer:
@@ -59,6 +79,9 @@ def write_system(question: Question, *, structured: bool, token: bool, reader: s
     if reader == OWN:
         return wording.system(structured=structured, token=token), wording.form(token=token) if structured else None
     form = find_reader(reader)
+    if question.choices:
+        asked, tie = _CHOICES[form.name]
+        return f"{wording.frame()}\n\n{asked}{tie if 'tie' in question.choices else ''}.", None
     low, high = question.rubric.scale if question.rubric else (0.0, 1.0)
     return f"{wording.frame()}\n\n{_ASKS[form.kind].format(name=form.name, low=low, high=high)}", None
 
@@ -74,6 +97,10 @@ def check_reader(reader: str, question: Question | None = None) -> None:
         return
     if question.wording is None or question.value_type is not None:
         raise UsageError(f"reader {reader!r} reads replies about a rubric, not ready-made prompts or a result_format")
+    if question.choices:
+        if form.kind != "preference":
+            raise UsageError(f"reader {reader!r} reads a {form.kind}; a comparison needs a reader of preferences")
+        return
     rubric = question.rubric
     asked = [item for item in rubric.criteria if item.name not in question.settled] if rubric else []
     if form.kind == "score" and len(asked) != 1:
@@ -92,6 +119,9 @@ def check_reader(reader: str, question: Question | None = None) -> None:
 
 
 def _read_named(text: str, question: Question, form: Reader) -> Answer:
+    if form.kind == "preference":
+        names = _NAMES if form.name in {"name", "ordered_models"} else ()
+        return choose(str(form.read(text, ReadOptions(labels=names))), question)
     scale = question.rubric.scale if question.rubric else None
     value = form.read(text, ReadOptions(scale=scale))
     if isinstance(value, float):

@@ -28,11 +28,13 @@ async def judge(
     ``ADJUDGE_JUDGE`` names a model, read at the call; ``UsageError`` when neither says who judges. The other
     arguments are those of ``Judge.evaluate``.
     """
-    asked = judge if isinstance(judge, Judge | JudgeChain) else _find_judge(judge)
-    return await asked.evaluate(content, rubric, **how)
+    return await find_judge(judge).evaluate(content, rubric, **how)
 
 
-def _find_judge(source: JudgeLike | ModelSource | None) -> Judge | JudgeChain:
+def find_judge(source: JudgeLike | ModelSource | None) -> Judge | JudgeChain:
+    """Whatever a call was given as its judge, as a judge or a chain; ``None`` is what ``ADJUDGE_JUDGE`` names."""
+    if isinstance(source, Judge | JudgeChain):
+        return source
     if hasattr(source, "ask"):
         return JudgeChain([source], timeout=None)
     if source is not None and not isinstance(source, str):

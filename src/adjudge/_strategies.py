@@ -61,6 +61,26 @@ def count(known: Sequence[JudgeResult], seats: int, to_pass: int, to_fail: int, 
     return None
 
 
+def count_choices(
+    known: Sequence[JudgeResult], seats: int, to_win: int, choices: Sequence[str], *, wait: bool
+) -> Verdict | None:
+    """What counted seats prefer: the one preference that as many seats chose as ``to_win`` says.
+
+    It has won when no other can reach that number any more. With a quorum of at most half the seats two can reach
+    it, and then neither has won: which of them was counted first would be an accident.
+    """
+    chosen = [item for item in known if item.outcome == "passed"]
+    open_seats = seats - len(known)
+    votes = {choice: sum(item.value == choice for item in chosen) for choice in choices}
+    reached = [choice for choice in choices if votes[choice] >= to_win]
+    able = [choice for choice in choices if votes[choice] + open_seats >= to_win]
+    if len(reached) == 1 and able == reached:
+        return Verdict(outcome="passed", seat=[item for item in chosen if item.value == reached[0]][to_win - 1])
+    if open_seats == 0 or (not wait and (not able or len(reached) > 1)):
+        return Verdict(outcome="undecided", because=find_reason(known) or "split")
+    return None
+
+
 def follow(result: JudgeResult, earlier: Sequence[JudgeResult]) -> Verdict | None:
     """What one answer in a fallback decides; ``None`` means: ask the next."""
     if result.outcome != "undecided":
@@ -125,13 +145,16 @@ def may_open(known: Sequence[JudgeResult]) -> bool:
     return not any(item.outcome == "failed" or item.undecided_because in ENDING for item in _at_any_depth(known))
 
 
-def share_votes(known: Sequence[JudgeResult], outcome: Outcome, seats: int) -> float | None:
-    """The share of all seats that voted for the outcome; ``None`` when nothing was decided.
+def share_votes(known: Sequence[JudgeResult], verdict: Verdict, seats: int, *, choosing: bool) -> float | None:
+    """The share of all seats that voted for the outcome, or the preference; ``None`` when nothing was decided.
 
     A seat that could not answer, or was cut short, stays in the denominator: whoever makes the judge that says no
     slow must not buy certainty with it.
     """
-    return None if outcome == "undecided" else sum(item.outcome == outcome for item in known) / seats
+    if verdict.outcome == "undecided":
+        return None
+    chosen = verdict.seat.value if choosing and verdict.seat is not None else None
+    return sum(item.outcome == verdict.outcome and chosen in (None, item.value) for item in known) / seats
 
 
 def _at_any_depth(known: Sequence[JudgeResult]) -> Iterator[JudgeResult]:

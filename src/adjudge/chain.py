@@ -20,6 +20,7 @@ from adjudge._strategies import (
     Strategy,
     Verdict,
     count,
+    count_choices,
     descend,
     exhaust,
     follow,
@@ -105,6 +106,11 @@ class JudgeChain(Evaluates[JudgeChainResult]):
                 f"model {question.model!r} was given to the chain {self.name!r}, whose seats have models of their own; "
                 "ask a single Judge, or leave the model out"
             )
+        if self.fail_open and question.choices:
+            raise UsageError(
+                f"the chain {self.name!r} has fail_open=True, which lets content pass when nobody decided; a comparison "
+                "has nothing to let pass, so ask a chain without it"
+            )
         for _, seat in self.judges:
             ready = getattr(seat, "check", None)
             if ready is not None:
@@ -182,9 +188,7 @@ class _Run:
             return self.settled
         known = list(self.known.values())
         if self.chain.strategy in COUNTING:
-            seats = len(self.chain.judges)
-            verdict = count(known, seats, *needed(self.chain.strategy, seats, self.chain.quorum), wait=False)
-            return verdict or exhaust(known)
+            return self._tally(wait=False) or exhaust(known)
         return exhaust(known, cascade=self.chain.strategy == "cascade")
 
     async def _pursue(self) -> Verdict:
@@ -195,9 +199,8 @@ class _Run:
         return await self._walk()
 
     async def _count(self) -> Verdict:
-        chain, seats = self.chain, len(self.chain.judges)
-        to_pass, to_fail = needed(chain.strategy, seats, chain.quorum)
-        for seat in range(seats):
+        chain = self.chain
+        for seat in range(len(chain.judges)):
             self._start(seat)
         # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a chain
         # around this one that may open has to know of every seat that would have said no.
@@ -205,9 +208,15 @@ class _Run:
         stop_early = chain.stop_early and not self.question.wants_confidence and not asked_by_policy
         while self.running and (self.settled is None or not stop_early):
             await self._next_answers(None)
-            known, wait = list(self.known.values()), self.question.wants_everybody or not stop_early
-            self.settled = self.settled or count(known, seats, to_pass, to_fail, wait=wait)
+            self.settled = self.settled or self._tally(wait=self.question.wants_everybody or not stop_early)
         return self.settled or exhaust(list(self.known.values()))
+
+    def _tally(self, *, wait: bool) -> Verdict | None:
+        known, seats, choices = list(self.known.values()), len(self.chain.judges), self.question.choices
+        to_pass, to_fail = needed(self.chain.strategy, seats, self.chain.quorum)
+        if choices:
+            return count_choices(known, seats, to_pass, choices, wait=wait)
+        return count(known, seats, to_pass, to_fail, wait=wait)
 
     async def _walk(self) -> Verdict:
         """One seat after the other: fallback and cascade."""
@@ -332,7 +341,7 @@ class _Run:
         by_policy = verdict.outcome == "undecided"
         confidence = shown.confidence if shown is not None else None
         if chain.strategy in COUNTING:
-            confidence = share_votes(results, verdict.outcome, len(chain.judges))
+            confidence = share_votes(results, verdict, len(chain.judges), choosing=bool(self.question.choices))
         answer = Answer(
             outcome="passed" if opened else verdict.outcome,
             decided_by="policy" if by_policy else (shown.decided_by if shown is not None else "judge"),
@@ -367,6 +376,8 @@ def _find_trouble(result: object, question: Question) -> str:
         return f"the judge returned {type(result).__name__}, not a JudgeResult"
     if result.passed and result.decided_by == "policy":
         return "a policy inside the seat let it pass; fail_open belongs to the outermost chain"
+    if question.choices and not (result.undecided_because or (result.passed and result.value in question.choices)):
+        return f"a comparison is answered by passed with {', '.join(question.choices)} as the value, or by undecided"
     if result.question is not None and result.question != question.digest:
         return "the judge returned its answer to another question"
     return ""

@@ -134,6 +134,9 @@ class Question:
     """``ab`` or ``ba`` where two are compared."""
     sample: int = 0
     """Which of several judgements of the same content this is: each is asked anew, and cached apart."""
+    choices: tuple[str, ...] = ()
+    """The preferences on offer where two are compared (``first``, ``second`` and perhaps ``tie``), empty elsewhere.
+    Such an answer has passed when it names one of them, as its ``value``; chains count seats by what they chose."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property

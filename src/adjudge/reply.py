@@ -102,6 +102,24 @@ def read_number(value: object, *, of: str, low: float, high: float) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
+def read_choice(found: Mapping[str, Any], name: str, *, offered: tuple[str, ...], also: tuple[str, ...]) -> str:
+    """The one of the texts on offer that a member names; a text that was not offered is ``off_scale``.
+
+    A member of ``also`` is not asked for and not needed; one that names another of those on offer is a second
+    verdict, and a ``contradiction``.
+    """
+    value = found.get(name)
+    if not isinstance(value, str):
+        raise ReplyError("unparseable", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
+    if value not in offered:
+        raise ReplyError("off_scale", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
+    for other in also:
+        said = found.get(other)
+        if isinstance(said, str) and said in offered and said != value:
+            raise ReplyError("contradiction", f"the reply says {name}={value} and {other}={said}")
+    return value
+
+
 def read_criteria(found: Mapping[str, Any], names: list[str]) -> dict[str, Mapping[str, Any]]:
     """The entry for each criterion: a list of objects with ``name``, or an object keyed by name.
 

@@ -12,7 +12,16 @@ from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.question import Answer, Question
-from adjudge.reply import FLAGS, check_finite, read_criteria, read_flag, read_number, read_text, read_texts
+from adjudge.reply import (
+    FLAGS,
+    check_finite,
+    read_choice,
+    read_criteria,
+    read_flag,
+    read_number,
+    read_text,
+    read_texts,
+)
 from adjudge.result import CriterionResult, Outcome
 from adjudge.rubric import Criterion, Rubric
 
@@ -20,6 +29,9 @@ TOLERANCE = 1e-9
 """Scores are compared with this slack, so that seven tenths three times is seven tenths."""
 
 _FLAGS = frozenset(FLAGS)
+
+_OTHER_WORDS = ("winner", "verdict", "choice", "better")
+"""Members in which models like to say again what they prefer."""
 
 SHOWN_MARK = 0.5
 """At this score a criterion without a threshold of its own is shown as passed; it does not gate."""
@@ -108,6 +120,23 @@ def answer_score(value: float, question: Question) -> Answer:
     criteria = tuple(graded[item.name] for item in rubric.criteria)
     outcome, score = decide(rubric, criteria)
     return Answer(outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, value=value)
+
+
+def answer_preference(found: Mapping[str, Any], question: Question) -> Answer:
+    """Read which of two is preferred: ``{"reasoning", "preferred"}``."""
+    chosen = read_choice(found, "preferred", offered=question.choices, also=_OTHER_WORDS)
+    return choose(chosen, question, reasoning=read_text(found, "reasoning"))
+
+
+def choose(chosen: str, question: Question, *, reasoning: str = "") -> Answer:
+    """The answer that names one of the preferences on offer.
+
+    It has passed whichever of them it names: that a seat of a chain has answered is what strategies ask, and no
+    place may be the one that counts as a failure, or the order of two contents would decide between them.
+    """
+    if chosen not in question.choices:
+        raise ReplyError("off_scale", f"the reply says {chosen}, and on offer were {', '.join(question.choices)}")
+    return Answer(outcome="passed", value=chosen, reasoning=reasoning)
 
 
 def settle_rubric(question: Question) -> Answer:

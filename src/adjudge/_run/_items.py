@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from adjudge._pair import PairResult
 from adjudge._plain import to_plain
 from adjudge.dataset._case import Case
 from adjudge.result import JudgeResult
@@ -19,7 +20,8 @@ class RunItem:
     case: Case
     place: int
     """Which case of the data set it is, from 0."""
-    result: JudgeResult
+    result: JudgeResult | PairResult
+    """A ``PairResult`` where the case is a pair that was compared."""
     sample: int = 0
     """Which of the repeated judgements of this case it is, from 0."""
     subject: str = ""

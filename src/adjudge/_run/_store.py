@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from adjudge._display import clean
+from adjudge._pair import read_judged
 from adjudge._plain import to_plain
 from adjudge._run._items import RunItem, encode
 from adjudge.dataset._case import Case
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.result import read_result
 
 FILE = "results.sqlite"
 SCHEMA = "adjudge/run-store/1"
@@ -309,7 +309,7 @@ def _read_item(row: tuple[Any, ...]) -> RunItem:
     said = json.loads(case)
     said.pop("schema", None)
     return RunItem(
-        place=place, sample=sample, subject=subject, case=Case(**said), result=read_result(json.loads(result))
+        place=place, sample=sample, subject=subject, case=Case(**said), result=read_judged(json.loads(result))
     )
 
 
