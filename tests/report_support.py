@@ -56,7 +56,11 @@ def make_item(place: int, result: Any = None, *, sample: int = 0, **case: Any) -
     """One case judged once."""
     about = {"id": f"case-{place}", "content": f"content {place}"} | case
     return RunItem(
-        case=Case(**about), place=place, sample=sample, result=result or make_result(), subject=f"{place:064x}"
+        case=Case(**about),
+        place=place,
+        sample=sample,
+        result=make_result() if result is None else result,
+        subject=f"{place:064x}",
     )
 
 
@@ -199,7 +203,8 @@ def list_hostile() -> list[RunItem]:
     told = {"judge": HOSTILE, "detail": HOSTILE, "reasoning": HOSTILE, "suggestions": (HOSTILE,), "criteria": criteria}
     chain = JudgeChainResult(
         outcome="undecided", undecided_because="split", decided_by="policy", strategy=HOSTILE,
-        results=(seat, make_result("passed", judge=f"other {HOSTILE}")), raw_response=HOSTILE, rule_results=rules, **told,
+        results=(seat, make_result("passed", judge=f"other {HOSTILE}")), raw_response=HOSTILE,
+        rule_results=rules, **told,
     )  # fmt: skip
     case = {"content": HOSTILE, "reference": HOSTILE, "task": HOSTILE, "context": [HOSTILE], "group": HOSTILE}
     case["metadata"] = {HOSTILE: HOSTILE, "more": {"deep": HOSTILE}}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from adjudge.report._format import NOTHING, say_count, say_dollars, say_duration, say_label, say_score, say_verdict
+from adjudge.report._format import NOTHING, say_dollars, say_duration, say_label, say_score, say_verdict
+from adjudge.report._notes import say_shown
 from adjudge.report._panels import write_table
-from adjudge.report._shown import MOST_SAMPLES, ORDER, ShownCase, ShownResult
+from adjudge.report._shown import MOST_SAMPLES, ORDER, ShownCase, ShownResult, cut
 from adjudge.report._tags import Part, Safe, tag
 from adjudge.report._values import Report
 
@@ -26,23 +27,12 @@ def write_cases(report: Report) -> Safe:
     )
 
 
-def say_shown(report: Report) -> str:
-    """Which cases a report holds, and which it leaves out."""
-    shown = len(report.shown)
-    order = "Failed ones first, then undecided ones, then those that passed."
-    if shown == report.cases:
-        return f"All {say_count(shown, 'case')}. {order}"
-    return (
-        f"{shown:,} of {say_count(report.cases, 'case')}; the others are in no list here, but in every figure. {order}"
-    )
-
-
 def _write_filter(report: Report, groups: dict[str, str]) -> Safe:
     outcomes = [name for name in ORDER if any(case.outcome == name for case in report.shown)]
     reasons = sorted({item.undecided_because or "" for case in report.shown for item in case.results} - {""})
     choices: list[Part] = [_write_choice("outcome", [(name, name) for name in outcomes])]
     choices += [_write_choice("reason", [(name, name) for name in reasons])] if reasons else []
-    choices += [_write_choice("group", [(key, name) for name, key in groups.items()])] if groups else []
+    choices += [_write_choice("group", [(key, cut(name, 60)) for name, key in groups.items()])] if groups else []
     if any(case.split or case.flipped for case in report.shown):
         choices += [_write_check("split", "judges or repeats disagree")]
     if any(case.agrees is False for case in report.shown):
@@ -131,7 +121,7 @@ def _write_result(result: ShownResult) -> Safe:
         parts += [tag("h4", "Suggestions"), tag("ul", [tag("li", text, dir="auto") for text in result.suggestions])]
     if result.rules:
         rows = [[name, severity, message] for name, severity, message in result.rules]
-        parts += [write_table([("rule", ""), ("severity", ""), ("found", "")], rows)]
+        parts += [write_table([("rule", ""), ("severity", "word"), ("found", "")], rows)]
     parts += [_write_seats(result)] if result.seats else []
     if result.raw_response:
         parts += [tag("h4", "What the model replied"), tag("pre", result.raw_response, dir="auto")]
@@ -153,7 +143,7 @@ def _write_criteria(result: ShownResult) -> Safe:
 
 
 def _write_seats(result: ShownResult) -> Safe:
-    columns = [("judge", ""), ("said", ""), ("score", "n"), ("because", "")]
+    columns = [("judge", ""), ("said", "word"), ("score", "n"), ("because", "")]
     rows = [
         [
             seat.judge,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterable
 from importlib.resources import files
 
 from adjudge.report._cases import write_cases
 from adjudge.report._charts import draw_outcomes
 from adjudge.report._format import say_count, say_interval, say_rate
+from adjudge.report._notes import list_notices
 from adjudge.report._panels import write_panels
 from adjudge.report._tags import Part, Safe, tag
 from adjudge.report._values import Report
@@ -75,26 +75,9 @@ def _write_header(report: Report) -> Safe:
         "header",
         tag("h1", about.dataset or "A run"),
         tag("p", "Judged by ", tag("b", about.judge or "an unnamed judge"), asked),
-        tag("p", [[tag("span", f"{name} {said}"), Safe(" &middot; ")] for name, said in facts if said], class_="facts"),
+        tag("p", [tag("span", f"{name} {said}") for name, said in facts if said], class_="facts"),
         [tag("p", text, class_="notice", role="note") for text in list_notices(report)],
     )
-
-
-def list_notices(report: Report) -> Iterable[str]:
-    """What a reader has to know before the figures mean anything."""
-    about = report.about
-    if about.status and about.status != "finished":
-        of = f" of {about.expected:,}" if about.expected is not None else ""
-        yield f"This run is {about.status}: {report.cases:,}{of} cases are judged. Every figure is about these alone."
-    if about.skipped:
-        yield (
-            f"{say_count(about.skipped, 'row')} of the data set could not be read and "
-            f"{'is' if about.skipped == 1 else 'are'} in no figure."
-        )
-    if about.sample is not None:
-        yield f"The cases are a sample of {about.sample:,}, drawn at random from the data set."
-    for name, number in report.left_out.items():
-        yield f"There are too many {name} to tell apart: {number:,} mentions of further ones are not shown."
 
 
 def _write_verdict(report: Report) -> Safe:

@@ -9,7 +9,6 @@ from adjudge.report._charts import draw_histogram, draw_outcomes, draw_part, dra
 from adjudge.report._format import (
     NOTHING,
     say_count,
-    say_dollars,
     say_duration,
     say_interval,
     say_number,
@@ -17,43 +16,57 @@ from adjudge.report._format import (
     say_score,
     say_share,
 )
+from adjudge.report._notes import say_cost
 from adjudge.report._spread import Spread
-from adjudge.report._tags import Part, Safe, tag
-from adjudge.report._values import CriterionSummary, GroupSummary, LabelSummary, Report
+from adjudge.report._tags import Part, Safe, join, tag
+from adjudge.report._tally import OUTCOMES
+from adjudge.report._values import CriterionSummary, GroupSummary, LabelSummary, RepeatSummary, Report
 
 MOST_ROWS = 50
 """Rows of a table of groups, rules or pairs of judges."""
 
 
 def write_panels(report: Report) -> Safe:
-    """Every panel that has something to say."""
-    return tag("div", list(_list_panels(report)), class_="grid")
+    """Every panel that has something to say; two narrow ones stand beside each other."""
+    narrow = list(_list_narrow(report))
+    written = [_frame(title, parts, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
+               for place, (title, parts) in enumerate(narrow)]  # fmt: skip
+    first = [_frame("Criteria", _write_criteria(report.criteria), whole=True)] if report.criteria else []
+    last = [_frame(title, parts, whole=True) for title, parts in _list_wide(report)]
+    return tag("div", first, written, last, class_="grid")
 
 
-def _list_panels(report: Report) -> Iterator[Safe]:
-    if report.criteria:
-        yield _write_criteria(report.criteria)
+Panel = tuple[str, Part]
+
+_OUTCOMES = [(name, "n") for name in OUTCOMES]
+"""The columns in which outcomes are counted, in the order in which a summary has them."""
+
+
+def _list_narrow(report: Report) -> Iterator[Panel]:
     if report.scores is not None:
-        yield _write_scores(report.scores, report.threshold)
-    yield _write_undecided(report)
-    if report.pairs is not None:
-        yield _write_pairs(report.pairs)
+        yield "Scores", _write_scores(report.scores, report.threshold)
+    yield "Undecided", _write_undecided(report)
     if report.labels is not None or report.numbers is not None:
-        yield _write_labels(report)
+        yield "Beside what people decided", _write_labels(report)
+    yield "Cost and time", _write_cost(report)
     if report.seats:
-        yield _write_seats(report)
+        yield "Judges of the chain", _write_seats(report)
     if report.seat_pairs:
-        yield _write_disagreements(report)
+        yield "Disagreements", _write_disagreements(report)
     if report.repeats is not None:
-        yield _write_repeats(report)
+        yield "Judged again", _write_repeats(report.repeats)
+
+
+def _list_wide(report: Report) -> Iterator[Panel]:
+    if report.pairs is not None:
+        yield "First against second", _write_pairs(report.pairs)
     if report.groups:
-        yield _write_groups(report.groups)
+        yield "Groups", _write_groups(report.groups)
     if report.rules:
-        yield _write_rules(report)
-    yield _write_cost(report)
+        yield "Rules", _write_rules(report)
 
 
-def _panel(title: str, *parts: Part, whole: bool = False) -> Safe:
+def _frame(title: str, parts: Part, *, whole: bool) -> Safe:
     return tag("section", tag("h2", title), parts, class_="panel whole" if whole else "panel")
 
 
@@ -84,7 +97,7 @@ def _write_scores(spread: Spread, threshold: float | None) -> Safe:
         f"nine in ten from {say_score(spread.p5)} to {say_score(spread.p95)}; {say_count(spread.count, 'score')}."
     )
     chart = draw_histogram(spread.bins, what="Scores", threshold=threshold)
-    return _panel("Scores", tag("figure", chart, tag("figcaption", said)))
+    return join([tag("figure", chart, tag("figcaption", said))])
 
 
 def _write_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
@@ -111,7 +124,7 @@ def _write_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
         ]
         for item in criteria
     ]
-    return _panel("Criteria", write_table(columns, rows, caption="The lowest mean first."), whole=True)
+    return join([write_table(columns, rows, caption="The lowest mean first.")])
 
 
 def _say_spread(spread: Spread) -> str:
@@ -120,7 +133,7 @@ def _say_spread(spread: Spread) -> str:
 
 def _write_undecided(report: Report) -> Safe:
     if not report.undecided_because:
-        return _panel("Undecided", tag("p", "Every judgement was decided."))
+        return join([tag("p", "Every judgement was decided.")])
     most = max(report.undecided_because.values())
     rows = [
         [
@@ -133,7 +146,7 @@ def _write_undecided(report: Report) -> Safe:
     ]
     columns = [("because", ""), ("judgements", "n"), ("", "chart"), ("of all", "n")]
     decided = ", ".join(f"{name} {number:,}" for name, number in report.decided_by.items())
-    return _panel("Undecided", write_table(columns, rows), tag("p", f"Decided by: {decided}.", class_="quiet"))
+    return join([write_table(columns, rows), tag("p", f"Decided by: {decided}.", class_="quiet")])
 
 
 def _write_pairs(pairs: PairSummary) -> Safe:
@@ -157,7 +170,7 @@ def _write_pairs(pairs: PairSummary) -> Safe:
             ("right in both orders", say_share(pairs.both_right)),
         ]
     chart = draw_outcomes(outcomes, what="First preferred, second preferred, tie or undecided")
-    return _panel("First against second", chart, tag("p", said, class_="quiet"), _write_facts(*facts), whole=True)
+    return join([chart, tag("p", said, class_="quiet"), _write_facts(*facts)])
 
 
 def _write_labels(report: Report) -> Safe:
@@ -174,11 +187,11 @@ def _write_labels(report: Report) -> Safe:
                 ("judgements", say_count(found.labelled)), ("correlation", correlation), ("mean difference", apart)
             ),
         ]
-    return _panel("Beside what people decided", parts)
+    return join([parts])
 
 
 def _write_confusion(labels: LabelSummary) -> Safe:
-    columns = [("label", ""), ("passed", "n"), ("failed", "n"), ("undecided", "n")]
+    columns = [("label", ""), *_OUTCOMES]
     rows = [[name, *[say_count(number) for number in found.values()]] for name, found in labels.confusion.items()]
     facts = _write_facts(
         ("right", say_share(labels.accuracy)),
@@ -206,7 +219,7 @@ def _write_seats(report: Report) -> Safe:
         ]
         for seat in report.seats
     ]
-    return _panel("Judges of the chain", write_table(columns, rows))
+    return join([write_table(columns, rows)])
 
 
 def _write_disagreements(report: Report) -> Safe:
@@ -221,20 +234,14 @@ def _write_disagreements(report: Report) -> Safe:
         ]
         for pair in report.seat_pairs[:MOST_ROWS]
     ]
-    return _panel("Disagreements", tag("p", said), write_table(columns, rows))
+    return join([tag("p", said), write_table(columns, rows)])
 
 
-def _write_repeats(report: Report) -> Safe:
-    found = report.repeats
-    if found is None:
-        return Safe()
-    return _panel(
-        "Judged again",
-        _write_facts(
-            ("cases judged repeatedly", say_count(found.cases)),
-            ("outcome differs", say_share(found.flipped)),
-            ("mean range of scores", NOTHING if found.mean_range is None else f"{found.mean_range:.3f}"),
-        ),
+def _write_repeats(found: RepeatSummary) -> Safe:
+    return _write_facts(
+        ("cases judged repeatedly", say_count(found.cases)),
+        ("outcome differs", say_share(found.flipped)),
+        ("mean range of scores", NOTHING if found.mean_range is None else f"{found.mean_range:.3f}"),
     )
 
 
@@ -261,7 +268,7 @@ def _write_groups(groups: Sequence[GroupSummary]) -> Safe:
     caption = "The lowest share first."
     if len(groups) > MOST_ROWS:
         caption += f" {MOST_ROWS} of {len(groups):,} groups."
-    return _panel("Groups", write_table(columns, rows, caption=caption), whole=True)
+    return join([write_table(columns, rows, caption=caption)])
 
 
 def name_group(name: str | None) -> Part:
@@ -270,7 +277,7 @@ def name_group(name: str | None) -> Part:
 
 
 def _write_rules(report: Report) -> Safe:
-    columns = [("rule", ""), ("severity", ""), ("checked", "n"), ("found something", "n"), ("", "chart")]
+    columns = [("rule", ""), ("severity", "word"), ("checked", "n"), ("found", "n"), ("", "chart wide")]
     rows = [
         [
             item.name,
@@ -281,7 +288,7 @@ def _write_rules(report: Report) -> Safe:
         ]
         for item in report.rules[:MOST_ROWS]
     ]
-    return _panel("Rules", write_table(columns, rows), whole=True)
+    return join([write_table(columns, rows)])
 
 
 def _write_cost(report: Report) -> Safe:
@@ -300,14 +307,4 @@ def _write_cost(report: Report) -> Safe:
             ("99 % within", say_duration(times.p99)),
             ("longest", say_duration(times.highest)),
         ]
-    return _panel("Cost and time", _write_facts(*facts))
-
-
-def say_cost(report: Report) -> str:
-    """What the run cost, and for how many judgements nobody knows."""
-    cost = report.cost
-    if cost.known_usd is None:
-        return "unknown" if cost.unknown or not cost.calls else "nothing was spent"
-    if not cost.unknown:
-        return say_dollars(cost.known_usd)
-    return f"{say_dollars(cost.known_usd)} known; unknown for {say_count(cost.unknown, 'judgement')}"
+    return join([_write_facts(*facts)])

@@ -76,9 +76,11 @@ class ShownResult:
 
     @property
     def why(self) -> str:
-        """The reason in one line: what decided, else the judge's own words."""
+        """The reason: the judge's own words where it decided, else what kept it from that."""
+        if self.outcome == "undecided":
+            return self.detail or self.reasoning
         failed = [item.reasoning for item in self.criteria if not item.passed and item.reasoning]
-        return self.detail or self.reasoning or next(iter(failed), "")
+        return self.reasoning or next(iter(failed), "") or self.detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +215,7 @@ def show_case(items: Sequence[RunItem]) -> ShownCase:
 
 def show_result(result: JudgeResult | PairResult) -> ShownResult:
     """A judgement, cut to what is shown."""
+    # Compared with None below: a result that has not passed is false.
     single = None if isinstance(result, PairResult) else result
     return ShownResult(
         outcome=result.outcome,
@@ -220,20 +223,22 @@ def show_result(result: JudgeResult | PairResult) -> ShownResult:
         decided_by=result.decided_by,
         judge=cut(result.judge, _SHORT),
         score=result.score,
-        threshold=single.threshold if single else None,
+        threshold=single.threshold if single is not None else None,
         confidence=result.confidence,
         preferred=result.preferred if isinstance(result, PairResult) else None,
         detail=cut(result.detail, _SHORT),
         reasoning=cut(result.reasoning, _LONG),
-        suggestions=tuple([cut(text, _SHORT) for text in single.suggestions[:_MOST]]) if single else (),
-        criteria=_show_criteria(single) if single else (),
-        rules=_show_rules(single) if single else (),
+        suggestions=tuple([cut(text, _SHORT) for text in single.suggestions[:_MOST]]) if single is not None else (),
+        criteria=_show_criteria(single) if single is not None else (),
+        rules=_show_rules(single) if single is not None else (),
         seats=_show_seats(result),
         split=is_split(result),
         duration_ms=result.duration_ms,
         cost_usd=result.usage.cost_usd if result.usage else None,
         # What a judge wrote is worth reading where nobody could make sense of it; elsewhere it has been read.
-        raw_response=cut(single.raw_response or "", _LONG) if single and result.outcome == "undecided" else "",
+        raw_response=cut(single.raw_response or "", _LONG)
+        if single is not None and result.outcome == "undecided"
+        else "",
     )
 
 

@@ -6,11 +6,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, get_args
 
 from adjudge._pair_summary import Share
 from adjudge._run._items import RunItem
-from adjudge.report._shown import ORDER, cut
+from adjudge.report._shown import cut
 from adjudge.report._spread import ScoreTally
 from adjudge.report._values import (
     CostSummary,
@@ -23,8 +23,9 @@ from adjudge.report._values import (
     SeatPair,
     SeatSummary,
 )
-from adjudge.result import CriterionResult, JudgeResult, RuleResult, Usage
+from adjudge.result import CriterionResult, JudgeResult, Outcome, RuleResult, Usage
 
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 MOST_NAMES = 200
 """Names of one kind that are told apart: a data set may give every case a group of its own."""
 
@@ -314,4 +315,4 @@ def make_share(count: float, of: int) -> Share:
 
 def order_outcomes(counted: Mapping[str, int]) -> dict[str, int]:
     """All three outcomes, in one order."""
-    return {name: counted.get(name, 0) for name in reversed(ORDER)}
+    return {name: counted.get(name, 0) for name in OUTCOMES}
