@@ -17,6 +17,7 @@ from adjudge.cli._gate import gate_app
 from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
+from adjudge.cli._report import report
 from adjudge.cli._rubric import rubric_app
 from adjudge.errors import AdjudgeError, UsageError
 
@@ -35,6 +36,7 @@ app.command()(judge)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(gate_app, name="gate")
 app.add_typer(ledger_app, name="ledger")
+app.command()(report)
 app.command()(demo)
 app.command()(doctor)
 

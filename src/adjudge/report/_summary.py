@@ -42,7 +42,12 @@ def make_report(run: Run, *, most_cases: int = MOST_CASES) -> Report:
     Reads the run once, in memory that does not grow with it. Raises ``UsageError`` when ``most_cases`` is not in
     0 to 2,000.
     """
-    return summarise(run.items(), run.manifest, status=run.status, most_cases=most_cases)
+    return summarise(run.items(), run.manifest, status=find_status(run), most_cases=most_cases)
+
+
+def find_status(run: Run) -> str:
+    """How a run ended; empty where its manifest does not say."""
+    return run.status if isinstance(run.manifest.get("status"), str) else ""
 
 
 def summarise(
