@@ -45,13 +45,11 @@ def report(
     Exit status: 0 reported, 1 fewer passed than --fail-under, 2 there is no run, 3 --fail-under is met by a run that
     is not finished.
     """
-    from adjudge._run import open_run
-
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise UsageError(f"--fail-under must be a share from 0 to 1, got {fail_under:g}; 0.9 is nine in ten")
     if as_json and markdown == "-":
         raise UsageError("--json and --markdown - both write to standard output; name a file for the comment")
-    with open_run(run) as opened:
+    with _open(run) as opened:
         found = _summarise(opened, top, whole=html is not None or as_json)
         if html is not None:
             from adjudge.report._html import write_html
@@ -67,6 +65,15 @@ def report(
         elif markdown != "-":
             print_report(found, _LISTED if top is None else top)
         return _find_status(found, fail_under)
+
+
+def _open(folder: Path) -> Run:
+    from adjudge._run import open_run
+
+    try:
+        return open_run(folder)
+    except sqlite3.Error as error:
+        raise UsageError(f"the run {folder} cannot be read ({error}); it is no run that adjudge wrote") from None
 
 
 def _summarise(run: Run, top: int | None, *, whole: bool) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adjudge.report._format import NOTHING, say_dollars, say_duration, say_label, say_score, say_verdict
 from adjudge.report._notes import say_shown
 from adjudge.report._panels import write_table
-from adjudge.report._shown import MOST_SAMPLES, ORDER, ShownCase, ShownResult, cut
+from adjudge.report._shown import ORDER, ShownCase, ShownResult, cut
 from adjudge.report._tags import Part, Safe, tag
 from adjudge.report._values import Report
 
@@ -75,13 +75,12 @@ def _write_case(case: ShownCase, group: str) -> Safe:
 
 
 def _write_line(case: ShownCase) -> Safe:
-    passed = sum(item.outcome == "passed" for item in case.results)
-    worst = next((item for item in case.results if item.outcome == case.outcome), case.results[0])
+    worst = case.worst
     marks: list[Part] = []
     if case.group is not None:
         marks += [tag("bdi", case.group, class_="chip")]
     if case.judgements > 1:
-        marks += [tag("span", f"{passed} of {len(case.results)} passed", class_="chip")]
+        marks += [tag("span", f"{case.passed} of {case.judgements} passed", class_="chip")]
     marks += [tag("span", "judges split", class_="chip")] if case.split else []
     if case.agrees is False:
         marks += [tag("span", "label says ", say_label(case.label), class_="chip alarm")]
@@ -99,7 +98,7 @@ def _write_body(case: ShownCase) -> Part:
         parts += [tag("h3", f"Judgement {number} of {case.judgements}")] if several else []
         parts += [_write_result(result)]
     if case.judgements > len(case.results):
-        parts += [tag("p", f"The first {MOST_SAMPLES} of {case.judgements} judgements are shown.", class_="quiet")]
+        parts += [tag("p", f"{len(case.results)} of {case.judgements} judgements, the worst first.", class_="quiet")]
     texts = [("Task", case.task), ("Content", case.content), ("Reference", case.reference), ("Context", case.context)]
     parts += [[tag("h4", name), tag("pre", text, dir="auto")] for name, text in texts if text]
     facts = [("label", say_label(case.label))] if case.label is not None else []

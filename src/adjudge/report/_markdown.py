@@ -114,7 +114,7 @@ def _write_cases(report: Report, most: int, room: int) -> str:
 
 
 def _list_cells(case: ShownCase) -> tuple[str, ...]:
-    worst = next((item for item in case.results if item.outcome == case.outcome), case.results[0])
+    worst = case.worst
     said = f"{case.outcome}: {worst.undecided_because}" if worst.undecided_because else str(case.outcome)
     return write_code(case.id, 80), said, say_score(worst.score), write_code(worst.why, 240)
 

@@ -96,7 +96,13 @@ class ShownCase:
     agrees: bool | None
     """Whether every judgement is what the label says; ``None`` where that cannot be said."""
     judgements: int
-    """How often the case was judged; ``results`` has the first ten."""
+    """How often the case was judged; ``results`` has at most ten of them, the worst first where there are more."""
+    passed: int
+    """How many of its judgements passed."""
+    split: bool
+    """Whether judges of the chain disagreed, or the two orders of a comparison."""
+    flipped: bool
+    """Whether its judgements differ in their outcome."""
     results: tuple[ShownResult, ...]
     content: str
     reference: str
@@ -105,14 +111,9 @@ class ShownCase:
     metadata: tuple[tuple[str, str], ...]
 
     @property
-    def split(self) -> bool:
-        """Whether judges disagreed about it."""
-        return any(item.split for item in self.results)
-
-    @property
-    def flipped(self) -> bool:
-        """Whether its judgements differ from each other."""
-        return len({item.outcome for item in self.results}) > 1
+    def worst(self) -> ShownResult:
+        """The judgement that its outcome is from."""
+        return next(item for item in self.results if item.outcome == self.outcome)
 
     def to_dict(self) -> dict[str, Any]:
         """This case as plain data."""
@@ -196,15 +197,20 @@ def show_case(items: Sequence[RunItem]) -> ShownCase:
     """A case with its judgements, cut to what is shown."""
     case = items[0].case
     agreed = [agrees_with_label(item.result, case.label) for item in items]
+    outcomes = [item.result.outcome for item in items]
+    shown = items if len(items) <= MOST_SAMPLES else sorted(items, key=lambda item: ORDER.index(item.result.outcome))
     return ShownCase(
         id=cut(case.id, _SHORT),
         place=items[0].place,
         group=cut(case.group, _SHORT) if case.group is not None else None,
         label=cut(case.label, _SHORT) if isinstance(case.label, str) else case.label,
-        outcome=find_worst([item.result.outcome for item in items]),
+        outcome=find_worst(outcomes),
         agrees=None if None in agreed else all(agreed),
         judgements=len(items),
-        results=tuple([show_result(item.result) for item in items[:MOST_SAMPLES]]),
+        passed=outcomes.count("passed"),
+        split=any(is_split(item.result) for item in items),
+        flipped=len(set(outcomes)) > 1,
+        results=tuple([show_result(item.result) for item in shown[:MOST_SAMPLES]]),
         content=_cut_value(case.content),
         reference=_cut_value(case.reference),
         task=_cut_value(case.task),
