@@ -12,7 +12,15 @@ import pytest
 
 import house
 
-PACKAGES = ("adjudge", "adjudge.asgi", "adjudge.ledger", "adjudge.models", "adjudge.rules", "adjudge.testing")
+PACKAGES = (
+    "adjudge",
+    "adjudge.asgi",
+    "adjudge.dataset",
+    "adjudge.ledger",
+    "adjudge.models",
+    "adjudge.rules",
+    "adjudge.testing",
+)
 PUBLIC = [name for name in PACKAGES if name in house.modules()]
 
 

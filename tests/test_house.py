@@ -19,6 +19,7 @@ GENERIC = {"dict", "list", "tuple", "set", "frozenset", "type", "Mapping", "Sequ
 TASK_OWNERS = {
     "src/adjudge/_run/_pool.py",  # what is under way outlives the step of a generator that hands items over
     "src/adjudge/_evaluate.py",  # a generator cannot hold a task group open across a yield
+    "src/adjudge/cli/_run_session.py",  # an interrupt has to wind down what is awaited, then cancel it and wait
     "src/adjudge/chain.py",  # waits for the first seat to answer, and then for those it cancelled
 }
 

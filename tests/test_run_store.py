@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import stat
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adjudge import Case, JudgeResult, UsageError
-from adjudge._run._items import RunItem
+from adjudge import Case, CriterionResult, JudgeResult, RuleResult, Usage, UsageError, read_result
+from adjudge._run._items import RunItem, write_result
 from adjudge._run._store import RunStore
 
 
@@ -47,6 +49,31 @@ def test_what_is_kept_comes_back(tmp_path: Path):
     assert (store.list_samples(0), store.list_samples(7)) == ({0, 1}, set())
     assert store.find_case(2) == ("case-2", f"{2:064x}")
     store.close()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"metadata": {"case": "a", "odd": float("nan")}},
+        {"metadata": {"case": "a\ud800"}},
+        {"metadata": {"deep": {"a": [1, None]}}},
+        {"value": {"a": (1, 2)}},
+        {"rule_results": (RuleResult(name="r", passed=False, metadata={"at": 3}),)},
+        {"criteria": (CriterionResult(name="c", score=0.5, passed=False, evidence=("e",)),), "detail": "\udfff"},
+        {"usage": Usage(input_tokens=3, cost_usd=0.25), "reasoning": "\u2028 \x00 é"},
+    ],
+)
+def test_a_result_is_written_as_it_says_itself(more: dict[str, Any]):
+    """The fast way of writing a result gives what ``to_dict`` says; only the time is spelled with a Z."""
+    result = JudgeResult(**({"outcome": "passed", "judge": "careful", "score": 0.9, "metadata": {"case": "a"}} | more))
+    said = json.loads(write_result(result))
+
+    expected = json.loads(json.dumps(result.to_dict()))
+    times = [datetime.fromisoformat(found.pop("created_at")) for found in (said, expected)]
+    assert times[0] == times[1]
+    assert said == expected
+    assert read_result(json.loads(write_result(result))).to_dict() == result.to_dict()
 
 
 def test_the_file_is_its_owners_alone(tmp_path: Path):

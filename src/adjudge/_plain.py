@@ -16,6 +16,7 @@ from adjudge._depth import MOST_DEPTH
 from adjudge._display import clean
 
 _HOLDERS = (Mapping, tuple, list, set, frozenset)
+_EXACT = frozenset((dict, list, tuple))
 _AS_IS = frozenset((str, int, bool, type(None)))
 _LEAVES = (str, int, float, datetime, type(None))
 
@@ -26,16 +27,17 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     NaN and the infinities become ``"nan"``, ``"inf"`` and ``"-inf"``; what nests deeper than 200 levels, or cannot be
     taken apart, becomes a text that says so.
     """
-    if type(value) in _AS_IS:  # nearly everything there is, known without asking what it could be taken for
+    kind = type(value)
+    if kind in _AS_IS:  # nearly everything there is, known without asking what it could be taken for
         return value
-    if type(value) is float and math.isfinite(value):
+    if kind is float and math.isfinite(value):
         return value
-    held = value if isinstance(value, _HOLDERS) else _open(value)
-    if not isinstance(held, _HOLDERS):
+    held = value if kind in _EXACT or isinstance(value, _HOLDERS) else _open(value)
+    if type(held) not in _EXACT and not isinstance(held, _HOLDERS):
         return held
     if depth >= MOST_DEPTH:  # in a value that holds itself there is always one more
         return _say(value, f"nested more than {MOST_DEPTH} levels deep")
-    if isinstance(held, Mapping):
+    if type(held) is dict or isinstance(held, Mapping):
         return {str(key): to_plain(item, depth + 1) for key, item in held.items()}
     return [to_plain(item, depth + 1) for item in held]
 

@@ -15,8 +15,10 @@ from typing import Any, Literal, assert_type
 from adjudge import (
     AdjudgeError,
     Blocked,
+    Case,
     Criterion,
     CriterionResult,
+    Dataset,
     Decision,
     Gate,
     Improvement,
@@ -37,13 +39,20 @@ from adjudge import (
     Rubric,
     Rule,
     RuleResult,
+    Run,
+    RunItem,
     Usage,
     UsageError,
     improve,
     judge,
+    open_dataset,
+    open_run,
     read_result,
+    run,
+    write_cases,
 )
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.ledger import Entry, Head, Verification, verify_export
 
 
@@ -252,3 +261,31 @@ async def record(result: JudgeResult, secret: bytes) -> None:
         assert_type(await ledger.export(Path("a.jsonl")), Head)
     assert_type(verify_export("a.jsonl", head="1:ab"), Verification)
     Ledger("sqlite:///a.db", store_content="all")  # type: ignore[bad-argument-type]
+
+
+async def run_data(judge: Judge, ask: JudgeLike) -> None:
+    """A run is awaited, iterated, or finished without a loop, and takes what a judge takes."""
+    running = run("data.jsonl", judge, RUBRIC, out=Path("run"), concurrency=4, repeat=2, sample=10, resume=True)
+    async for item in running:
+        assert_type(item, RunItem)
+        assert_type(item.result, JudgeResult)
+    assert_type(await running, Run)
+    assert_type(run(["a"], answer, criteria="Is polite.").finish_sync(), Run)
+    assert_type(list(open_run("run").items("failed")), list[RunItem])
+    assert_type(open_run("run").usage, Usage)
+    await run([], ask, retry=["error", "timeout"])
+    await run([], ask, retry=["late"])  # type: ignore[bad-argument-type]
+    await run(3, ask)  # type: ignore[bad-argument-type]
+
+
+async def read_data_sets(lots: Judge) -> None:
+    """Data sets are iterables of cases, and what judges take many of."""
+    dataset = open_dataset(Path("answers.csv"), fields={"content": "answer", "label": None}, on_bad_row="skip")
+    open_dataset("answers.csv", on_bad_row="ignore")  # pyrefly: ignore[bad-argument-type]
+    assert_type(dataset.bad_rows, tuple[BadRow, ...])
+    assert_type([case.id for case in dataset], list[str])
+    assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
+    assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
+    assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
+    async for result in lots.evaluate_many(dataset, criteria="Is polite."):
+        assert_type(result, JudgeResult)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from adjudge._asking import Asking, RubricSource, prepare
-from adjudge._evaluate import Evaluates, decide_by_rules
+from adjudge._evaluate import Evaluates, decide_by_rules, since
 from adjudge._guard import open_chain
 from adjudge._judge import Judge
 from adjudge._plain import to_plain
@@ -32,6 +33,8 @@ class Asked:
     """A judge or a chain."""
     rubric: Rubric | None
     how: Asking
+    owned: bool = False
+    """Whether nobody else has the judge, so that it is closed with the run."""
 
     async def judge_case(self, case: Case, sample: int) -> JudgeResult:
         """One case judged; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
@@ -55,12 +58,13 @@ class Asked:
         )
 
     async def _judge(self, case: Case, sample: int) -> JudgeResult:
+        started = time.perf_counter()
         question = await prepare(case.content, self.rubric, None, self._merge(case))
         if sample:
             question = replace(question, sample=sample)
         answer = decide_by_rules(question)
         if answer is not None:
-            return self.judge._settle(question, answer, 0.0)  # noqa: SLF001 - what evaluate does with it
+            return self.judge._settle(question, answer, since(started))  # noqa: SLF001 - what evaluate does with it
         result = await self.judge.ask(question)
         if not isinstance(result, JudgeResult):
             raise TypeError(f"the judge returned {type(result).__name__}, not a JudgeResult")
@@ -89,14 +93,15 @@ async def settle(judge: Any, rubric: RubricSource | None, how: Asking) -> tuple[
     kept: Asking = {**how, "rules": rules} if rules else {**how}
     for name in ("criteria", "threshold"):  # both are in the rubric now
         kept.pop(name, None)
-    more = {name: value for name, value in kept.items() if name not in ("rules", "metadata", "passes")}
+    more = {name: value for name, value in kept.items() if name not in ("rules", "metadata")}
     described = {
         # The wording is adjudge's as well as the rubric's: with another version of either, another thing is asked.
         "wording": digest_question(question.wording, ()),
         "rules": [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules],
         **{name: _describe(value) for name, value in more.items() if value is not None},
     }
-    return Asked(judge=asker, rubric=settled, how=kept), to_plain(described)
+    owned = isinstance(judge, str)
+    return Asked(judge=asker, rubric=settled, how=kept, owned=owned), to_plain(described)
 
 
 def digest(described: Mapping[str, Any] | None) -> str | None:
@@ -110,4 +115,5 @@ def _open(judge: Any) -> Judge | JudgeChain:
 
 
 def _describe(value: Any) -> Any:
-    return f"{value.__module__}.{value.__qualname__}" if isinstance(value, type) else to_plain(value)
+    name = getattr(value, "__qualname__", None)
+    return f"{value.__module__}.{name}" if name is not None else to_plain(value)

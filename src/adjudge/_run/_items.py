@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from adjudge._pair import PairResult
 from adjudge._plain import to_plain
 from adjudge.dataset._case import Case
-from adjudge.result import JudgeResult
+from adjudge.result import JudgeResult, list_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +30,37 @@ class RunItem:
     """SHA-256 of the whole case, by which a resumed run knows its data again."""
 
 
-_PARTS = ("id", "content", "reference", "task", "context", "label", "labels", "group", "metadata")
+CASE_SCHEMA = "adjudge/case/1"
 
 
-def digest_case(case: Case) -> str:
-    """SHA-256 of everything a case says, in hexadecimal: with another label it is another case."""
-    return hashlib.sha256(encode([to_plain(getattr(case, name)) for name in _PARTS])).hexdigest()
+def write_case(case: Case) -> bytes:
+    """A case as it is kept. Its SHA-256 is the item's subject: with another label it is another case."""
+    return encode({"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in list_fields(type(case))})
+
+
+def digest_body(body: bytes) -> str:
+    """The subject of a case from what ``write_case`` wrote."""
+    return hashlib.sha256(body).hexdigest()
+
+
+_HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
+_FLAT = frozenset((str, bool, type(None)))
+
+
+def write_result(result: JudgeResult) -> bytes:
+    """A result as it is kept: what ``to_dict`` says, as JSON."""
+    import msgspec
+
+    if type(result) is JudgeResult and result.value is None and not result.rule_results and _is_flat(result.metadata):
+        # Nearly all of them, and six times as fast: nothing in one of these has another form as plain data.
+        with suppress(UnicodeEncodeError):
+            tail = b',"passed":true}' if result.passed else b',"passed":false}'
+            return _HEAD + msgspec.json.encode(result)[1:-1] + tail
+    return encode(result.to_dict())
+
+
+def _is_flat(metadata: Mapping[str, Any]) -> bool:
+    return type(metadata) is dict and _FLAT.issuperset(map(type, metadata.values()))
 
 
 def encode(data: Any) -> bytes:

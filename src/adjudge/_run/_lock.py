@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from adjudge.errors import UsageError
@@ -20,7 +22,8 @@ class RunLock:
     def take(self) -> None:
         """Take the lock; raises ``UsageError`` when another process or another run of this one has it."""
         try:
-            self._connection = _lock(self.folder / FILE)
+            # A moment's wait: somebody may just be looking whether the lock is held.
+            self._connection = _lock(self.folder / FILE, patience=1.0)
         except sqlite3.OperationalError:
             raise UsageError(
                 f"the run {self.folder} is being written by another process; wait for it, or name another folder"
@@ -44,8 +47,10 @@ def is_locked(folder: Path) -> bool:
     return False
 
 
-def _lock(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+def _lock(path: Path, *, patience: float = 0.0) -> sqlite3.Connection:
+    with suppress(OSError):  # SQLite says what is wrong with the place
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.Error:

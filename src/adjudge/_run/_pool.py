@@ -95,7 +95,9 @@ class Pool(Generic[U, R]):
 
     async def _begin_all(self, units: AsyncGenerator[U, None]) -> None:
         async for unit in units:
-            while not self._stopping and (len(self._running) >= self._limit.current or len(self._done) >= AHEAD):
+            while not self._stopping and (
+                len(self._running) >= max(self._limit.current, 1) or len(self._done) >= AHEAD
+            ):
                 self._room.clear()
                 await self._room.wait()
             if self._stopping:
@@ -103,6 +105,10 @@ class Pool(Generic[U, R]):
             task = asyncio.ensure_future(self._work(unit))
             self._running.add(task)
             task.add_done_callback(self._settle)
+
+    def _is_full(self) -> bool:
+        # At least one: a limit of none would wait for itself to rise.
+        return len(self._running) >= max(self._limit.current, 1) or len(self._done) >= AHEAD
 
     def _settle(self, task: asyncio.Task[R]) -> None:
         self._running.discard(task)

@@ -19,14 +19,12 @@ from typing import Any, Self
 
 from adjudge._display import clean
 from adjudge._pair import read_judged
-from adjudge._plain import to_plain
-from adjudge._run._items import RunItem, encode
+from adjudge._run._items import RunItem, write_case, write_result
 from adjudge.dataset._case import Case
 from adjudge.errors import AdjudgeError, UsageError
 
 FILE = "results.sqlite"
 SCHEMA = "adjudge/run-store/1"
-CASE_SCHEMA = "adjudge/case/1"
 BUSY_SECONDS = 30
 PAGE = 200
 """Items that are read at once."""
@@ -64,7 +62,7 @@ _AGREEMENT = """
             WHEN 'true' THEN 'passed' WHEN 'false' THEN 'failed' END AS label
         FROM results r JOIN cases c USING (place))"""
 
-Rows = list[tuple[str, tuple[Any, ...]]]
+Rows = dict[str, tuple[Any, ...]]
 """Statements with their values, in the order they are to be carried out."""
 
 
@@ -120,18 +118,19 @@ class RunStore:
 
     # ---------------------------------------------------------------- writing
 
-    async def keep(self, item: RunItem) -> None:
+    async def keep(self, item: RunItem, *, body: bytes | None = None) -> None:
         """Keep an item; when this returns, a process that is killed does not lose it.
 
-        Raises ``UsageError`` when another case of the run has the same id.
+        ``body`` is what ``write_case`` wrote of its case, where that is known. Raises ``UsageError`` when another case
+        of the run has the same id.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._hand_in(_write_item(item), future)
+        self._hand_in(_write_item(item, body or write_case(item.case)), future)
         await future
 
     def keep_reply(self, key: str, body: bytes) -> None:
         """Keep a reply under its key; it is in the file when the next ``keep`` returns."""
-        self._hand_in([(_REPLY, (key, body))], None)
+        self._hand_in({_REPLY: (key, body)}, None)
 
     def keep_fact(self, name: str, said: str) -> None:
         """Keep a fact about the whole run."""
@@ -162,16 +161,23 @@ class RunStore:
 
     def _write(self, together: Sequence[Rows]) -> list[Exception | None]:
         """What went wrong with each; one that cannot be written does not take the others with it."""
-        errors: list[Exception | None] = []
         try:
             with self._writer.using() as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                errors.extend(_try(connection, rows) for rows in together)
-                connection.commit()
+                try:
+                    _write_all(connection, together)
+                    return [None] * len(together)
+                except sqlite3.IntegrityError:
+                    connection.execute("ROLLBACK")
+                    connection.execute("BEGIN IMMEDIATE")
+                    errors = [_try(connection, rows) for rows in together]
+                    connection.execute("COMMIT")
+                    return errors
+                finally:
+                    if connection.in_transaction:  # the disk is full: nothing of this may be in the next commit
+                        connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             said = f"the run {self.path.parent} cannot be written: {clean(str(error))}"
             return [AdjudgeError(said) for _ in together]
-        return errors
 
     # ---------------------------------------------------------------- reading
 
@@ -240,6 +246,13 @@ class RunStore:
             while page := rows.fetchmany(PAGE):
                 yield from map(_read_item, page)
 
+    def replies(self) -> Iterator[bytes]:
+        """The kept replies as they were written, in the order of their keys: those to one case stand together."""
+        with closing(self._connect("ro")) as connection:
+            rows = connection.execute("SELECT body FROM replies ORDER BY key")
+            while page := rows.fetchmany(PAGE):
+                yield from (row[0] for row in page)
+
     def close(self) -> None:
         """Close the file; a later use opens it again."""
         self._reader.close()
@@ -283,7 +296,7 @@ class _Connection:
             self._open = None
 
 
-def _write_item(item: RunItem) -> Rows:
+def _write_item(item: RunItem, case_body: bytes) -> Rows:
     result, case = item.result, item.case
     usage = result.usage
     about = (
@@ -298,10 +311,9 @@ def _write_item(item: RunItem) -> Rows:
         usage.input_tokens if usage else None,
         usage.output_tokens if usage else None,
         usage.cost_usd if usage else None,
-        encode(result.to_dict()),
+        write_result(result),
     )
-    body = encode({"schema": CASE_SCHEMA, **to_plain(case)})
-    return [(_CASE, (item.place, case.id, item.subject, body)), (_RESULT, about)]
+    return {_CASE: (item.place, case.id, item.subject, case_body), _RESULT: about}
 
 
 def _read_item(row: tuple[Any, ...]) -> RunItem:
@@ -313,20 +325,25 @@ def _read_item(row: tuple[Any, ...]) -> RunItem:
     )
 
 
+def _write_all(connection: sqlite3.Connection, together: Sequence[Rows]) -> None:
+    """Everything in one go, statement by statement: the cases before their results."""
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in (_REPLY, _CASE, _RESULT):
+        connection.executemany(statement, [rows[statement] for rows in together if statement in rows])
+    connection.execute("COMMIT")
+
+
 def _try(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
-    connection.execute("SAVEPOINT item")
     try:
-        for statement, values in rows:
+        for statement, values in rows.items():
             connection.execute(statement, values)
-    except sqlite3.IntegrityError:
-        connection.execute("ROLLBACK TO item")
-        found = connection.execute("SELECT place FROM cases WHERE id = ?", (rows[0][1][1],)).fetchone()
+    except sqlite3.IntegrityError:  # of the case, which is written first: nothing of this item is there
+        place, name = rows[_CASE][:2]
+        found = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
         return UsageError(
-            f"the id {clean(str(rows[0][1][1])[:80])!r} of case {rows[0][1][0]} is that of case {found[0]} already; "
+            f"the id {clean(str(name)[:80])!r} of case {place} is that of case {found[0]} already; "
             "give each case an id of its own"
         )
-    finally:
-        connection.execute("RELEASE item")
     return None
 
 

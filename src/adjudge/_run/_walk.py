@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from adjudge._display import clean
-from adjudge._run._items import digest_case
+from adjudge._run._items import digest_body, write_case
 from adjudge._run._source import Source
 from adjudge._run._store import RunStore
 from adjudge.dataset import Case
@@ -28,6 +28,8 @@ class Unit:
     place: int
     sample: int
     subject: str
+    body: bytes
+    """The case as it is kept."""
     replaces: Outcome | None = None
     """The outcome of the item that this one is to take the place of."""
 
@@ -75,7 +77,8 @@ class Walk:
                 self.cases = place + 1
                 if self._places is not None and place not in self._places:
                     continue
-                subject = digest_case(case)
+                body = write_case(case)
+                subject = digest_body(body)
                 self._mac.update(bytes.fromhex(subject))
                 kept = self._look_up(place, case, subject) if place <= self._last else {}
                 for sample in range(self._repeat):
@@ -87,6 +90,7 @@ class Walk:
                             place=place,
                             sample=sample,
                             subject=subject,
+                            body=body,
                             replaces="undecided" if again else None,
                         )
                 since_turn = since_turn + 1 if kept else 0

@@ -10,6 +10,7 @@ import weakref
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ class Work:
         self._cost: float | None = 0.0
         self._started = time.monotonic()
         self._complete = False
+        self._winding = False
+        self._wired: Asked | None = None
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
@@ -70,11 +73,14 @@ class Work:
         self._outcomes.update(self.run.store.count() if resumed else {})  # type: ignore[arg-type]
         self._walk = Walk(plan.source, self.run.store, places, plan.repeat, resumed=resumed, retry=plan.retry)
         self._store = self.run.store
-        self._wired = self._wire(asked, self._store, resumed=resumed)
-        self._pool = Pool(self._walk.units(), self._judge, plan.limit)
+        self._wired = wired = self._wire(asked, self._store, resumed=resumed)
+        self._pool = Pool(self._walk.units(), partial(self._judge, wired), plan.limit)
+        if self._winding:
+            self._pool.wind_down()
 
     def wind_down(self) -> None:
         """Begin nothing more."""
+        self._winding = True
         if self._pool is not None:
             self._pool.wind_down()
 
@@ -94,12 +100,15 @@ class Work:
         try:
             if self._pool is not None:
                 await self._pool.stop()
+            if self._wired is not None and self._wired.owned:
+                await self._wired.judge.aclose()
             if self.run is not None:
                 await self.run.store.flush()
                 self.run = await asyncio.to_thread(self._conclude, self.run)
         finally:
             if self._lock is not None:
                 self._lock.free()
+            self._pool = None  # it knows us: without this knot, a run that nobody holds is gone at once
             self.ended.set()
 
     def tell(self) -> Progress:
@@ -113,11 +122,11 @@ class Work:
             cost_usd=self._cost,
         )
 
-    async def _judge(self, unit: Unit) -> RunItem:
+    async def _judge(self, asked: Asked, unit: Unit) -> RunItem:
         """One unit, judged and kept: its place in the pool is free again when nothing of it can be lost any more."""
-        result = await self._wired.judge_case(unit.case, unit.sample)
+        result = await asked.judge_case(unit.case, unit.sample)
         item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
-        await self._store.keep(item)
+        await self._store.keep(item, body=unit.body)
         self._fresh += 1
         self._outcomes[result.outcome] += 1
         if unit.replaces is not None:

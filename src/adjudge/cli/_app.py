@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge import __version__
+from adjudge.cli._dataset import dataset_app
 from adjudge.cli._demo import demo
 from adjudge.cli._doctor import doctor
 from adjudge.cli._gate import gate_app
@@ -19,6 +20,7 @@ from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._report import report
 from adjudge.cli._rubric import rubric_app
+from adjudge.cli._run import run_data
 from adjudge.errors import AdjudgeError, UsageError
 
 DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
@@ -33,9 +35,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(judge)
+app.command("run")(run_data)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(gate_app, name="gate")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(dataset_app, name="dataset")
 app.command()(report)
 app.command()(demo)
 app.command()(doctor)

@@ -69,8 +69,8 @@ def check_gate(
 ) -> int:
     """Put contents through a gate of adjudge.toml.
 
-    PATH is a file with one content, or, ending in .jsonl, a data set with one in each line; - is standard input, and
-    so is no PATH at all.
+    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
+    input, and so is no PATH at all.
 
     Exit status: 0 allowed, 1 blocked because it failed, 2 wrong usage or unreadable input, 3 blocked because nobody
     could decide or a person has to. Of several inputs, 2 beats 1 beats 3 beats 0.

@@ -6,13 +6,13 @@ What cannot be read is an item that says so; it stops nothing else, and it is ne
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adjudge import open_dataset
+from adjudge import Dataset
 from adjudge.cli._output import is_terminal
 from adjudge.errors import UsageError
 from adjudge.rules import Rule
@@ -74,6 +74,37 @@ def list_inputs(paths: Sequence[str] | None) -> Inputs:
     )
 
 
+def open_from_options(
+    path: str,
+    *,
+    kind: str | None = None,
+    fields: Mapping[str, str | None] | None = None,
+    other: Sequence[str] | None = None,
+    on_bad_row: str = "fail",
+    check_ids: bool = True,
+) -> Dataset:
+    """The data set that a command line describes with the options of ``_options``.
+
+    ``fields`` are ``--content`` and its like by the name of the part: ``None`` was not given, an empty text leaves a
+    field of that name in the metadata. ``other`` are the ``PART=F`` of ``--field``.
+    """
+    from adjudge.dataset import import_inspect, import_promptfoo, open_dataset
+
+    if on_bad_row not in {"fail", "skip"}:
+        raise UsageError(f"--on-bad-row must be fail or skip, got {on_bad_row!r}")
+    given = {name: field or None for name, field in (fields or {}).items() if field is not None}
+    for text in other or ():
+        part, sign, field = text.partition("=")
+        if not sign or not part or part in given:
+            wrong = "is given twice" if part in given else "must be like content.a=FIELD"
+            raise UsageError(f"--field {text!r} {wrong}; give each part once, with the field it is in")
+        given[part] = field or None
+    choice: Any = {"fields": given, "on_bad_row": on_bad_row}
+    if kind in {"promptfoo", "inspect"}:
+        return (import_promptfoo if kind == "promptfoo" else import_inspect)(path, **choice)
+    return open_dataset(path, format=kind, check_ids=check_ids, **choice)
+
+
 def read_text_file(path: Path, *, what: str) -> str:
     """The text of a file; raises ``UsageError`` naming file, trouble and remedy."""
     try:
@@ -122,7 +153,7 @@ def _read_path(path: str) -> Iterator[Item]:
 def _read_set(path: str) -> Iterator[Item]:
     found = False
     try:
-        for case in open_dataset(path):
+        for case in open_from_options(path):
             found = True
             yield Item(name=path, case=case.id, content=case)
     except UsageError as error:
@@ -153,7 +184,8 @@ def _decode(raw: bytes, name: str) -> str:
 
 
 def _is_set(path: str) -> bool:
-    return path.lower().endswith(".jsonl")
+    # Not .csv, .json and .yaml: such a file may be what is to be judged, as it stands.
+    return path.lower().endswith((".jsonl", ".ndjson", ".parquet", ".jsonl.gz", ".ndjson.gz", ".csv.gz", ".tsv.gz"))
 
 
 def _is_file(path: str) -> bool:

@@ -43,8 +43,8 @@ def judge(
 ) -> int:
     """Judge contents by a rubric or a sentence.
 
-    PATH is a file with one content, or, ending in .jsonl, a data set with one in each line; - is standard input, and
-    so is no PATH at all.
+    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
+    input, and so is no PATH at all.
 
     Without --judge, the judge is what [defaults] of adjudge.toml or ADJUDGE_JUDGE names, the first provider whose key
     is set, or a local server on its usual port.
@@ -53,8 +53,8 @@ def judge(
     beats 3 beats 0.
     """
     found = read_config(config)
-    wanted = _choose_rubric(rubric, criteria, threshold, found)
-    how = _list_arguments(wanted, criteria, threshold, rules)
+    wanted = choose_rubric(rubric, criteria, threshold, found)
+    how = list_arguments(wanted, criteria, threshold, rules)
     how |= _read_files({"reference": reference, "task": task, "context": context})
     chain = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     panel = Panel(
@@ -78,7 +78,8 @@ def judge(
     return asyncio.run(session.show_prompts() if show_prompt else session.judge(concurrency))
 
 
-def _choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
+def choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
+    """The rubric the command line or the configuration names; ``None`` when ``--criteria`` says what is good."""
     if threshold is not None and not 0 <= threshold <= 1:
         hint = f"; for {threshold:g} % write {threshold / 100:g}" if 1 < threshold <= 100 else ""
         raise UsageError(f"--threshold must be between 0 and 1, got {threshold:g}{hint}")
@@ -95,9 +96,10 @@ def _choose_rubric(name: str | None, criteria: str | None, threshold: float | No
     return found
 
 
-def _list_arguments(
+def list_arguments(
     rubric: Rubric | None, criteria: str | None, threshold: float | None, rules: Sequence[str] | None
 ) -> dict[str, Any]:
+    """The arguments of ``evaluate`` that the command line gives."""
     how: dict[str, Any] = {} if rubric is not None else {"criteria": criteria}
     how |= {} if threshold is None else {"threshold": threshold}
     return how | ({"rules": [read_rule(text) for text in rules]} if rules else {})

@@ -52,3 +52,38 @@ NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cann
 Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
 ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; nobody is asked.")]
 Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]
+
+# What a data set is, and which of its fields is which part of a case; handed to `_input.open_from_options`.
+DataKind = Annotated[
+    str | None, typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., promptfoo or inspect; else by the name.")
+]
+FieldContent = Annotated[str | None, typer.Option("--content", metavar="F", help="The field that is judged.")]
+FieldReference = Annotated[str | None, typer.Option("--reference", metavar="F", help="The field with a good answer.")]
+FieldTask = Annotated[str | None, typer.Option("--task", metavar="F", help="The field with what was asked for.")]
+FieldContext = Annotated[str | None, typer.Option("--context", metavar="F", help="The field with what to rely on.")]
+FieldLabel = Annotated[str | None, typer.Option("--label", metavar="F", help="The field with a person's decision.")]
+FieldId = Annotated[str | None, typer.Option("--id", metavar="F", help="The field that names the case.")]
+FieldGroup = Annotated[str | None, typer.Option("--group", metavar="F", help="The field with the case's group.")]
+FieldOther = Annotated[
+    list[str] | None, typer.Option("--field", metavar="PART=F", help="Any part: content.a=F, labels.ann=F, ...")
+]
+OnBadRow = Annotated[
+    str, typer.Option("--on-bad-row", metavar="X", help="fail, or skip: count and list what is no case.")
+]
+DataPath = Annotated[str, typer.Argument(metavar="DATA|-", hidden=True)]
+
+# What a run is.
+RunFolder = Annotated[
+    Path | None, typer.Option("--out", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time.")
+]
+Repeat = Annotated[int, typer.Option("--repeat", metavar="K", help="How often each case is judged.")]
+Sample = Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge N cases, drawn by --seed.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Which N cases --sample draws.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in RUN; nothing recorded is asked again.")]
+Retry = Annotated[
+    list[str] | None,
+    typer.Option("--retry", metavar="REASON", help="With --resume: judge again what is undecided for it (error, ...)."),
+]
+FailUnder = Annotated[
+    float | None, typer.Option("--fail-under", metavar="SHARE", help="The share that has to pass, from 0 to 1.")
+]

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -48,6 +48,11 @@ def say(text: str = "") -> None:
 def write_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output; ASCII, so no terminal and no locale can be surprised."""
     _write(sys.stdout, json.dumps(document, indent=2) + "\n")
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Lines for the next program on standard output, as they are: ASCII without control characters, like JSON."""
+    _write(sys.stdout, "".join(f"{line}\n" for line in lines))
 
 
 def show(drawing: RenderableType) -> None:
@@ -158,6 +163,45 @@ def show_progress(what: str, total: int | None = None) -> Iterator[Progress]:
     finally:
         stop.set()
         thread.join()
+
+
+@contextmanager
+def watch(describe: Callable[[], str], *, every: float = 30.0) -> Iterator[None]:
+    """Show what ``describe`` says on standard error while a block runs.
+
+    On a terminal it is one line that is redrawn; elsewhere a line of its own after each ``every`` seconds, so that a
+    log shows that something is going on.
+    """
+    import threading
+
+    stop = threading.Event()
+    redraws = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+    thread = threading.Thread(target=_watch, args=(describe, stop, None if redraws else every), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _watch(describe: Callable[[], str], stop: threading.Event, every: float | None) -> None:
+    shown = False
+    while not stop.wait(every or (0.2 if shown else PATIENCE)):
+        if every is not None:
+            note(describe())
+            continue
+        shown = True
+        # Cut to the line: what wraps cannot be redrawn.
+        _write(sys.stderr, f"\r\x1b[K{clean(describe(), keep_lines=False)[: _measure_width() - 1]}")
+    if shown:
+        _write(sys.stderr, "\r\x1b[K")
+
+
+def _measure_width() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def _redraw(progress: Progress, stop: threading.Event) -> None:

@@ -40,7 +40,8 @@ class Case:
         """The case as a line of a data set has it; what it does not have is left out."""
         said: dict[str, Any] = {"schema": SCHEMA, "id": self.id, "content": self.content}
         optional = {name: getattr(self, name) for name in KEYS[2:]}
-        return said | {name: value for name, value in optional.items() if value is not None and value != {}}
+        optional |= {"labels": self.labels or None, "metadata": self.metadata or None}
+        return said | {name: value for name, value in optional.items() if value is not None}
 
 
 def make_case(data: Mapping[str, Any]) -> Case:

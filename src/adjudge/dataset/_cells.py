@@ -94,7 +94,7 @@ def _convert_foreign(value: Any, depth: int) -> Any:
         return str(value) if isinstance(value, str) else int(value)
     if hasattr(value, "isoformat"):
         return value.isoformat()
-    if type(value).__module__ in ("datetime", "decimal", "uuid", "pandas._libs.tslibs.timedeltas"):
+    if type(value).__module__ in ("datetime", "decimal", "uuid"):
         return str(value)
     raise UsageError(f"it holds a {type(value).__name__}, which is no text and no JSON value; leave the column out")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,15 +56,15 @@ class Fields:
 
     def check_columns(self, columns: list[str]) -> None:
         """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say."""
-        for name in columns:
-            if columns.count(name) > 1:
-                raise UsageError(f"the column {show(name)} stands twice; name each column once")
+        check_names(columns)
         for _, path in self.mapped:
             if path not in columns and path.partition(".")[0] not in columns:
-                raise UsageError(f"there is no column {show(path)}{suggest(path, columns)}; it has {_list(columns)}")
+                raise UsageError(
+                    f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {_list(columns)}"
+                )
         places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
         if "content" not in [place[0] for place in places if place]:
-            raise UsageError(f"no column is the content; say which: it has {_list(columns)}")
+            raise UsageError(f"no column is the content; say which of {_list(columns)} is (fields, or --content)")
 
     def _find_place(self, name: str) -> Place | None:
         if name in KEYS:
@@ -113,6 +114,24 @@ def read_fields(fields: Mapping[str, str | None] | None, *, table: bool) -> Fiel
     return Fields(mapped=tuple(mapped), taken=frozenset(taken), table=table)
 
 
+def check_names(columns: list[str]) -> None:
+    """Raise ``UsageError`` for two columns of one name: a row would lose one of its cells."""
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise UsageError(f"the column {show(twice[0])} stands twice; name each column once")
+
+
+def take_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], set[str]]:
+    """The parts of a case that were mapped, and the names of the row's fields they were taken from."""
+    found: dict[str, Any] = {}
+    used: set[str] = set()
+    for (key, inner), path in fields.mapped:
+        value = find_field(row, path)
+        _put(found, key, inner, read_label(value) if key in {"label", "labels"} else value)
+        used.add(path if path in row else path.partition(".")[0])
+    return found, used
+
+
 def find_field(row: Mapping[str, Any], path: str) -> Any:
     """The value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``)."""
     if path in row:
@@ -132,15 +151,24 @@ def find_field(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _put(found: dict[str, Any], key: str, inner: str | None, value: Any) -> None:
-    if inner is None:
+    if inner is None and key in {"labels", "metadata"} and isinstance(value, Mapping):
+        found.setdefault(key, {})
+        for name, item in value.items():
+            _put(found, key, name, item)
+    elif inner is None:
         if value is not None and found.get(key) is not None:
-            raise UsageError(f"{key!r} is given twice, by two columns; keep one")
+            raise _given_twice(key)
         found[key] = value if value is not None else found.get(key)
-        return
-    held = found.setdefault(key, {})
-    if not isinstance(held, dict) or inner in held:
-        raise UsageError(f"{f'{key}.{inner}'!r} is given twice, by two columns; keep one")
-    held[inner] = value
+    else:
+        if found.get(key) is None:
+            found[key] = {}
+        if not isinstance(found[key], dict) or inner in found[key]:
+            raise _given_twice(f"{key}.{inner}")
+        found[key][inner] = value
+
+
+def _given_twice(name: str) -> UsageError:
+    return UsageError(f"{name!r} is given twice, by two columns; keep one")
 
 
 def _add_metadata(found: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from adjudge._yaml import read_yaml
 from adjudge.dataset._case import check_text
 from adjudge.dataset._cells import to_cell
-from adjudge.dataset._fields import Fields
+from adjudge.dataset._fields import Fields, check_names
 from adjudge.dataset._source import LONGEST, Line, open_bytes, read_lines, read_whole
 from adjudge.errors import UsageError
 from adjudge.rules._json import read_json, to_plain
@@ -60,8 +60,8 @@ def find_format(path: str, given: str | None) -> tuple[str, bool]:
     return found, gz
 
 
-def read_rows(path: str, form: str, fields: Fields, *, gz: bool = False) -> Iterator[Row]:
-    """The rows of a file, one at a time."""
+def read_rows(path: str, form: str, fields: Fields | None, *, gz: bool = False) -> Iterator[Row]:
+    """The rows of a file, one at a time; with ``fields``, a table must have a column for the content."""
     if form in LINES:
         with open_bytes(path, gz=gz) as file:
             lines = read_lines(file)
@@ -113,7 +113,7 @@ class _Texts:
         return line
 
 
-def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields) -> Iterator[Row]:
+def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields | None) -> Iterator[Row]:
     texts = _Texts(lines)
     records = _read_records(texts, "\t" if form == "tsv" else ",")
     header: list[str] | None = None
@@ -154,14 +154,14 @@ def _read_records(texts: _Texts, delimiter: str) -> Iterator[tuple[int, list[str
                 yield before + 1, cells
 
 
-def _check_header(cells: list[str], path: str, form: str, fields: Fields) -> list[str]:
+def _check_header(cells: list[str], path: str, form: str, fields: Fields | None) -> list[str]:
     header = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
     other = ";" if form == "csv" else ","
     if len(header) == 1 and other in header[0]:
         between = "commas" if form == "csv" else "tabs"
         raise UsageError(f"{path}: the header has {other!r} between its columns; put {between} there and in every row")
     try:
-        fields.check_columns(header)
+        check_names(header) if fields is None else fields.check_columns(header)
     except UsageError as error:
         raise UsageError(f"{path}, line 1: {error}") from None
     return header
@@ -202,12 +202,13 @@ def _check_item(item: Any) -> Mapping[str, Any] | UsageError:
     return _check_row(data)
 
 
-def _read_parquet(path: str, fields: Fields) -> Iterator[Row]:
+def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
     pa, parquet = import_parquet(path)
     number = 0
     try:
         with parquet.ParquetFile(path) as file:
-            fields.check_columns(list(file.schema_arrow.names))
+            columns = list(file.schema_arrow.names)
+            check_names(columns) if fields is None else fields.check_columns(columns)
             for batch in file.iter_batches(batch_size=PAGE):
                 for record in batch.to_pylist():
                     number += 1

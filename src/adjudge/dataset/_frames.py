@@ -68,7 +68,7 @@ def _open_other(source: Any) -> Frame:
         return Frame(rows=lambda: source, table=False, size=_measure(source), once=iter(source) is source)
     if callable(source):
         return Frame(rows=source, table=False)
-    raise UsageError(f"a {type(source).__name__} holds no cases; hand in a list, a frame, or a function that makes one")
+    raise UsageError(f"{show(source)} holds no cases; hand in a list, a frame, or a function that makes one")
 
 
 def _measure(source: Any) -> int | None:

@@ -30,8 +30,8 @@ def write_cases(
 ) -> int:
     """Write cases to a new file and return how many; reading it gives equal cases.
 
-    The formats are those of ``open_dataset``. In tables what is no text stands as JSON in a column whose name ends in
-    ``.json``. Raises ``UsageError`` when there is such a file, when a case holds what JSON has no form for, and for more
+    The formats are those of ``open_dataset``. In tables, what is no text is JSON in a column whose name ends in
+    ``.json``. Raises ``UsageError`` when the file exists, when a case holds what JSON has no form for, and for more
     YAML than is read (10 MB); nothing is left behind then.
     """
     name = os.fspath(path)

@@ -40,40 +40,46 @@ def describe_request(request: Request) -> dict[str, Any]:
 
 def make_key(model: str, described: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON (RFC 8785) of a model's name and a described request."""
-    return make_keys([model], described)[0]
+    form, parameters = described["form"], described["parameters"]
+    # In canonical JSON the members stand in the order of their names, so the prompt's user part comes last: what is
+    # before it is the same for every content judged by one rubric, and hashed once.
+    begun = _begin_key(
+        model, described["system"], form and tuple(form.items()), tuple(parameters), *parameters.values()
+    )
+    mac = begun.copy()
+    mac.update(_write_text(described["user"], model) + b"}")
+    return mac.hexdigest()
 
 
 def make_keys(models: Sequence[str], described: Mapping[str, Any]) -> list[str]:
-    """``make_key`` for several models; what is long, the prompt, is written once."""
-    import msgspec
-
-    shown = models[0] if models else "a model"
-    # In canonical JSON members stand in the order of their names. Texts are the longest part of it, and msgspec
-    # writes them as RFC 8785 does, many times as fast.
-    head = b'{"form":' + _write_canonical(shown, described["form"]) + b',"model":'
-    parameters = _write_canonical(shown, described["parameters"])
-    try:
-        system, user = msgspec.json.encode(described["system"]), msgspec.json.encode(described["user"])
-        names = [msgspec.json.encode(model) for model in models]
-    except UnicodeEncodeError as error:
-        raise UsageError(f"a request to {shown} cannot be recorded or looked up: {error}") from None
-    tail = b',"parameters":' + parameters + b',"system":' + system + b',"user":' + user + b"}"
-    return [hashlib.sha256(head + name + tail).hexdigest() for name in names]
+    """``make_key`` for several models."""
+    return [make_key(model, described) for model in models]
 
 
-def _write_canonical(model: str, members: Mapping[str, Any] | None) -> bytes:
-    # Each value an argument of its own, so that the cache tells 1 from 1.0 and True.
-    return b"null" if members is None else _write_typed(model, tuple(members), *members.values())
-
-
-@lru_cache(maxsize=256, typed=True)
-def _write_typed(model: str, names: tuple[str, ...], *values: Any) -> bytes:
+@lru_cache(maxsize=256, typed=True)  # typed: 1, 1.0 and True are written differently
+def _begin_key(
+    model: str, system: str, form: tuple[tuple[str, str], ...] | None, names: tuple[str, ...], *values: Any
+) -> Any:
     import rfc8785
 
     try:
-        return rfc8785.dumps(dict(zip(names, values, strict=True)))
+        written = [rfc8785.dumps(item) for item in (form and dict(form), dict(zip(names, values, strict=True)))]
     except rfc8785.CanonicalizationError as error:
         raise UsageError(f"a request to {model} cannot be recorded or looked up: {error}") from None
+    texts = [_write_text(text, model) for text in (model, system)]
+    return hashlib.sha256(
+        b'{"form":%b,"model":%b,"parameters":%b,"system":%b,"user":' % (written[0], texts[0], written[1], texts[1])
+    )
+
+
+def _write_text(text: str, model: str) -> bytes:
+    """A text in canonical JSON; msgspec writes it as RFC 8785 does, many times as fast as a library for the whole."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(text)
+    except UnicodeEncodeError as error:
+        raise UsageError(f"a request to {model!r} cannot be recorded or looked up: {error}") from None
 
 
 class RecordingModel:

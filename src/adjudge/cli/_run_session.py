@@ -1,0 +1,172 @@
+"""One ``adjudge run``: progress, interrupts, the summary at the end, and the exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from adjudge import Run
+from adjudge._run import Progress, Running
+from adjudge.cli._output import add_row, make_table, note, show, watch, write_json
+from adjudge.errors import UsageError
+
+DONE, MISSED, UNKNOWN, INTERRUPTED = 0, 1, 3, 130
+
+GRACE = 5.0
+"""Seconds that an interrupted run gives to what is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSession:
+    """One run of the command."""
+
+    running: Running
+    judge: Any
+    folder: Path
+    as_json: bool
+    fail_under: float | None
+
+    async def go(self) -> int:
+        """Judge, show what it came to, and return the exit status."""
+        interrupted, done = asyncio.Event(), None
+        try:
+            with watch(self._describe), _catching(self.running, interrupted):
+                done = await self._finish(interrupted)
+        except asyncio.CancelledError:
+            if not interrupted.is_set():
+                raise
+        finally:
+            await self.judge.aclose()
+        if done is None or done.status == "interrupted" or interrupted.is_set():
+            self._explain_going_on(done)
+            return INTERRUPTED
+        if not sum(done.counts.values()):
+            # Exit status 0 for nothing judged would look like a pass.
+            raise UsageError("the data set holds no case, so there is nothing to judge")
+        if self.as_json:
+            write_json(done.to_dict() | {"folder": str(done.folder)})
+        else:
+            print_summary(done)
+        return find_status(done.counts, self.fail_under)
+
+    async def _finish(self, interrupted: asyncio.Event) -> Run | None:
+        """The run at its end; ``None`` when it was interrupted before it had begun."""
+        finishing, stopping = asyncio.ensure_future(self.running), asyncio.ensure_future(interrupted.wait())
+        try:
+            await asyncio.wait({finishing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({finishing}, timeout=GRACE if interrupted.is_set() else None)
+        finally:
+            # Waited for: when this is left, nobody is asked any more and what was finished is in the file.
+            stopping.cancel()
+            finishing.cancel()
+            await asyncio.wait({finishing, stopping})
+        if not finishing.cancelled():
+            return finishing.result()
+        try:
+            return await self.running
+        except UsageError:  # interrupted before there was a folder
+            return None
+
+    def _describe(self) -> str:
+        progress = self.running.progress
+        return "reading the data set" if progress is None else describe(progress)
+
+    def _explain_going_on(self, done: Run | None) -> None:
+        kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
+        note(f"{kept} kept in {self.folder}; to go on, repeat the command with:")
+        note(f"  --out {quote(str(self.folder))} --resume")
+
+
+@contextmanager
+def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
+    """A block in which the first interrupt sets the event and begins nothing more; a second cancels the program."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def stop() -> None:
+        if interrupted.is_set() and task is not None:
+            task.cancel()
+            return
+        running.wind_down()
+        interrupted.set()
+        note(f"interrupted: what is under way has {GRACE:g} seconds to finish; interrupt again to stop at once")
+
+    caught = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Not on every platform, and not outside the main thread; asyncio's own handling then cancels at once.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop)
+            caught.append(number)
+    try:
+        yield
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)
+
+
+def describe(progress: Progress) -> str:
+    """How far a run is, in one line."""
+    said = f"judged {progress.done:,}"
+    if progress.total:
+        said += f" of {progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
+    said += f", {progress.per_second:,.1f}/s"
+    left = progress.seconds_left
+    said += f", {write_duration(left)} left" if left is not None else ""
+    said += "; " + ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(progress.outcomes.items()))
+    return said + (f"; ${progress.cost_usd:,.2f}" if progress.cost_usd else "")
+
+
+def write_duration(seconds: float) -> str:
+    """A duration as a person reads it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def find_status(counts: Any, fail_under: float | None) -> int:
+    """The exit status: whether enough passed, as far as that can be said."""
+    total = sum(counts.values())
+    if fail_under is None:
+        return UNKNOWN if counts["undecided"] == total else DONE
+    if counts["passed"] >= fail_under * total - 1e-9:
+        return DONE
+    # What is undecided did not pass. Whether it would have is not known, and only that keeps this from being a miss.
+    could = counts["passed"] + counts["undecided"]
+    return UNKNOWN if could >= fail_under * total - 1e-9 else MISSED
+
+
+def print_summary(done: Run) -> None:
+    """What a run came to: outcomes, reasons, score, labels, tokens and cost, and what can be done next."""
+    found = done.summary
+    table = make_table(f"{found['items']:,} judgements of {found['cases']:,} cases", ("", "", ""))
+    for outcome, number in found["counts"].items():
+        add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
+    for reason, number in found["undecided_because"].items():
+        add_row(table, f"  {reason}", f"{number:,}", "")
+    if found["mean_score"] is not None:
+        add_row(table, "mean score", f"{found['mean_score']:.3f}", "")
+    if found["labelled"]:
+        share = f"{100 * found['agreed'] / found['labelled']:.1f} %"
+        add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
+    if found["input_tokens"] is not None:
+        add_row(table, "tokens", f"{found['input_tokens']:,} in", f"{found['output_tokens']:,} out")
+    add_row(table, "cost", _write_cost(found), "")
+    show(table)
+    note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
+    skipped = done.manifest["dataset"].get("skipped")
+    if skipped:
+        note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
+
+
+def _write_cost(found: Any) -> str:
+    if not found["calls"] and not found["unknown_costs"]:
+        return "none" if found["calls"] == 0 else "unknown"
+    known = found["known_cost_usd"]
+    if not found["unknown_costs"]:
+        return f"${known:,.4f}"
+    return "unknown" if known is None else f"${known:,.4f} and more (unknown for {found['unknown_costs']:,})"

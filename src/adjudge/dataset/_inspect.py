@@ -1,0 +1,156 @@
+"""Samples of Inspect as cases: its data sets, and its logs, which have the answers too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+from adjudge.dataset._dataset import Dataset, Notes, OnBadRow, add_note
+from adjudge.dataset._fields import Fields, read_fields, take_mapped
+from adjudge.dataset._formats import LARGEST_JSON, Row, find_format, read_rows
+from adjudge.dataset._source import check_path, read_whole
+from adjudge.errors import UsageError
+from adjudge.rules._json import read_json
+from adjudge.rules._words import flatten, show
+
+_SAMPLE = ("id", "input", "target", "choices", "metadata", "output")
+
+
+def import_inspect(
+    path: str | os.PathLike[str],
+    *,
+    fields: Mapping[str, str | None] | None = None,
+    on_bad_row: OnBadRow = "fail",
+) -> Dataset:
+    """The samples of Inspect in a data set (CSV, JSON, JSON lines) or in a log that was written as JSON.
+
+    In a log the content is the answer and the task is the ``input``, with lettered ``choices`` where there are some. A
+    data set has no answers: without ``fields`` to name one, the content is the input, which ``dataset.notes`` counts.
+    ``target`` is the reference, ``id`` the id; with several epochs the epoch is added to it. ``metadata`` stays, and
+    everything else, the log's scores included, stands in ``metadata["inspect"]``.
+    """
+    name = os.fspath(path)
+    if name.lower().endswith(".eval"):
+        raise UsageError(f"{name} is a packed log; write it as JSON with `inspect log convert --to json` first")
+    check_path(name)
+    spec = read_fields(fields, table=False)
+    return Dataset(lambda notes: _read_cases(name, spec, notes), name=name, unit="sample", on_bad_row=on_bad_row)
+
+
+def _read_cases(name: str, spec: Fields, notes: Notes) -> Iterator[Row]:
+    for number, sample in enumerate(_list_samples(name), 1):
+        try:
+            if isinstance(sample, UsageError):
+                raise sample
+            yield number, _make_row(sample, spec, notes)
+        except UsageError as error:
+            yield number, error
+
+
+def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    form, gz = find_format(name, None)
+    if form == "json":
+        yield from _read_json(name)
+        return
+    for line, row in read_rows(name, form, None, gz=gz):
+        yield UsageError(f"line {line}: {row}") if isinstance(row, UsageError) else _open_texts(row, form)
+
+
+def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    try:
+        data = read_json(read_whole(name, LARGEST_JSON))
+    except UsageError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not JSON ({flatten(str(error))})") from None
+    if isinstance(data, dict) and isinstance(data.get("samples"), list):
+        epochs = any(isinstance(item, dict) and item.get("epoch", 1) != 1 for item in data["samples"])
+        data = [_open_logged(item, epochs=epochs) for item in data["samples"]]
+    if not isinstance(data, list):
+        raise UsageError(f"{Path(name).name} holds no samples; name a data set of Inspect, or a whole log")
+    for item in data:
+        fits = isinstance(item, dict | UsageError)
+        yield item if fits else UsageError(f"a sample must be an object, got {show(item)}")
+
+
+def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageError:
+    """A row of a table, whose choices and metadata are texts."""
+    if form not in {"csv", "tsv"}:
+        return row
+    sample = {key: cell for key, cell in row.items() if cell != ""}
+    if "choices" in sample:
+        between = "," if "," in sample["choices"] else None
+        sample["choices"] = [item.strip() for item in sample["choices"].split(between)]
+    if "metadata" in sample:
+        try:
+            sample["metadata"] = read_json(sample["metadata"])
+        except (ValueError, RecursionError) as error:
+            return UsageError(f"the metadata are not JSON ({flatten(str(error))})")
+    return sample
+
+
+def _open_logged(sample: Any, *, epochs: bool) -> Any:
+    """A sample of a log as a sample with its answer under ``output``."""
+    if not isinstance(sample, dict):
+        return sample
+    kept = {key: sample[key] for key in ("id", "input", "target", "choices", "metadata") if sample.get(key) is not None}
+    if epochs:
+        kept["id"] = f"{sample.get('id')}, epoch {sample.get('epoch')}"
+    own = {key: sample[key] for key in ("epoch", "scores", "error", "limit") if sample.get(key)}
+    answer = _find_answer(sample.get("output"))
+    if answer is None:  # its input must not be judged in the place of an answer that never came
+        return UsageError(f"the sample {show(sample.get('id'))} of the log has no answer; was it cut off?")
+    return kept | {"output": answer} | own
+
+
+def _find_answer(output: Any) -> str | None:
+    """What the model said, of an output as logs have it; its reasoning is not part of it."""
+    if not isinstance(output, dict):
+        return None
+    if isinstance(output.get("completion"), str):
+        return output["completion"]
+    choices = output.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        content = "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else None
+
+
+def _make_row(sample: Mapping[str, Any], spec: Fields, notes: Notes) -> dict[str, Any]:
+    if sample.get("input") in (None, "", []):
+        raise UsageError(f"the sample has no 'input'; it has {flatten(', '.join(map(repr, sample)))}")
+    row, used = take_mapped(sample, spec)
+    row.setdefault("id", sample.get("id"))
+    asked = _write_input(sample)
+    if "content" not in row:
+        if sample.get("output") is None:
+            add_note(notes, "sample without an answer: its input is the content")
+        row["content"] = asked if sample.get("output") is None else sample["output"]
+    if row["content"] is not asked and "input" not in used:
+        row.setdefault("task", asked)
+    if sample.get("target") not in (None, "", []):
+        row.setdefault("reference", sample["target"])
+    return row | {"metadata": {**_write_metadata(sample, used), **(row.get("metadata") or {})}}
+
+
+def _write_input(sample: Mapping[str, Any]) -> Any:
+    choices = sample.get("choices")
+    if not isinstance(choices, list) or not choices:
+        return sample["input"]
+    # The target of a multiple choice is a letter, which says nothing without the answers it stands before.
+    letters = dict(zip(ascii_uppercase, choices, strict=False)) if len(choices) <= len(ascii_uppercase) else choices
+    return {"input": sample["input"], "choices": letters}
+
+
+def _write_metadata(sample: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+    own = sample.get("metadata") or {}
+    if not isinstance(own, dict):
+        raise UsageError(f"the metadata of a sample must be an object, got {show(own)}")
+    others = {key: sample[key] for key in sample if key not in _SAMPLE and key not in used and sample[key] is not None}
+    return {**own} | ({"inspect": others} if others else {})

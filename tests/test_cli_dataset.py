@@ -1,0 +1,247 @@
+"""``adjudge dataset``: what is counted, what is written, and what the exit status says."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import cli_support
+from adjudge import Case, open_dataset
+from adjudge.cli import _dataset, _input
+from adjudge.errors import UsageError
+from cli_support import Line
+
+TABLE = "qid,question,answer,gold,ok\n1,Why?,Because,x,true\n2,How?,,y,FALSE\n3,Who?,A\n1,When?,B,z,\n"
+FIELDS = ("--content", "answer", "--reference", "gold", "--id", "qid", "--label", "ok", "--task", "question")
+
+
+@pytest.fixture(name="line")
+def make_line(capsys, monkeypatch, tmp_path) -> Line:
+    cli_support.isolate(monkeypatch, tmp_path)
+    Path("answers.csv").write_text(TABLE, "utf-8")
+    return Line(capsys)
+
+
+def test_check_counts_cases_parts_and_labels(line: Line):
+    """And names every row that is none; the status says that there are some."""
+    ran = line("dataset", "check", "answers.csv", *FIELDS)
+
+    assert ran.status == 1
+    assert ran.out.splitlines()[0] == "answers.csv: 2 cases, 1 with empty content"
+    words = [text.split() for text in ran.out.splitlines()]
+    assert ["reference", "2"] in words
+    assert ["label", "true", "1"] in words
+    assert "bad row: answers.csv, line 4: 3 cells under 5 columns" in ran.out
+    assert "bad row: answers.csv, line 5: the id '1' stands on line 2 already" in ran.out
+    assert ran.out.splitlines()[-1] == "bad rows: 2"
+
+
+def test_check_writes_one_document(line: Line):
+    """With the same figures."""
+    ran = line("dataset", "check", "answers.csv", *FIELDS, "--json")
+
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.document == {
+        "schema": "adjudge/dataset-check/1",
+        "name": "answers.csv",
+        "cases": 2,
+        "empty_contents": 1,
+        "with": {"reference": 2, "task": 2, "context": 0, "label": 2, "labels": 0, "group": 0, "metadata": 0},
+        "labels": {"true": 1, "false": 1},
+        "other_labels": 0,
+        "number_labels": None,
+        "bad_rows": 2,
+        "first_bad_rows": [
+            {
+                "where": "answers.csv, line 4",
+                "line": 4,
+                "why": "3 cells under 5 columns; put quotes around a cell that holds a separator",
+            },
+            {
+                "where": "answers.csv, line 5",
+                "line": 5,
+                "why": "the id '1' stands on line 2 already; give each row an id of its own",
+            },
+        ],
+        "notes": {},
+    }
+
+
+def test_many_different_labels_are_counted_together(line: Line):
+    """A scale with a thousand steps is one line, with its ends."""
+    lines = [json.dumps({"content": str(number), "label": number / 10}) for number in range(50)]
+    Path("scale.jsonl").write_text("\n".join(lines), "utf-8")
+    ran = line("dataset", "check", "scale.jsonl")
+
+    assert (ran.status, ran.err) == (0, "")
+    assert "other labels  30" in ran.out
+    assert "labels that are numbers: 50, from 0 to 4.9" in ran.out
+
+
+def test_hostile_text_reaches_no_terminal_raw(line: Line):
+    """Neither from a header nor from a row."""
+    hostile = cli_support.ESCAPES.replace("\x00", "")
+    Path("h.csv").write_text(f"content,{hostile}\nx\n", "utf-8")
+    Path("h.jsonl").write_text(
+        json.dumps({"content": "x", "label": hostile}) + "\n" + json.dumps({hostile: 1}), "utf-8"
+    )
+    for name in ("h.csv", "h.jsonl"):
+        ran = line("dataset", "check", name, "--label", "")
+        assert not cli_support.HIDDEN.search(ran.out + ran.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gone.jsonl"], "cannot read gone.jsonl: No such file or directory; name a data set that can be read"),
+        (["answers.csv"], "answers.csv, line 1: no column is the content; say which of"),
+        (["answers.csv", "--content", "anser"], "there is no column 'anser'; did you mean 'answer'?"),
+        (["empty.jsonl"], "empty.jsonl holds no case; write one JSON object per line, or rows below a header"),
+        (["answers.csv", "--from", "xls"], "there is no format 'xls' of data sets"),
+        (["answers.csv", "--field", "content"], "--field 'content' must be like content.a=FIELD"),
+        (["answers.csv", "--content", "answer", "--field", "content=gold"], "--field 'content=gold' is given twice"),
+        (["answers.csv", "--field", "nothing=gold"], "a case has no 'nothing'"),
+    ],
+)
+def test_what_cannot_be_read_is_a_sentence(line: Line, arguments, message):
+    """Status 2, for both commands."""
+    Path("empty.jsonl").write_text("\n", "utf-8")
+    for command, more in (("check", []), ("convert", ["out.jsonl"])):
+        ran = line("dataset", command, arguments[0], *more, *arguments[1:])
+        assert ran.status == 2
+        assert message.partition(";")[0] in ran.sentence
+        assert not Path("out.jsonl").exists()
+
+
+def test_convert_writes_the_other_format(line: Line):
+    """The fields are those of the options."""
+    Path("pair.csv").write_text("l,r,win,ann,t\nA,B,first,tie,x\n", "utf-8")
+    fields = [f"--field={text}" for text in ("content.a=l", "content.b=r", "label=win", "labels.ann=ann")]
+    ran = line("dataset", "convert", "pair.csv", "pair.yaml", *fields)
+    (case,) = open_dataset("pair.yaml")
+
+    assert (ran.status, ran.out, ran.err) == (0, "", "1 case written to pair.yaml\n")
+    assert case == Case(
+        id=case.id, content={"a": "A", "b": "B"}, label="first", labels={"ann": "tie"}, metadata={"t": "x"}
+    )
+
+
+def test_convert_stops_at_a_bad_row_unless_told_to_skip(line: Line):
+    """What is skipped is listed and counted."""
+    ran = line("dataset", "convert", "answers.csv", "out.jsonl", *FIELDS)
+    assert (ran.status, Path("out.jsonl").exists()) == (2, False)
+    assert ran.sentence.startswith("answers.csv, line 4: 3 cells under 5 columns")
+
+    ran = line("dataset", "convert", "answers.csv", "out.jsonl", *FIELDS, "--on-bad-row", "skip")
+    assert (ran.status, ran.out) == (0, "")
+    assert [text.split(":")[0] for text in ran.err.splitlines()] == [
+        "skipped",
+        "skipped",
+        "2 cases written to out.jsonl",
+    ]
+    assert [case.label for case in open_dataset("out.jsonl")] == [True, False]
+    assert line("dataset", "convert", "answers.csv", "x.jsonl", "--on-bad-row", "no").sentence == (
+        "--on-bad-row must be fail or skip, got 'no'"
+    )
+
+
+def test_what_is_not_listed_is_counted(line: Line):
+    """A file with a thousand bad rows is not a thousand lines."""
+    Path("bad.jsonl").write_text("{\n" * 150 + '{"content": "x"}\n', "utf-8")
+    ran = line("dataset", "convert", "bad.jsonl", "out.jsonl", "--on-bad-row", "skip")
+
+    assert ran.err.splitlines()[-2:] == ["skipped: 50 more; 150 in all", "1 case written to out.jsonl"]
+    assert "bad rows: 150; the first 100 are shown" in line("dataset", "check", "bad.jsonl").out
+
+
+def test_convert_never_overwrites(line: Line):
+    """Whatever is there stays."""
+    ran = line("dataset", "convert", "answers.csv", "answers.csv", *FIELDS)
+
+    assert (ran.status, ran.sentence) == (2, "answers.csv exists already; name a new file")
+    assert Path("answers.csv").read_text("utf-8") == TABLE
+
+
+def test_convert_to_a_dash_is_lines_for_the_next_program(line: Line, monkeypatch):
+    """ASCII, one case each; and from a dash is standard input."""
+    cli_support.feed(monkeypatch, "content\né\u202e\n".encode())
+    ran = line("dataset", "convert", "-", "-", "--from", "csv")
+
+    assert ran.status == 0
+    assert ran.out.isascii()
+    assert json.loads(ran.out)["content"] == "é\u202e"
+    assert ran.err == "1 case written\n"
+    cli_support.feed(monkeypatch, b"")
+    Path("-").write_text("mine", "utf-8")
+    assert line("dataset", "convert", "-", "-").status == 2
+    assert Path("-").read_text("utf-8") == "mine"
+
+
+def test_other_tools_data_sets_are_imported(line: Line):
+    """What could not be carried over is said."""
+    Path("tests.csv").write_text("q,__expected\nWhy?,contains: x\n", "utf-8")
+    Path("samples.jsonl").write_text('{"input": "Why?", "target": "x"}\n', "utf-8")
+    ran = line("dataset", "convert", "tests.csv", "a.jsonl", "--from", "promptfoo")
+    assert ran.status == 0
+    assert "assertion 'contains' kept in the metadata, not applied: 1" in ran.err
+    ran = line("dataset", "convert", "samples.jsonl", "b.jsonl", "--from", "inspect")
+    assert "sample without an answer: its input is the content: 1" in ran.err
+    assert [case.reference for case in open_dataset("b.jsonl")] == ["x"]
+    assert line("dataset", "check", "samples.jsonl", "--from", "inspect").status == 0
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.ndjson", "c.jsonl.gz", "c.csv.gz", "c.parquet"])
+def test_data_sets_are_judged_by_their_suffix(line: Line, name, require):
+    """Each case on its own."""
+    from importlib.util import find_spec
+
+    if name == "c.parquet":
+        require("pyarrow", find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
+    Path("in.jsonl").write_text('{"id": "a", "content": "good"}\n{"id": "b", "content": "good too"}\n', "utf-8")
+    assert line("dataset", "convert", "in.jsonl", name).status == 0
+    ran = line("judge", name, "--criteria", "Is polite.", "--judge", cli_support.WORDS, "--json")
+
+    assert ran.status == 0
+    assert [item["case"] for item in ran.document["results"]] == ["a", "b"]
+
+
+def test_a_table_is_a_content_where_contents_are_judged(line: Line):
+    """Its rows are cases only where a data set is asked for."""
+    assert _input.list_inputs(["answers.csv"]).single
+
+
+def test_options_make_a_data_set(line: Line):
+    """An empty name leaves a field in the metadata; ids can be left to the caller."""
+    Path("x.jsonl").write_text('{"a": "x", "label": "odd", "id": 1}\n{"a": "y", "id": 1}\n', "utf-8")
+    dataset = _input.open_from_options("x.jsonl", fields={"content": "a", "label": "", "id": None}, check_ids=False)
+
+    assert [case.metadata for case in dataset] == [{"label": "odd"}, {}]
+    with pytest.raises(UsageError):
+        _input.open_from_options("x.jsonl", kind="promptfoo", fields={"nothing": "x"})
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path):
+    """As the next program in a pipe may do."""
+    rows = "".join(json.dumps({"content": f"{number} " * 100}) + "\n" for number in range(3000))
+    (tmp_path / "many.jsonl").write_text(rows, "utf-8")
+    reading, writing = os.pipe()
+    process = cli_support.start(tmp_path, "dataset", "convert", "many.jsonl", "-", cwd=tmp_path, stdout=writing)
+    os.close(writing)
+    os.read(reading, 100)
+    os.close(reading)
+    ran = cli_support.finish(process)
+
+    assert "Traceback" not in ran.err
+    assert ran.status == 0
+
+
+def test_counting_takes_no_more_room_for_more_cases():
+    """Labels beyond the first twenty are one number."""
+    tally = _dataset._Tally()
+    for number in range(1000):
+        tally.add(Case(id=str(number), content="", label=float(number)))
+
+    assert (len(tally.labels), tally.others, tally.empty) == (_dataset.MOST_LABELS, 980, 1000)

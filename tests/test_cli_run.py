@@ -1,0 +1,271 @@
+"""``adjudge run``: what is judged, what is kept and shown, how it is interrupted, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cli_support
+from adjudge import open_run
+from adjudge._run import Progress
+from adjudge.cli._run_session import describe, find_status
+from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
+
+GOOD = ("--criteria", "Is good.", "--judge", WORDS)
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's here")
+
+
+@pytest.fixture(autouse=True)
+def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    cli_support.isolate(monkeypatch, directory)
+    write(*[{"id": str(n), "content": said, "label": said == "good"} for n, said in enumerate(["good", "bad", "ugly"])])
+    return Line(capsys)
+
+
+def write(*rows: dict[str, Any], path: str = "data.jsonl") -> str:
+    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_data_set_is_judged_into_a_folder(line: Line):
+    """Outcomes, reasons, score, labels and cost are shown, and the folder holds the run."""
+    ran = line("run", "data.jsonl", *GOOD, "--out", "R")
+
+    assert ran.status == 0
+    words = [row.split() for row in ran.out.splitlines() if row]
+    assert ["passed", "1", "33.3", "%"] in words
+    assert ["unparseable", "1"] in words
+    assert ["agree", "with", "the", "label", "2", "of", "3", "66.7", "%"] in words
+    assert ["cost", "unknown"] in words
+    assert ran.err == "kept in R; see it with: adjudge report R\n"
+    assert open_run("R").counts == {"passed": 1, "failed": 1, "undecided": 1}
+    assert open_run("R").manifest["command"][0] == "adjudge"
+
+
+def test_without_a_folder_it_is_named_by_the_time(line: Line):
+    """Nothing that was paid for is thrown away because nobody named a place."""
+    ran = line("run", "data.jsonl", *GOOD)
+
+    [folder] = Path("runs").iterdir()
+    assert f"kept in {folder};" in ran.err
+
+
+def test_json_is_one_document(line: Line):
+    """The manifest with counts and folder, and nothing else anywhere."""
+    ran = line("run", "data.jsonl", *GOOD, "--out", "R", "--json")
+
+    assert (ran.document["schema"], ran.document["folder"]) == ("adjudge/run/1", "R")
+    assert ran.document["counts"] == {"passed": 1, "failed": 1, "undecided": 1}
+    assert ran.err == ""
+
+
+def test_fields_of_another_name_are_mapped(line: Line):
+    """What a table calls its columns is said on the command line, as for every data set."""
+    Path("t.csv").write_text("qid,answer\nq1,good\nq2,bad\n")
+    ran = line("run", "t.csv", *GOOD, "--content", "answer", "--id", "qid", "--out", "R")
+
+    assert ran.status == 0
+    assert [item.case.id for item in open_run("R").items()] == ["q1", "q2"]
+
+
+def test_rows_that_are_no_cases_are_counted(line: Line):
+    """With ``--on-bad-row skip`` the others are judged, the skipped are counted and listed; by default they end it."""
+    with Path("data.jsonl").open("a") as file:
+        file.write("nonsense\n")
+    ran = line("run", "data.jsonl", *GOOD, "--out", "R", "--on-bad-row", "skip")
+    assert ran.status == 0
+    assert "1 of the data set's rows were skipped" in ran.err
+    assert open_run("R").manifest["dataset"]["bad_rows"][0]["where"] == "data.jsonl, line 4"
+
+    stopped = line("run", "data.jsonl", *GOOD, "--out", "S")
+    assert stopped.status == 2
+    assert "line 4" in stopped.sentence
+
+
+def test_a_run_goes_on(line: Line):
+    """``--resume`` judges what is missing; without it a folder that holds a run is left alone."""
+    line("run", "data.jsonl", *GOOD, "--out", "R")
+    assert line("run", "data.jsonl", *GOOD, "--out", "R").sentence.startswith("R holds a run already; go on with")
+    write(*[{"id": str(n), "content": said, "label": said == "good"} for n, said in enumerate(["good", "bad", "ugly"])],
+          {"id": "new", "content": "good"})  # fmt: skip
+
+    ran = line("run", "data.jsonl", *GOOD, "--out", "R", "--resume", "--json")
+    assert (ran.status, ran.document["counts"]["passed"]) == (0, 2)
+
+
+def test_samples_and_repeats(line: Line):
+    """``--sample`` draws, ``--repeat`` judges again."""
+    ran = line("run", "data.jsonl", *GOOD, "--out", "R", "--sample", "2", "--repeat", "3", "--seed", "1", "--json")
+
+    assert (ran.document["summary"]["items"], ran.document["summary"]["cases"]) == (6, 2)
+    assert ran.document["options"]["seed"] == 1
+
+
+def test_replies_can_be_recorded_and_replayed(line: Line):
+    """``--record`` writes a recording, and a run of it gives the same results."""
+    line("run", "data.jsonl", *GOOD, "--out", "R", "--record", "replies.jsonl")
+    again = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", "replay:replies.jsonl", "--out", "S")
+
+    assert again.status == 0
+    assert [item.result.outcome for item in open_run("S").items()] == ["passed", "failed", "undecided"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "fail_under", "status"),
+    [
+        ((9, 1, 0), None, 0),
+        ((0, 1, 9), None, 0),
+        ((0, 0, 9), None, 3),
+        ((9, 1, 0), 0.9, 0),
+        ((9, 1, 0), 0.95, 1),
+        ((8, 0, 2), 0.9, 3),
+        ((8, 2, 0), 0.8, 0),
+        ((7, 2, 1), 0.9, 1),
+        ((0, 0, 9), 0.5, 3),
+        ((0, 9, 0), 0.0, 0),
+    ],
+)
+def test_the_exit_status_is_what_can_be_said(counts: tuple[int, int, int], fail_under: float | None, status: int):
+    """0 when enough passed, 1 when they did not, 3 when what is undecided would decide it, or nothing is decided."""
+    assert find_status(dict(zip(("passed", "failed", "undecided"), counts, strict=True)), fail_under) == status
+
+
+def test_too_few_that_pass_are_a_status(line: Line):
+    """``--fail-under`` is for CI; the summary is shown all the same."""
+    write({"content": "good"}, {"content": "bad"})
+    assert line("run", "data.jsonl", *GOOD, "--out", "R", "--fail-under", "0.5").status == 0
+    ran = line("run", "data.jsonl", *GOOD, "--out", "S", "--fail-under", "0.6")
+    assert (ran.status, "50.0 %" in ran.out) == (1, True)
+
+
+def test_a_world_that_failed(line: Line):
+    """When nobody could be asked at all, nothing is decided, and that is 3 with the reason in the summary."""
+    with serve(mode="401") as provider:
+        ran = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
+
+    assert ran.status == 3
+    assert ["error", "3"] in [row.split() for row in ran.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gone.jsonl", *GOOD], "gone.jsonl"),
+        (["data.jsonl", "--judge", WORDS], "nothing says what good means: give --rubric NAME or --criteria TEXT"),
+        (["data.jsonl", *GOOD, "--resume"], "--resume needs --out RUN"),
+        (["data.jsonl", *GOOD, "--retry", "error"], "--retry belongs to --resume"),
+        (["data.jsonl", *GOOD, "--out", "R", "--resume", "--retry", "x"], "--retry: unknown reason 'x'"),
+        (["data.jsonl", *GOOD, "--concurrency", "0"], "--concurrency must be a whole number of at least 1, got 0"),
+        (["data.jsonl", *GOOD, "--repeat", "0"], "--repeat must be a whole number"),
+        (["data.jsonl", *GOOD, "--sample", "0"], "--sample must be a whole number"),
+        (["data.jsonl", *GOOD, "--fail-under", "90"], "for 90 % write 0.9"),
+        (["data.jsonl", *GOOD, "--strategy", "x"], "--strategy: unknown strategy 'x'"),
+        (["empty.jsonl", *GOOD], "holds no case, so there is nothing to judge"),
+        (["data.jsonl", *GOOD, "--out", "data.jsonl"], "cannot be written"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(line: Line, arguments: list[str], said: str):
+    """2, one sentence, nobody asked."""
+    Path("empty.jsonl").touch()
+    ran = line("run", *arguments)
+
+    assert ran.status == 2
+    assert said in ran.sentence
+
+
+def test_hostile_names_reach_no_terminal(line: Line):
+    """Ids, contents and folder names with escape sequences are shown without them."""
+    write({"id": ESCAPES.replace("\x00", ""), "content": "good"}, {"id": "b", "content": ESCAPES.replace("\x00", "")})
+    ran = line("run", "data.jsonl", *GOOD, "--out", "R\x1b[31m")
+
+    assert not HIDDEN.search(ran.out + ran.err)
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, number: signal.Signals):
+    """What is under way is finished, what was judged is kept, the status is 130, and the next run finishes it."""
+    write(*[{"id": str(n), "content": f"good {n}"} for n in range(30)])
+    with serve(mode="wait") as provider:
+        arguments = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
+        process = cli_support.start(tmp_path, *arguments, "--concurrency", "4")
+        assert provider.asked.wait(30)
+        process.send_signal(number)
+        assert process.stderr is not None
+        assert b"interrupted: what is under way has 5 seconds" in process.stderr.readline()
+        provider.mode = "answer"
+        provider.release.set()
+        ran = cli_support.finish(process)
+        asked = len(provider.bodies)
+
+        assert ran.status == 130
+        assert "Traceback" not in ran.err
+        assert f"{asked} results are kept in R; to go on, repeat the command with:\n  --out R --resume\n" in ran.err
+        left = open_run("R")
+        assert (left.status, left.counts["passed"]) == ("interrupted", asked)
+
+        again = cli_support.finish(cli_support.start(tmp_path, *arguments, "--resume"))
+        assert (again.status, len(provider.bodies)) == (0, 30)
+
+
+@posix
+def test_a_second_interrupt_stops_at_once(tmp_path: Path):
+    """A server that never answers keeps nobody: the second Ctrl-C cancels, and the folder is in order."""
+    with serve(mode="hang") as provider:
+        arguments = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
+        process = cli_support.start(tmp_path, *arguments)
+        assert provider.asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        ran = cli_support.finish(process)
+
+    assert ran.status == 130
+    assert "Traceback" not in ran.err
+    assert "what was finished is kept in R" in ran.err
+    assert open_run("R").manifest["status"] == "interrupted"
+
+
+@posix
+def test_progress_is_drawn_on_a_terminal(tmp_path: Path):
+    """One line that is redrawn, with rate and outcomes, and none of it left at the end."""
+    import pty
+
+    write(*[{"id": str(n), "content": f"good {n}"} for n in range(6)])
+    with serve(mode="wait") as provider:
+        arguments = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
+        reader, writer = pty.openpty()
+        environment = {"TERM": "xterm", "COLUMNS": "200"}
+        with cli_support.start(tmp_path, *arguments, stderr=writer, env=environment) as process:
+            os.close(writer)
+            seen = b""
+            while b"judged 0" not in seen:
+                seen += os.read(reader, 1000)
+            provider.mode = "answer"
+            provider.release.set()
+            process.communicate(timeout=30)
+        os.close(reader)
+
+    assert b"\r\x1b[K" in seen
+    assert process.returncode == 0
+
+
+def test_progress_in_words():
+    """How many, how fast, how long still, what came out, and the cost once there is one that is known."""
+    progress = Progress(
+        done=1250, fresh=1000, total=5000, seconds=10.0, outcomes={"passed": 1200, "failed": 50}, cost_usd=0.5
+    )
+    assert describe(progress) == "judged 1,250 of 5,000 (25 %), 100.0/s, 38 s left; 50 failed, 1,200 passed; $0.50"
+
+    unknown = Progress(done=2, fresh=2, total=None, seconds=4.0, outcomes={"passed": 2}, cost_usd=None)
+    assert describe(unknown) == "judged 2, 0.5/s; 2 passed"

@@ -1,0 +1,365 @@
+"""The formats of data sets: what each may hold, and what a file that is damaged or hostile does."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+
+import pytest
+
+import cli_support
+from adjudge import Case, UsageError, open_dataset, write_cases
+from adjudge.dataset import _formats, _source
+
+HEADER = "id,content,label\n"
+
+
+def read(tmp_path, name: str, data: str | bytes, **how) -> list[Case]:
+    path = tmp_path / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return list(open_dataset(path, **how))
+
+
+def why(tmp_path, name: str, data: str | bytes, **how) -> str:
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, name, data, **how)
+    return str(caught.value).removeprefix(str(tmp_path) + "/")
+
+
+ONE = [Case(id="1", content="x", label=True)]
+FORMS = {
+    "c.jsonl": '{"id": 1, "content": "x", "label": true}\n',
+    "c.ndjson": '{"id": 1, "content": "x", "label": true}',
+    "c.csv": HEADER + "1,x,true\n",
+    "c.tsv": "id\tcontent\tlabel\n1\tx\ttrue\n",
+    "c.json": '[{"id": 1, "content": "x", "label": true}]',
+    "c.yaml": "- id: 1\n  content: x\n  label: true\n",
+    "c.yml": "- {id: 1, content: x, label: true}\n",
+    "C.JSONL": '{"id": 1, "content": "x", "label": true}\n',
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_suffix_says_the_format(tmp_path, name):
+    """In any case of letters."""
+    assert read(tmp_path, name, FORMS[name]) == ONE
+
+
+def test_the_format_can_be_given(tmp_path):
+    """For a name that says nothing, or something else."""
+    assert read(tmp_path, "data.txt", FORMS["c.csv"], format="csv") == ONE
+    assert read(tmp_path, "data.json", FORMS["c.jsonl"], format="jsonl") == ONE
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.ndjson", "c.csv", "c.tsv"])
+def test_lines_may_be_compressed(tmp_path, name):
+    """They are unpacked while they are read."""
+    assert read(tmp_path, f"{name}.gz", gzip.compress(FORMS[name].encode())) == ONE
+
+
+@pytest.mark.parametrize("data", [b"no gzip at all", gzip.compress(FORMS["c.jsonl"].encode() * 5000)[:-20]])
+def test_broken_compression_is_an_error_that_nothing_skips(tmp_path, data):
+    """What follows the fault cannot be known, so leaving it out would be leaving out anything."""
+    said = why(tmp_path, "c.jsonl.gz", data, on_bad_row="skip", check_ids=False)
+
+    assert said.startswith("cannot read ")
+    assert "compress" in said
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.csv", "c.tsv", "c.json", "c.yaml"])
+@pytest.mark.parametrize("change", ["bom", "crlf"])
+def test_what_windows_writes_is_read(tmp_path, name, change):
+    """A byte order mark, and lines that end in two characters."""
+    data = FORMS[name].encode()
+    assert read(tmp_path, name, b"\xef\xbb\xbf" + data if change == "bom" else data.replace(b"\n", b"\r\n")) == ONE
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.csv", "c.tsv", "c.json", "c.yaml"])
+@pytest.mark.parametrize("data", ["", "\n\n", " \n"])
+def test_an_empty_file_has_no_cases(tmp_path, name, data):
+    """Whether that is wrong is for the caller to say."""
+    assert read(tmp_path, name, "" if name in {"c.csv", "c.tsv"} and data == " \n" else data) == []
+
+
+def test_only_a_header_is_no_case(tmp_path):
+    """But it is checked."""
+    assert read(tmp_path, "c.csv", HEADER) == []
+    assert why(tmp_path, "c.csv", "id,text\n") == (
+        "c.csv, line 1: no column is the content; say which of 'id', 'text' is (fields, or --content)"
+    )
+
+
+def test_lines_of_json_end_at_line_feeds_alone(tmp_path):
+    """A text may hold every other character that ends a line somewhere."""
+    text = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg"
+    (case,) = read(tmp_path, "c.jsonl", json.dumps({"content": text}, ensure_ascii=False))
+
+    assert case.content == text
+
+
+def test_a_line_that_is_no_utf8_is_a_bad_row(tmp_path):
+    """Named with its line; the others are read."""
+    data = b'{"content": "a"}\n{"content": "\xff"}\n{"content": "b"}\n'
+
+    assert (
+        why(tmp_path, "c.jsonl", data)
+        == "c.jsonl, line 2: the line is not UTF-8 text (byte 13); write the file as UTF-8"
+    )
+    assert [case.content for case in read(tmp_path, "c.jsonl", data, on_bad_row="skip")] == ["a", "b"]
+    table = b"content\na\n\xff\nb\n"
+    assert [case.content for case in read(tmp_path, "c.csv", table, on_bad_row="skip")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
+@pytest.mark.parametrize("name", ["c.csv", "c.jsonl", "c.json", "c.yaml"])
+def test_another_encoding_is_an_error(tmp_path, name, encoding):
+    """It is never guessed."""
+    data = FORMS[name].replace("x", "é").encode(encoding)
+
+    assert any(word in why(tmp_path, name, data) for word in ("UTF-8", "NUL", "JSON", "YAML"))
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.csv"])
+def test_a_line_without_end_does_not_fill_the_memory(tmp_path, name, monkeypatch):
+    """It is passed over, and what stands after it has its right number."""
+    monkeypatch.setattr(_source, "LONGEST", 40)
+    lines = ["content" if name == "c.csv" else "", "x" * 1000, "y" if name == "c.csv" else '{"content": "y"}']
+    path = tmp_path / name
+    path.write_text("\n".join(lines), "utf-8")
+    dataset = open_dataset(path, on_bad_row="skip")
+
+    assert [case.content for case in dataset] == ["y"]
+    assert [(row.line, "longer than" in row.why) for row in dataset.bad_rows] == [(2, True)]
+
+
+# ---------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize(
+    ("cell", "label"),
+    [
+        ("true", True),
+        ("TRUE", True),
+        (" False ", False),
+        ("1", 1),
+        ("0", 0),
+        ("0.5", 0.5),
+        ("-3", -3),
+        ("1e2", 100.0),
+        (".5", 0.5),
+        ("first", "first"),
+        ("Tie", "tie"),
+        ("", None),
+    ],
+)
+def test_labels_of_tables_are_read_from_text(tmp_path, cell, label):
+    """The words of labels in any case, and numbers; empty is unknown."""
+    (case,) = read(tmp_path, "c.csv", f"{HEADER}1,x,{cell}\n")
+
+    assert (case.label, type(case.label)) == (label, type(label))
+
+
+@pytest.mark.parametrize("cell", ["yes", "good", "nan", "inf", "1e999", "1_000", "0x1", "9" * 5000, "١"])
+def test_no_label_is_guessed(tmp_path, cell):
+    """What is no word and no number of ours is a bad row."""
+    assert why(tmp_path, "c.csv", f"{HEADER}1,x,{cell}\n").startswith("c.csv, line 2: ")
+
+
+def test_one_and_true_are_different_labels(tmp_path):
+    """A scale from 0 to 1 is none of true and false."""
+    cases = read(tmp_path, "c.csv", HEADER + "1,x,1\n2,y,true\n")
+
+    assert [type(case.label) for case in cases] == [int, bool]
+
+
+def test_an_empty_cell_says_nothing_except_as_content(tmp_path):
+    """An empty answer can be judged."""
+    (case,) = read(tmp_path, "c.csv", "id,content,reference,group,labels.ann,note\na,,,,,\n")
+
+    assert case == Case(id="a", content="", labels={"ann": None}, metadata={"note": ""})
+
+
+def test_other_columns_are_metadata(tmp_path):
+    """Also those that have no name; a column may name its place in a case."""
+    header = "content.a,content.b,labels.ann,metadata.x,topic,,reference.json,metadata"
+    table = f'{header}\nA,B,tie,1,t,n,"[1]","{{""y"": 2}}"\n'
+    (case,) = read(tmp_path, "c.csv", table)
+
+    assert case.content == {"a": "A", "b": "B"}
+    assert case.reference == [1]
+    assert case.labels == {"ann": "tie"}
+    assert case.metadata == {"x": "1", "topic": "t", "column 6": "n", "y": 2}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("content,content\na,b\n", "line 1: the column 'content' stands twice; name each column once"),
+        ("id;content\n1;x\n", "the header has ';' between its columns; put commas there and in every row"),
+        ("content,id\nx\n", "line 2: 1 cells under 2 columns; put quotes around a cell that holds a separator"),
+        ("content,id\nx,1,2\n", "line 2: 3 cells under 2 columns"),
+        ('content\n"never\nclosed', "line 2: not a row of a table (unexpected end of data)"),
+        ('content\n"a" b\n', "line 2: not a row of a table ("),
+        ("content\na\x00b\n", "line 2: the line holds a NUL character"),
+        ("content,content.a\nx,y\n", "line 2: 'content.a' is given twice, by two columns; keep one"),
+        ("content,metadata\nx,{\n", "line 2: the column 'metadata' holds no JSON"),
+        ("content,labels.json\nx,7\n", "line 2: 'labels' must be an object, got 7"),
+        ("content,reference.json,reference\nx,1,y\n", "line 2: 'reference' is given twice, by two columns; keep one"),
+    ],
+)
+def test_a_damaged_table_is_an_error_with_its_line(tmp_path, table, message):
+    """A header that cannot be meant is no matter of single rows, and skipping does not help."""
+    said = why(tmp_path, "c.csv", table)
+
+    assert message in said
+    if "line 1" in message or "header" in message:
+        assert message in why(tmp_path, "c.csv", table, on_bad_row="skip")
+
+
+def test_rows_go_on_after_a_damaged_one(tmp_path):
+    """With the line where each row begins, whatever line breaks stand in its cells."""
+    table = 'content,id\n"two\nlines",1\n"a" b,2\n\n,\nlast,4\nlast,4\n'
+    (tmp_path / "c.csv").write_text(table, "utf-8")
+    dataset = open_dataset(tmp_path / "c.csv", on_bad_row="skip")
+
+    assert [case.content for case in dataset] == ["two\nlines", "last"]
+    assert [row.line for row in dataset.bad_rows] == [4, 8]
+
+
+def test_a_cell_may_be_longer_than_the_library_takes_by_default(tmp_path):
+    """131,072 characters are no long answer."""
+    (case,) = read(tmp_path, "c.csv", f"content\n{'x' * 300_000}\n")
+
+    assert len(case.content) == 300_000
+    assert csv.field_size_limit() >= _source.LONGEST
+
+
+def test_a_column_that_is_not_there_is_an_error_of_the_table(tmp_path):
+    """Once, with the nearest name, and not for every row."""
+    said = why(tmp_path, "c.csv", "answer,gold\nx,y\n", fields={"content": "anser"}, on_bad_row="skip")
+
+    assert said == "c.csv, line 1: there is no column 'anser'; did you mean 'answer'?; it has 'answer', 'gold'"
+
+
+# ---------------------------------------------------------------- whole documents
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("c.json", '{"content": 1}', "c.json must hold a list of objects, got dict"),
+        ("c.json", FORMS["c.jsonl"] * 2, "lines of JSON are the format jsonl"),
+        ("c.json", '["x"]', "c.json, row 1: a row must be an object, got str"),
+        ("c.json", '[{"content": "\\ud800"}]', "c.json, row 1: it holds half of a surrogate pair"),
+        ("c.yaml", "content: 1", "c.yaml must hold a list of mappings, got dict"),
+        ("c.yaml", "- content: [", "c.yaml is not YAML: "),
+        (
+            "c.yaml",
+            "- content: x\n\n- content: 2024-01-02\n",
+            "c.yaml, line 3: date is not a JSON type; put it in quotes",
+        ),
+        ("c.yaml", "- content: x\n- {1: x}\n", "c.yaml, line 2: the key 1 is int, not text"),
+        ("c.yaml", "- &a [*a]", "aliases"),
+        ("c.yaml", "- !!python/name:os.system x", "c.yaml is not YAML: "),
+    ],
+)
+def test_a_document_that_is_no_list_of_cases_is_an_error(tmp_path, name, data, message):
+    """With the row, or in YAML the line."""
+    assert message in why(tmp_path, name, data)
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.yaml"])
+def test_what_is_read_at_once_may_not_be_large(tmp_path, name, monkeypatch):
+    """Lines of JSON may."""
+    monkeypatch.setattr(_formats, "LARGEST_JSON", 10)
+    monkeypatch.setattr(_formats, "LARGEST_YAML", 10)
+
+    assert "is larger than 0 MB; write it as JSON lines, which are streamed" in why(tmp_path, name, FORMS[name])
+
+
+# ---------------------------------------------------------------- Parquet and standard input
+
+
+def test_parquet_is_read(tmp_path, require):
+    """With columns that are no text, in pieces."""
+    require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table(
+        {
+            "content": [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}],
+            "label": ["first", None],
+            "score": [float("nan"), 0.5],
+            "labels": [{"ann": True, "bob": None}, None],
+        }
+    )
+    parquet.write_table(table, tmp_path / "c.parquet", row_group_size=1)
+    cases = list(open_dataset(tmp_path / "c.parquet"))
+
+    assert [case.content for case in cases] == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
+    assert [case.label for case in cases] == ["first", None]
+    assert [case.metadata for case in cases] == [{}, {"score": 0.5}]
+    assert cases[0].labels == {"ann": True, "bob": None}
+
+
+def test_a_parquet_file_that_is_none_is_an_error(tmp_path, require):
+    """Cut off, or of a column that is no text."""
+    require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    assert "c.parquet cannot be read as Parquet" in why(tmp_path, "c.parquet", b"PAR1 and no more")
+    parquet.write_table(pa.table({"content": [b"x"]}), tmp_path / "b.parquet")
+    with pytest.raises(UsageError, match=r"b.parquet, row 1: column 'content': it holds binary data \(1 bytes\)"):
+        list(open_dataset(tmp_path / "b.parquet"))
+
+
+@pytest.mark.parametrize("work", ["read", "write"])
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch, work):
+    """It is no part of the base installation."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "c.parquet"
+    with pytest.raises(UsageError, match=r"Parquet needs pyarrow; pip install 'adjudge\[parquet\]'"):
+        write_cases(path, ONE) if work == "write" else read(tmp_path, "c.parquet", b"PAR1")
+    assert path.exists() == (work == "read")
+
+
+def test_standard_input_is_lines_of_json(monkeypatch):
+    """Or what the format says."""
+    cli_support.feed(monkeypatch, FORMS["c.jsonl"].encode())
+    assert list(open_dataset("-")) == ONE
+    cli_support.feed(monkeypatch, FORMS["c.csv"].encode())
+    assert list(open_dataset("-", format="csv")) == ONE
+    cli_support.feed(monkeypatch, b"{")
+    with pytest.raises(UsageError, match="standard input, line 1: not a line of JSON"):
+        list(open_dataset("-"))
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UsageError, match="standard input is closed"):
+        list(open_dataset("-"))
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Where repeated ids are left to the caller: what is held is one line, however many there are."""
+    import tracemalloc
+
+    path = tmp_path / "c.jsonl"
+    path.write_text("".join(f'{{"id": "{number}", "content": "text {number}"}}\n' for number in range(20_000)), "utf-8")
+    held = []
+    tracemalloc.start()
+    try:
+        for number, _case in enumerate(open_dataset(path, check_ids=False)):
+            if number % 5_000 == 4_999:
+                held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+
+    assert max(held[1:]) - held[0] < 20_000
+
+
+def test_the_reader_of_lines_takes_what_any_file_gives():
+    """Bytes in memory too."""
+    assert list(_source.read_lines(io.BytesIO(b"\xef\xbb\xbfa\n\nb"))) == [(1, "a\n"), (2, "\n"), (3, "b")]

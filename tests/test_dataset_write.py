@@ -1,0 +1,167 @@
+"""Writing cases: what is read again is equal, whatever the cases hold and whatever the format."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge import Case, UsageError, open_dataset, write_cases
+from adjudge.dataset import _write
+
+FORMATS = ["c.jsonl", "c.csv", "c.tsv", "c.json", "c.yaml", "c.parquet", "c.jsonl.gz", "c.csv.gz"]
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+hard = st.sampled_from(
+    ["", " ", "\r", "\n", "a\r\nb", "\x00", '"', "null", "true", "1:30", "- x", "%TAG", "\u2028%", "="]
+)
+numbers = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
+leaves = st.none() | st.booleans() | numbers | texts | hard
+values = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=6
+)
+labels = st.none() | st.booleans() | numbers | st.sampled_from(["first", "second", "tie"])
+contents = values.filter(lambda value: value is not None)
+
+
+@st.composite
+def draw_cases(draw) -> list[Case]:
+    names = draw(st.lists(texts.filter(bool), max_size=4, unique=True))
+    optional = {
+        "reference": values,
+        "task": texts | hard,
+        "context": values,
+        "label": labels,
+        "labels": st.dictionaries(texts, labels, max_size=2),
+        "group": st.none() | texts | hard,
+        "metadata": st.dictionaries(texts, values, max_size=3),
+    }
+    return [
+        Case(id=name, content=draw(contents | texts | hard), **{key: draw(value) for key, value in optional.items()})
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_written_is_read_again(name, require):
+    """Every case is equal, in the same order."""
+    if "parquet" in name:
+        require("pyarrow", find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
+
+    @given(draw_cases())
+    def go_round(cases: list[Case]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            assert write_cases(path, iter(cases)) == len(cases)
+            again = list(open_dataset(path))
+        assert again == cases
+        assert [repr(case) for case in again] == [repr(case) for case in cases]
+
+    go_round()
+
+
+def test_a_line_says_what_it_is(tmp_path):
+    """With the schema, and without what a case does not have."""
+    write_cases(tmp_path / "c.jsonl", [Case(id="a", content="é", label=True)])
+
+    assert (tmp_path / "c.jsonl").read_text("utf-8") == (
+        '{"schema": "adjudge/case/1", "id": "a", "content": "é", "label": true}\n'
+    )
+
+
+def test_a_table_has_the_columns_that_are_used(tmp_path):
+    """Text stays text; what is none is JSON in a column that says so."""
+    cases = [
+        Case(id="a", content="A", task=""),
+        Case(id="b", content="B", task="t", reference=[1], labels={"ann": True}),
+    ]
+    write_cases(tmp_path / "c.csv", cases)
+
+    assert (tmp_path / "c.csv").read_bytes().decode().split("\r\n") == [
+        "id,content,reference.json,task.json,labels",
+        'a,A,,"""""",',
+        'b,B,[1],"""t""","{""ann"": true}"',
+        "",
+    ]
+
+
+def test_yaml_is_for_people(tmp_path):
+    """One item for each case, in the order of the keys."""
+    write_cases(tmp_path / "c.yaml", [Case(id="a", content="A\nB", label=True)])
+
+    assert (tmp_path / "c.yaml").read_text("utf-8").startswith("- schema: adjudge/case/1\n  id: a\n  content: ")
+
+
+def test_a_file_is_never_overwritten(tmp_path):
+    """Also not with itself."""
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"content": "x"}\n', "utf-8")
+    with pytest.raises(UsageError, match="exists already; name a new file"):
+        write_cases(path, open_dataset(path))
+
+    assert path.read_text("utf-8") == '{"content": "x"}\n'
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.csv", "c.yaml", "c.json"])
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        (Case(id="a", content=object()), "the case 'a' cannot be written: object is not a JSON type"),
+        (Case(id="a", content=b"x"), "the case 'a' cannot be written: bytes is not a JSON type"),
+        (Case(id="a", content="\ud800"), "the case 'a' cannot be written: it holds half of a surrogate pair"),
+        (Case(id="a", content=float("nan")), "the case 'a' cannot be written: nan is not a JSON number"),
+    ],
+)
+def test_what_cannot_be_written_leaves_no_file(tmp_path, name, case, message):
+    """Half a data set would be taken for a whole one."""
+    with pytest.raises(UsageError) as caught:
+        write_cases(tmp_path / name, [Case(id="0", content="fine"), case])
+
+    assert str(caught.value).startswith(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_row_that_is_read_leaves_no_file(tmp_path):
+    """The cases may come from another file."""
+    (tmp_path / "in.jsonl").write_text('{"content": "x"}\n{\n', "utf-8")
+    with pytest.raises(UsageError, match=r"in\.jsonl, line 2"):
+        write_cases(tmp_path / "out.csv", open_dataset(tmp_path / "in.jsonl"))
+
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("LARGEST_YAML", 100), ("MOST_YAML", 10)])
+def test_more_yaml_than_is_read_is_not_written(tmp_path, monkeypatch, limit, value):
+    """Nobody would see it before it is needed."""
+    monkeypatch.setattr(_write, limit, value)
+    with pytest.raises(UsageError, match=r"more YAML than would be read again; write a \.jsonl file"):
+        write_cases(tmp_path / "c.yaml", [Case(id=str(number), content="x" * 20) for number in range(9)])
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["gone/c.jsonl", "a\x00.jsonl"])
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path, name):
+    """With its name and the remedy."""
+    with pytest.raises(UsageError, match=r"cannot write .*; name another file"):
+        write_cases(tmp_path / name, [])
+
+
+def test_no_case_gives_a_file_that_is_read(tmp_path):
+    """In every format."""
+    for name in FORMATS:
+        write_cases(tmp_path / name, [])
+        assert list(open_dataset(tmp_path / name)) == []
+
+
+def test_compressed_lines_are_gzip(tmp_path):
+    """As every tool reads it."""
+    write_cases(tmp_path / "c.jsonl.gz", [Case(id="a", content="A")])
+
+    assert json.loads(gzip.decompress((tmp_path / "c.jsonl.gz").read_bytes()))["content"] == "A"

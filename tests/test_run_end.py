@@ -1,0 +1,144 @@
+"""How a run ends: finished, left early, cancelled, or by what is wrong with the data or the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from adjudge import AdjudgeError, Case, Judge, UsageError, open_run, run
+from adjudge._run import Progress
+from cli_support import serve
+from run_support import CRITERIA, Words, do, make_cases, take
+
+
+def test_bad_data_end_the_run_and_what_was_judged_stays(tmp_path: Path):
+    """A row that cannot be read is an error that names it, and the cases before it are kept."""
+    path = tmp_path / "cases.jsonl"
+    path.write_text('{"id": "a", "content": "good"}\n{"id": "b", "content": "bad"}\nnonsense\n')
+
+    with pytest.raises(UsageError, match="line 3"):
+        do(path, out=tmp_path / "run")
+    left = open_run(tmp_path / "run")
+    assert (left.status, left.counts) == ("interrupted", {"passed": 1, "failed": 1, "undecided": 0})
+
+
+def test_an_id_that_two_cases_share_ends_the_run(tmp_path: Path):
+    """It would make results of two cases into one; the error names both."""
+    with pytest.raises(UsageError, match="the id 'a' of case 1 is that of case 0 already"):
+        do([Case(id="a", content="good"), Case(id="a", content="bad")], out=tmp_path / "run", concurrency=1)
+    assert open_run(tmp_path / "run").counts["passed"] == 1
+
+
+def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
+    """Nothing is judged that could not be kept; what was kept stays, and with room again the run goes on."""
+    out, cases = tmp_path / "run", [Case(id=str(n), content="good " * 1000) for n in range(200)]
+
+    def fill(_: Progress) -> None:
+        assert running._work is not None
+        assert running._work.run is not None
+        with running._work.run.store._writer.using() as connection:
+            connection.execute("PRAGMA max_page_count = 1")  # as many as there are
+
+    running = run(cases, Judge(Words()), criteria=CRITERIA, out=out, concurrency=4, on_progress=fill)
+    with pytest.raises(AdjudgeError, match="cannot be written: database or disk is full"):
+        running.finish_sync()
+    left = open_run(out)
+    assert left.status == "interrupted"
+    assert 0 < left.counts["passed"] < 20
+
+    assert do(cases, out=out, resume=True).counts["passed"] == 200
+
+
+def test_leaving_early_cancels_what_is_under_way(tmp_path: Path):
+    """Whoever leaves the loop leaves no request behind, and what was finished is kept."""
+    model = Words(turns=3)
+
+    async def go() -> None:
+        running = run(make_cases(500), Judge(model), criteria=CRITERIA, out=tmp_path / "run", concurrency=8)
+        taken = await take(running, 20)
+        done = await running
+        assert (done.status, model.now) == ("interrupted", 0)
+        assert {item.place for item in taken} <= {item.place for item in done.items()}
+        assert len(model.requests) < 200
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(go())
+
+
+def test_a_block_ends_with_everything_ended(tmp_path: Path):
+    """``async with`` waits until nothing runs any more, even where the loop was left and its items are still held."""
+
+    async def go() -> None:
+        model = Words()
+        async with run(make_cases(500), Judge(model), criteria=CRITERIA, out=tmp_path / "run") as running:
+            items = aiter(running)
+            await anext(items)
+        assert model.now == 0
+        assert open_run(tmp_path / "run").manifest["status"] == "interrupted"
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(go())
+
+
+def test_a_cancellation_ends_the_run_in_order(tmp_path: Path):
+    """Cancelled, a run lets go of its folder and says that it was interrupted; the cancellation goes on."""
+    model = Words()
+
+    async def go() -> None:
+        kept = asyncio.Event()
+        dataset = ["good", "wait"]
+        running = run(dataset, Judge(model), criteria=CRITERIA, out=tmp_path / "run", on_progress=lambda _: kept.set())
+        waiting = asyncio.ensure_future(running)
+        await kept.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert model.now == 0
+
+    asyncio.run(go())
+    left = open_run(tmp_path / "run")
+    assert (left.status, left.counts["passed"]) == ("interrupted", 1)
+    assert do(["good", "bad"], out=tmp_path / "other").status == "finished"
+
+
+def test_a_judge_that_the_run_made_is_closed_with_it():
+    """A name is opened and closed by the run; a judge that was handed in stays its owner's."""
+    with serve() as provider:
+
+        async def go() -> None:
+            done = await run(["good"], provider.spec, criteria=CRITERIA)
+            assert done.counts["passed"] == 1
+            async with Judge(provider.spec) as judge:
+                await run(["good"], judge, criteria=CRITERIA)
+                assert judge.model.transport._lines.get().session is not None
+
+        asyncio.run(go())
+
+
+def test_winding_down_finishes_what_is_under_way(tmp_path: Path):
+    """No further case is begun, and those that were are kept, not cancelled."""
+    model = Words(turns=20)
+
+    async def go() -> None:
+        running = run(make_cases(300), Judge(model), criteria=CRITERIA, out=tmp_path / "run", concurrency=10)
+        async for _ in running:
+            running.wind_down()
+        done = await running
+        assert (done.status, sum(done.counts.values())) == ("interrupted", len(model.requests))
+
+    asyncio.run(go())
+
+
+def test_a_run_begins_once():
+    """A second loop over the same run would be half of it; the error says what to do."""
+
+    async def go() -> None:
+        running = run(["good"], Judge(Words()), criteria=CRITERIA)
+        async for _ in running:
+            pass
+        with pytest.raises(UsageError, match="has begun already"):
+            aiter(running)
+
+    asyncio.run(go())

@@ -1,0 +1,62 @@
+"""``kill -9`` in the middle of a run: what was kept is there, and what goes on asks for the rest alone."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+import cli_support
+from adjudge import open_run
+from cli_support import serve
+from run_support import list_results
+
+CASES, KILLS, CONCURRENCY = 5_000, 3, 32
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is POSIX's")
+
+
+@posix
+def test_a_run_that_is_killed_ends_like_one_that_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """5,000 cases, killed three times at random points: every kept case stays, and at most those under way are lost.
+
+    The server counts at most one request for each case, and for each kill as many as were under way; the results are
+    those of a run that nobody killed.
+    """
+    directory = tmp_path / "work"
+    directory.mkdir()
+    cli_support.isolate(monkeypatch, directory)
+    Path("data.jsonl").write_text(
+        "".join(json.dumps({"id": str(n), "content": f"text {n}"}) + "\n" for n in range(CASES))
+    )
+    chance = random.Random()
+    points = sorted(chance.sample(range(200, CASES - 200), KILLS))
+
+    with serve() as provider:
+        common = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--json")
+        common += ("--concurrency", str(CONCURRENCY))
+        kept: set[int] = set()
+        for point in points:
+            process = cli_support.start(tmp_path, *common, "--out", "R", "--resume")
+            while len(provider.bodies) < point and process.poll() is None:
+                provider.asked.clear()
+                provider.asked.wait(1)
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=30)
+            left = open_run("R")
+            now = {item.place for item in left.items()}
+            assert left.status == "interrupted"
+            assert kept <= now, f"lost after a kill at request {point}"
+            assert len(now) >= len(provider.bodies) - KILLS * CONCURRENCY
+            kept = now
+
+        last = cli_support.finish(cli_support.start(tmp_path, *common, "--out", "R", "--resume"))
+        assert (last.status, last.document["counts"]["passed"]) == (0, CASES), last.err
+        assert CASES <= len(provider.bodies) <= CASES + KILLS * CONCURRENCY, points
+
+        cli_support.finish(cli_support.start(tmp_path, *common, "--out", "S"))
+    assert list_results(open_run("R")) == list_results(open_run("S"))

@@ -1,0 +1,280 @@
+"""A run that goes on: nothing is asked again whose answer was recorded, and nothing that changed is mixed in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adjudge import Case, Judge, JudgeChain, Reply, Request, UsageError, open_run, run
+from adjudge._run._kept import make_reply_key
+from adjudge._run._lock import RunLock
+from adjudge.models._recording import describe_request, make_key
+from adjudge.testing import speak
+from run_support import CRITERIA, Words, cut_off, do, list_results, make_cases
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cases=st.integers(1, 40), leave=st.integers(1, 45), repeat=st.integers(1, 3), concurrency=st.integers(1, 8))
+def test_a_run_cut_off_anywhere_ends_like_one_that_was_not(
+    tmp_path_factory: pytest.TempPathFactory, cases: int, leave: int, repeat: int, concurrency: int
+):
+    """However early somebody leaves, the rest is judged once, and the results are those of a run in one go."""
+    out = tmp_path_factory.mktemp("run") / "run"
+    dataset, model = make_cases(cases), Words(turns=2)
+    how = {"repeat": repeat, "concurrency": concurrency}
+
+    left = cut_off(dataset, Judge(model), out, leave, **how)
+    kept, asked = sum(left.counts.values()), len(model.requests)
+    done = do(dataset, Judge(model), out=out, resume=True, **how)
+
+    assert done.status == "finished"
+    assert list_results(done) == list_results(do(dataset, Judge(Words()), **how))
+    assert len(model.requests) <= cases * repeat + concurrency
+    assert asked - kept <= concurrency
+
+
+def test_a_finished_run_asks_nobody(tmp_path: Path):
+    """Going on with what is finished changes nothing, and keeps the run's id and when it began."""
+    first = do(make_cases(9), out=tmp_path / "run")
+    model = Words()
+    again = do(make_cases(9), Judge(model), out=tmp_path / "run", resume=True)
+
+    assert model.requests == []
+    assert (again.id, again.manifest["created_at"]) == (first.id, first.manifest["created_at"])
+    assert again.manifest["dataset"] == first.manifest["dataset"]
+    assert list_results(again) == list_results(first)
+
+
+def test_a_folder_with_a_run_is_not_begun_anew(tmp_path: Path):
+    """Without ``resume`` a run in the folder is an error, and stays as it is; with it, an empty folder is begun."""
+    do(make_cases(3), out=tmp_path / "run", resume=True)
+    with pytest.raises(UsageError, match="holds a run already; go on with resume=True, or name another folder"):
+        do(make_cases(3), out=tmp_path / "run")
+    assert open_run(tmp_path / "run").counts["passed"] == 2
+
+
+class Half:
+    """A chain's second seat that never answers, until it is told to."""
+
+    def __init__(self) -> None:
+        self.name = "half"
+        self.open = False
+        self.asked = asyncio.Event()
+
+    async def complete(self, request: Request, /) -> Reply:
+        if not self.open:
+            for _ in range(10):  # the other seat has answered by then
+                await asyncio.sleep(0)
+            self.asked.set()
+            await asyncio.Event().wait()
+        return speak({"criteria": [{"name": "criteria", "score": 1.0}]}, request, self.name)
+
+
+def test_an_answer_of_a_judgement_that_was_cut_off_is_not_asked_again(tmp_path: Path):
+    """What one seat had answered is taken from the file, though its chain had not decided."""
+    model, second = Words(), Half()
+    chain = JudgeChain([model, second], strategy="consensus", timeout=None)
+    dataset = ["good one"]
+
+    async def leave() -> None:
+        running = asyncio.ensure_future(run(dataset, chain, criteria=CRITERIA, out=tmp_path / "run"))
+        await second.asked.wait()
+        assert (len(model.requests), model.now) == (1, 0)
+        running.cancel()
+        await asyncio.wait([running])
+
+    asyncio.run(leave())
+    assert open_run(tmp_path / "run").counts == {"passed": 0, "failed": 0, "undecided": 0}
+    second.open = True
+    done = do(dataset, chain, out=tmp_path / "run", resume=True)
+    assert (done.counts["passed"], len(model.requests)) == (1, 1)
+
+
+def test_a_kept_reply_answers_the_very_same_request_alone(tmp_path: Path):
+    """A row whose request was another is no answer: somebody who edits the file cannot make it one by its place."""
+    model = Words()
+    cut_off(["good one"], Judge(model), tmp_path / "run", 1)
+    done = open_run(tmp_path / "run")
+    [body] = done.store.replies()
+    row = json.loads(body)
+    key = make_reply_key(case=row["case"], order=None, sample=0, model="words", seat=0, attempt=1)
+    with done.store._writer.using() as connection:
+        connection.execute("DELETE FROM results")
+        connection.execute(
+            "UPDATE replies SET body = ? WHERE key = ?", (json.dumps({**row, "key": "0" * 64}).encode(), key)
+        )
+    done.close()
+
+    do(["good one"], Judge(model), out=tmp_path / "run", resume=True)
+    assert len(model.requests) == 2
+
+
+def _change(cases: list[Case], place: int, **changes: Any) -> list[Case]:
+    return [replace(case, **changes) if number == place else case for number, case in enumerate(cases)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda cases: _change(cases, 2, content="another"),
+            "it was 'case-2', and now it is 'case-2' with another",
+        ),
+        (lambda cases: _change(cases, 2, reference="gold"), "case 2 of the data set is not the one that was judged"),
+        (lambda cases: _change(cases, 2, label=None), "with another content or label"),
+        (lambda cases: _change(cases, 1, id="new"), "it was 'case-1', and now it is 'new'"),
+        (lambda cases: cases[1:], "case 0 of the data set .* now it is 'case-1'"),
+        (lambda cases: cases[:3], "the data set has 3 cases, and case 8 of it was judged before"),
+    ],
+)
+def test_data_that_changed_are_refused(tmp_path: Path, change: Any, said: str):
+    """The first case that is not the one that was judged is named, and nobody is asked about any."""
+    do(make_cases(9), out=tmp_path / "run")
+    model = Words()
+
+    with pytest.raises(UsageError, match=said):
+        do(change(make_cases(9)), Judge(model), out=tmp_path / "run", resume=True)
+    assert model.requests == []
+    assert open_run(tmp_path / "run").counts["passed"] == 6
+
+
+def test_data_may_grow(tmp_path: Path):
+    """Cases that were added at the end are judged, and only they."""
+    do(make_cases(6), out=tmp_path / "run")
+    model = Words()
+    done = do(make_cases(9), Judge(model), out=tmp_path / "run", resume=True)
+
+    assert [request.case for request in model.requests] == ["case-6", "case-7", "case-8"]
+    assert done.summary["items"] == 9
+
+
+@dataclass
+class Verdict:
+    """A form of its own."""
+
+    passed: bool
+
+
+@pytest.mark.parametrize(
+    ("judge", "how", "said"),
+    [
+        (Judge(Words("other")), {}, r"the judge changed \(name: \"words\" before, \"other\" now\)"),
+        (Judge(Words(), temperature=1.0), {}, r"the judge changed \(temperature: 0.0 before, 1.0 now\)"),
+        (JudgeChain([Words()], name="words"), {}, r"the judge changed \(kind: \"judge\" before, \"chain\" now\)"),
+        (None, {"threshold": 0.9}, r"the rubric changed \(passing_threshold: 0.7 before, 0.9 now\)"),
+        (None, {"criteria": "Is bad."}, r"the rubric changed \(criteria 1.description: \"Is good.\" before"),
+        (None, {"instructions": "Be strict."}, "what is asked changed"),
+        (None, {"rules": [{"regex": "x"}]}, "what is asked changed"),
+        (None, {"context": "law"}, r"what is asked changed \(context: null before, \"law\" now\)"),
+        (None, {"result_format": Verdict}, "what is asked changed"),
+        (None, {"seed": 5, "sample": 3}, "it has sample=None, and 3 was asked for"),
+    ],
+)
+def test_another_question_or_judge_is_refused(tmp_path: Path, judge: Any, how: dict[str, Any], said: str):
+    """Results of two questions or two judges do not stand in one run; the error says what changed, before and now."""
+    do(make_cases(3), out=tmp_path / "run")
+    how = {"criteria": CRITERIA, **how}
+
+    with pytest.raises(UsageError, match=said):
+        run(make_cases(3), judge or Judge(Words()), out=tmp_path / "run", resume=True, **how).finish_sync()
+
+
+def test_more_samples_may_be_asked_for_and_not_fewer(tmp_path: Path):
+    """``repeat`` can be raised: the samples that are there stay, and only the others are asked."""
+    do(make_cases(3), out=tmp_path / "run", repeat=2)
+    model = Words()
+    do(make_cases(3), Judge(model), out=tmp_path / "run", repeat=3, resume=True)
+    assert [request.sample for request in model.requests] == [2, 2, 2]
+
+    with pytest.raises(UsageError, match="it has repeat=3, and fewer, 1, were asked for"):
+        do(make_cases(3), out=tmp_path / "run", resume=True)
+
+
+def test_a_sample_of_data_that_grew_is_another(tmp_path: Path):
+    """Drawn from another number of cases, the same seed would draw others, so that is refused."""
+    do(make_cases(20), out=tmp_path / "run", sample=5)
+    do(make_cases(20), out=tmp_path / "run", sample=5, resume=True)
+    with pytest.raises(UsageError, match="it was a sample of 20 cases, and the data set has 21 now"):
+        do(make_cases(21), out=tmp_path / "run", sample=5, resume=True)
+
+
+def test_what_failed_for_a_while_can_be_judged_again(tmp_path: Path):
+    """Items undecided for a reason in ``retry`` are judged again and replaced, the others left; by default none is."""
+    out, dataset = tmp_path / "run", ["good", "raise", "bad"]
+    do(dataset, out=out)
+    model = Words()
+    assert do(dataset, Judge(model), out=out, resume=True).counts["undecided"] == 1
+    assert model.requests == []
+
+    class Mended(Words):
+        async def complete(self, request: Request, /) -> Reply:
+            self.requests.append(request)
+            return speak({"criteria": [{"name": "criteria", "score": 1.0}]}, request, self.name)
+
+    mended = Mended()
+    done = do(dataset, Judge(mended), out=out, resume=True, retry=["error"])
+    assert (done.counts, len(mended.requests)) == ({"passed": 2, "failed": 1, "undecided": 0}, 1)
+
+
+def test_two_do_not_write_one_run(tmp_path: Path):
+    """While one goes on, another is refused before it asks anybody; a lock that its owner left is none."""
+    do(make_cases(3), out=tmp_path / "run")
+    lock = RunLock(tmp_path / "run")
+    lock.take()
+    with pytest.raises(UsageError, match="is being written by another process; wait for it"):
+        do(make_cases(3), out=tmp_path / "run", resume=True)
+    assert open_run(tmp_path / "run").status == "finished"
+
+    lock.free()
+    assert do(make_cases(3), out=tmp_path / "run", resume=True).status == "finished"
+
+
+def test_a_run_that_was_killed_shows_as_interrupted(tmp_path: Path):
+    """Its manifest still says that it runs; nobody holds its folder, so it does not."""
+    do(make_cases(3), out=tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "status": "running"}))
+
+    left = open_run(tmp_path / "run")
+    assert (left.status, left.counts["passed"]) == ("interrupted", 2)
+    lock = RunLock(tmp_path / "run")
+    lock.take()
+    assert left.status == "running"
+    lock.free()
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file"])
+def test_a_run_killed_before_its_first_case_goes_on(tmp_path: Path, left: str):
+    """Killed between the manifest and the tables, a run is begun with the same folder."""
+    do(make_cases(3), out=tmp_path / "run")
+    for file in (tmp_path / "run").glob("results.sqlite*"):
+        file.unlink()
+    if left == "an empty file":
+        (tmp_path / "run" / "results.sqlite").touch()
+
+    assert do(make_cases(3), out=tmp_path / "run", resume=True).counts["passed"] == 2
+
+
+@given(
+    model=st.text(max_size=8),
+    system=st.text(),
+    user=st.text(),
+    numbers=st.tuples(st.none() | st.floats(0, 2), st.none() | st.integers(-9, 9)),
+)
+def test_the_fast_key_is_the_canonical_one(model: str, system: str, user: str, numbers: tuple[Any, Any]):
+    """The key of a request is SHA-256 of RFC 8785, whatever is in its texts."""
+    import hashlib
+
+    import rfc8785
+
+    request = Request(system=system, user=user, temperature=numbers[0], seed=numbers[1])
+    described = describe_request(request)
+
+    assert make_key(model, described) == hashlib.sha256(rfc8785.dumps({"model": model, **described})).hexdigest()
