@@ -12,7 +12,7 @@ from adjudge._asking import RubricSource
 from adjudge._evaluate import JudgeLike, add_usage, since, work_through
 from adjudge._judge import Judge, ModelSource, check_flag
 from adjudge._pair import OnConflict, Order, PairOrder, PairResult, settle_orders
-from adjudge._pairing import About, choose_rubric, digest_pair, prepare_pair
+from adjudge._pairing import About, choose_rubric, prepare_pair
 from adjudge._short import find_judge
 from adjudge._sync import run_sync
 from adjudge.chain import JudgeChain
@@ -24,6 +24,16 @@ from adjudge.result import JudgeResult
 
 Source = JudgeLike | ModelSource | None
 Criteria = str | Sequence[str] | Mapping[str, str] | None
+
+
+class Comparing(About, total=False):
+    """The options of ``compare``."""
+
+    criteria: Criteria
+    both_orders: bool
+    on_conflict: OnConflict
+    ties: bool
+    sample: int
 
 
 async def compare(
@@ -60,17 +70,37 @@ async def compare(
         asked.check(question)
     started = time.perf_counter()
     said = await _ask_all(asked, questions)
-    subjects = tuple([digest_text(content_text(item)) for item in (a, b)])
-    return _conclude(said, on_conflict, since(started), digest_pair(a, b), subjects, questions[0].metadata)
+    settled = settle_orders(said, on_conflict)
+    return PairResult(
+        preferred=settled.preferred,
+        judge=said[0].result.judge,
+        orders=said,
+        undecided_because=settled.because,
+        detail=settled.detail,
+        decided_by=settled.decided_by,
+        confidence=settled.confidence,
+        duration_ms=since(started),
+        usage=add_usage([item.result for item in said]),
+        subject=questions[0].subject,
+        subjects=(digest_text(content_text(a)), digest_text(content_text(b))),
+        metadata=questions[0].metadata,
+    )
 
 
-def compare_sync(a: object, b: object, *, judge: Source, **how: Any) -> PairResult:
+def compare_sync(
+    a: object,
+    b: object,
+    *,
+    judge: Source,
+    rubric: RubricSource | None = None,
+    **how: Unpack[Comparing],
+) -> PairResult:
     """``compare`` for callers without an event loop; works inside a running loop too, and blocks it."""
-    return run_sync(compare(a, b, judge=judge, **how))
+    return run_sync(compare(a, b, judge=judge, rubric=rubric, **how))
 
 
 async def compare_case(
-    case: Case, judge: Source, rubric: RubricSource | None = None, *, sample: int = 0, **how: Any
+    case: Case, judge: Source, rubric: RubricSource | None = None, **how: Unpack[Comparing]
 ) -> PairResult:
     """Compare the two contents of a case, ``{"a": ..., "b": ...}``, with what belongs to it; ``how`` as in ``compare``.
 
@@ -80,10 +110,10 @@ async def compare_case(
     if not isinstance(content, Mapping) or set(content) != {"a", "b"}:
         raise UsageError(f'the case {case.id[:80]!r} is not a pair; its content must be {{"a": ..., "b": ...}}')
     own = {name: getattr(case, name) for name in ("reference", "task", "context")}
-    merged = how | {name: value for name, value in own.items() if value is not None}
+    merged: dict[str, Any] = {**how, **{name: value for name, value in own.items() if value is not None}}
     # The id last: a case that names another in its metadata would be given that one's recorded reply.
     metadata = {**case.metadata, **(how.get("metadata") or {}), "case": case.id}
-    merged |= {"judge": judge, "rubric": rubric, "sample": sample, "metadata": metadata}
+    merged |= {"judge": judge, "rubric": rubric, "metadata": metadata}
     return await compare(content["a"], content["b"], **merged)
 
 
@@ -93,7 +123,7 @@ async def judge_pairs(
     rubric: RubricSource | None = None,
     *,
     concurrency: int = 16,
-    **how: Any,
+    **how: Unpack[Comparing],
 ) -> AsyncGenerator[PairResult, None]:
     """Compare the pairs of many cases, at most ``concurrency`` at once, and yield the results in their order.
 
@@ -128,28 +158,3 @@ async def _ask_all(judge: Judge | JudgeChain, questions: Sequence[Question]) -> 
 
 def _make_order(question: Question, result: JudgeResult) -> PairOrder:
     return PairOrder(order="ab" if question.order == "ab" else "ba", result=result)
-
-
-def _conclude(
-    said: tuple[PairOrder, ...],
-    on_conflict: OnConflict,
-    duration_ms: float,
-    subject: str,
-    subjects: tuple[str, ...],
-    metadata: Mapping[str, Any],
-) -> PairResult:
-    settled = settle_orders(said, on_conflict)
-    return PairResult(
-        preferred=settled.preferred,
-        judge=said[0].result.judge,
-        orders=said,
-        undecided_because=settled.because,
-        detail=settled.detail,
-        decided_by=settled.decided_by,
-        confidence=settled.confidence,
-        duration_ms=duration_ms,
-        usage=add_usage([item.result for item in said]),
-        subject=subject,
-        subjects=subjects,
-        metadata=metadata,
-    )

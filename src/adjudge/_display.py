@@ -144,7 +144,8 @@ def draw_pair(pair: PairResult) -> RenderableType:
 def write_pair(pair: PairResult) -> str:
     """A comparison as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
     rows = "".join(
-        f"<tr><td>{_name_order(item)}<td>{_say_order(item)}<td>{_escape(item.result.reasoning or item.result.detail)}</tr>"
+        f"<tr><td>{_name_order(item)}<td>{_escape(_say_order(item))}"
+        f"<td>{_escape(item.result.reasoning or item.result.detail)}</tr>"
         for item in pair.orders
     )
     head = f"<b>{_escape(say_preference(pair))}</b> · {_escape(pair.judge)} · {pair.duration_ms:.0f} ms"

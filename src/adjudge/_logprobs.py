@@ -65,8 +65,6 @@ def add_confidence(answer: Answer, question: Question, said: Said, *, expect: bo
     said = replace(said, before=joined.index(said.text), ends=ends)
     spans = dict(_find_spans(said.text, said.start))
     if question.choices:
-        return replace(answer, confidence=_weigh_choice(question.choices, said))
-    if question.choices:
         return replace(answer, confidence=_weigh_choice(question.choices, spans.get((CHOICE,)), said))
     if question.rubric is None or not answer.criteria:
         return replace(answer, confidence=_weigh_flag(spans, said))

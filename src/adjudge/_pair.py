@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from adjudge._display import clean
 from adjudge._plain import to_plain
 from adjudge.errors import UsageError
-from adjudge.result import DecidedBy, JudgeResult, Outcome, Reason, Usage, find_gravest, make_id, read_result
+from adjudge.result import REASONS, DecidedBy, JudgeResult, Outcome, Reason, Usage, find_gravest, make_id, read_result
 
 Preference = Literal["first", "second", "tie"]
 Order = Literal["ab", "ba"]
@@ -99,8 +99,15 @@ class PairResult:
     def __post_init__(self) -> None:
         if self.preferred is not None and self.preferred not in PREFERENCES:
             raise UsageError(f"preferred must be first, second, tie or None, got {self.preferred!r}")
+        if self.undecided_because is not None and self.undecided_because not in REASONS:
+            raise UsageError(f"undecided_because must be one of {', '.join(REASONS)}, got {self.undecided_because!r}")
         if (self.preferred is None) != (self.undecided_because is not None):
             raise UsageError("a pair has either a preference or a reason why it is undecided, and not both")
+        able = {settle_orders(self.orders, way).preferred for way in get_args(OnConflict)} if self.orders else {None}
+        if self.preferred not in able:
+            raise UsageError(f"the orders of this pair do not come to {self.preferred!r}, which it says is preferred")
+        if self.confidence is not None and not 0 <= self.confidence <= 1 + 1e-9:  # true for NaN as well
+            raise UsageError(f"the confidence of a pair is in 0 to 1, or None; got {self.confidence!r}")
 
     @property
     def outcome(self) -> Outcome:
@@ -167,8 +174,11 @@ class PairResult:
 
         orders = tuple([PairOrder.from_dict(item) for item in data["orders"]])
         known = {item.name: data[item.name] for item in fields(cls) if item.name in data and item.name != "orders"}
+        # The preference is put in with its orders, which it has to follow from.
+        bare = known | {"orders": (), "preferred": None, "undecided_because": "error"}
+        given = {name: known.get(name) for name in ("preferred", "undecided_because")}
         try:
-            return replace(msgspec.convert(known | {"orders": ()}, cls), orders=orders)
+            return replace(msgspec.convert(bare, cls), orders=orders, **given)
         except (AttributeError, TypeError, ValueError) as error:
             said = clean(" ".join(str(error).split())[:200], keep_lines=False)
             raise UsageError(f"this is not a dictionary that PairResult.to_dict wrote: {said}") from None
@@ -228,9 +238,8 @@ def settle_orders(orders: Sequence[PairOrder], on_conflict: OnConflict) -> Settl
 
 
 def _settle_silence(silent: Sequence[PairOrder]) -> Settled:
-    reasons = [item.result.undecided_because or "error" for item in silent]
-    said = "; ".join(
-        f"{item.order}: {why} {item.result.detail}".strip() for item, why in zip(silent, reasons, strict=True)
-    )
+    reasons: list[Reason] = [item.result.undecided_because or "error" for item in silent]
+    pairs = zip(silent, reasons, strict=True)
+    said = "; ".join([f"{item.order} is undecided ({why}): {item.result.detail}" for item, why in pairs])
     by: DecidedBy = "policy" if any(item.result.decided_by == "policy" for item in silent) else "judge"
     return Settled(preferred=None, because=find_gravest(reasons), decided_by=by, detail=said)

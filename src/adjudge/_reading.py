@@ -22,21 +22,25 @@ _ASKS = {
 
 
 _CHOICES = {
-    "[[A]]": ("Give your reasons, then end the reply with [[A]] when `first` is better or [[B]] when `second` is",
-              ", or with [[C]] for a tie"),
-    "[[A>B]]": ("Give your reasons, then end the reply with [[A>>B]] or [[A>B]] when `first` is much or slightly better, "
-                "or [[B>>A]] or [[B>A]] when `second` is", ", or with [[A=B]] for a tie"),
-    "Output (a)": ("Reply with Output (a) when `first` is better or with Output (b) when `second` is, and nothing else",
-                   ""),
-    "Output (a) is better": ('Give your reasons, then end the reply with "Therefore, Output (a) is better." when `first` '
-                             'is better or with "Therefore, Output (b) is better." when `second` is', ""),
-    "name": ("Reply with the one word first when `first` is better or second when `second` is, and nothing else", ""),
-    "ordered_models": ('Reply with {"ordered_models": [{"model": "first", "rank": 1}, {"model": "second", "rank": 2}]}, '
-                       "in which the better of `first` and `second` has rank 1 and the other rank 2", ""),
-    "json winner": ('Reply with {"winner": "A"} when `first` is better or {"winner": "B"} when `second` is',
-                    ', or {"winner": "tie"} for a tie'),
-}  # fmt: skip
-"""For each reader of a preference, what to say of it: with two on offer, and what more with a tie on offer."""
+    "[[A]]": "Give your reasons, then end the reply with [[A]] when `first` is better or [[B]] when `second` is",
+    "[[A>B]]": "Give your reasons, then end the reply with [[A>>B]] or [[A>B]] when `first` is much or slightly "
+    "better, or with [[B>>A]] or [[B>A]] when `second` is",
+    "Output (a)": "Reply with Output (a) when `first` is better or with Output (b) when `second` is, and nothing else",
+    "Output (a) is better": 'Give your reasons, then end the reply with "Therefore, Output (a) is better." when '
+    '`first` is better or with "Therefore, Output (b) is better." when `second` is',
+    "name": "Reply with the one word first when `first` is better or second when `second` is, and nothing else",
+    "ordered_models": "Reply with one JSON object of this shape, in which the better of the two has rank 1: "
+    '{"ordered_models": [{"model": "first", "rank": 2}, {"model": "second", "rank": 1}]}',
+    "json winner": 'Reply with {"winner": "A"} when `first` is better or {"winner": "B"} when `second` is',
+}
+"""What to say of each reader of a preference."""
+
+_TIES = {
+    "[[A]]": ", or with [[C]] for a tie",
+    "[[A>B]]": ", or with [[A=B]] for a tie",
+    "json winner": ', or {"winner": "tie"} for a tie',
+}
+"""What to say more where a tie is on offer; the other readers have no form for one."""
 
 _NAMES = ("first", "second")
 """What the two compared are called in prompt and reply, for the readers that are told the names."""
@@ -80,8 +84,8 @@ def write_system(question: Question, *, structured: bool, token: bool, reader: s
         return wording.system(structured=structured, token=token), wording.form(token=token) if structured else None
     form = find_reader(reader)
     if question.choices:
-        asked, tie = _CHOICES[form.name]
-        return f"{wording.frame()}\n\n{asked}{tie if 'tie' in question.choices else ''}.", None
+        tie = _TIES.get(form.name, "") if "tie" in question.choices else ""
+        return f"{wording.frame()}\n\n{_CHOICES[form.name]}{tie}.", None
     low, high = question.rubric.scale if question.rubric else (0.0, 1.0)
     return f"{wording.frame()}\n\n{_ASKS[form.kind].format(name=form.name, low=low, high=high)}", None
 
@@ -101,21 +105,25 @@ def check_reader(reader: str, question: Question | None = None) -> None:
         if form.kind != "preference":
             raise UsageError(f"reader {reader!r} reads a {form.kind}; a comparison needs a reader of preferences")
         return
+    _check_form(form, question)
+
+
+def _check_form(form: Reader, question: Question) -> None:
     rubric = question.rubric
     asked = [item for item in rubric.criteria if item.name not in question.settled] if rubric else []
     if form.kind == "score" and len(asked) != 1:
-        raise UsageError(f"reader {reader!r} reads one score, so it needs a rubric with one criterion for the model")
+        raise UsageError(f"reader {form.name!r} reads one score, so it needs a rubric with one criterion for the model")
     if form.kind == "preference":
-        raise UsageError(f"reader {reader!r} says which of two is better; it answers comparisons, not a rubric")
+        raise UsageError(f"reader {form.name!r} says which of two is better; it answers comparisons, not a rubric")
     if form.name == "label":
         raise UsageError(
             "reader 'label' needs the labels that were offered, which only a comparison knows; "
             "read such replies with adjudge.reply.find_reader('label')"
         )
     if form.kind == "label" and question.settled:
-        raise UsageError(f"reader {reader!r} reads one label for the whole, so the rubric cannot have rules")
+        raise UsageError(f"reader {form.name!r} reads one label for the whole, so the rubric cannot have rules")
     if form.kind == "label" and question.passes is None:
-        raise UsageError(f"reader {reader!r} reads a label; say which pass with passes=lambda label: ...")
+        raise UsageError(f"reader {form.name!r} reads a label; say which pass with passes=lambda label: ...")
 
 
 def _read_named(text: str, question: Question, form: Reader) -> Answer:

@@ -145,16 +145,20 @@ def may_open(known: Sequence[JudgeResult]) -> bool:
     return not any(item.outcome == "failed" or item.undecided_because in ENDING for item in _at_any_depth(known))
 
 
-def share_votes(known: Sequence[JudgeResult], verdict: Verdict, seats: int, *, choosing: bool) -> float | None:
-    """The share of all seats that voted for the outcome, or the preference; ``None`` when nothing was decided.
+def share_votes(known: Sequence[JudgeResult], outcome: Outcome, seats: int) -> float | None:
+    """The share of all seats that voted for the outcome; ``None`` when nothing was decided.
 
     A seat that could not answer, or was cut short, stays in the denominator: whoever makes the judge that says no
     slow must not buy certainty with it.
     """
-    if verdict.outcome == "undecided":
+    return None if outcome == "undecided" else sum(item.outcome == outcome for item in known) / seats
+
+
+def share_choices(known: Sequence[JudgeResult], chosen: JudgeResult | None, seats: int) -> float | None:
+    """The share of all seats that prefer what the chosen one does; ``None`` when none was."""
+    if chosen is None:
         return None
-    chosen = verdict.seat.value if choosing and verdict.seat is not None else None
-    return sum(item.outcome == verdict.outcome and chosen in (None, item.value) for item in known) / seats
+    return sum(item.outcome == "passed" and item.value == chosen.value for item in known) / seats
 
 
 def _at_any_depth(known: Sequence[JudgeResult]) -> Iterator[JudgeResult]:

@@ -28,6 +28,7 @@ from adjudge._strategies import (
     in_seat_order,
     may_open,
     needed,
+    share_choices,
     share_votes,
 )
 from adjudge._tasks import Limit
@@ -108,8 +109,8 @@ class JudgeChain(Evaluates[JudgeChainResult]):
             )
         if self.fail_open and question.choices:
             raise UsageError(
-                f"the chain {self.name!r} has fail_open=True, which lets content pass when nobody decided; a comparison "
-                "has nothing to let pass, so ask a chain without it"
+                f"the chain {self.name!r} has fail_open=True, which lets content pass when nobody decided; "
+                "a comparison has nothing to let pass, so ask a chain without it"
             )
         for _, seat in self.judges:
             ready = getattr(seat, "check", None)
@@ -341,7 +342,9 @@ class _Run:
         by_policy = verdict.outcome == "undecided"
         confidence = shown.confidence if shown is not None else None
         if chain.strategy in COUNTING:
-            confidence = share_votes(results, verdict, len(chain.judges), choosing=bool(self.question.choices))
+            confidence = share_votes(results, verdict.outcome, len(chain.judges))
+            if self.question.choices:
+                confidence = share_choices(results, shown, len(chain.judges))
         answer = Answer(
             outcome="passed" if opened else verdict.outcome,
             decided_by="policy" if by_policy else (shown.decided_by if shown is not None else "judge"),

@@ -136,7 +136,8 @@ def choose(chosen: str, question: Question, *, reasoning: str = "") -> Answer:
     """
     if chosen not in question.choices:
         raise ReplyError("off_scale", f"the reply says {chosen}, and on offer were {', '.join(question.choices)}")
-    return Answer(outcome="passed", value=chosen, reasoning=reasoning)
+    place = "neither" if chosen == "tie" else f"the one shown {chosen}"
+    return Answer(outcome="passed", value=chosen, reasoning=reasoning, detail=f"{place} is better")
 
 
 def settle_rubric(question: Question) -> Answer:

@@ -32,6 +32,7 @@ from adjudge import (
     Model,
     ModelError,
     Outcome,
+    PairResult,
     Question,
     Reply,
     ReplyError,
@@ -43,6 +44,8 @@ from adjudge import (
     RunItem,
     Usage,
     UsageError,
+    compare,
+    compare_sync,
     improve,
     judge,
     open_dataset,
@@ -178,6 +181,23 @@ async def evaluate_many(single: Judge) -> AsyncIterator[float | None]:
     async for result in single.evaluate_many(["one", "two"], RUBRIC, concurrency=4):
         assert_type(result, JudgeResult)
         yield result.score
+
+
+async def prefer(single: Judge, chain: JudgeChain) -> None:
+    """Which of two, by a judge, a chain or a spec."""
+    pair = await compare("a", {"b": 1}, judge=single, criteria="Friendly.", on_conflict="undecided", ties=False)
+    assert_type(pair, PairResult)
+    assert_type(pair.preferred, Literal["first", "second", "tie"] | None)
+    assert_type(pair.outcome, Outcome)
+    assert_type(pair.flipped, bool | None)
+    assert_type(pair.orders[0].result, JudgeResult)
+    assert_type(compare_sync("a", "b", judge="openai:gpt-5-mini", rubric=RUBRIC), PairResult)
+    compare_sync("a", "b", judge=single, on_conflict="first")  # pyrefly: ignore[bad-argument-type]
+    compare_sync("a", "b", judge=single, referense="x")  # pyrefly: ignore[unexpected-keyword]
+    await compare("a", "b", judge=chain, rubric=RUBRIC, task="the task", metadata={"case": "1"})
+    await compare("a", "b", rubric=RUBRIC)  # pyrefly: ignore[missing-argument]
+    await compare("a", "b", judge=single, on_conflict="first")  # pyrefly: ignore[bad-argument-type]
+    await compare("a", "b", judge=single, referense="x")  # pyrefly: ignore[unexpected-keyword]
 
 
 def shorten(content: str, result: JudgeResult) -> str:

@@ -1,0 +1,60 @@
+"""Doubles for the tests of comparisons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from adjudge import JudgeResult, Question, Request
+from adjudge._pair import PairOrder, PairResult, settle_orders
+from judge_support import Seat
+
+GOOD, BAD = "The good answer.", "The bad answer."
+
+
+def prefer(chosen: str, reasoning: str = "so") -> dict[str, Any]:
+    """A reply that prefers one of the places."""
+    return {"reasoning": reasoning, "preferred": chosen}
+
+
+def prefer_good(request: Request) -> dict[str, Any]:
+    """A judge that looks at the contents and not at their places."""
+    return prefer("first" if request.user.index(GOOD) < request.user.index(BAD) else "second")
+
+
+class Chooser(Seat):
+    """A seat that prefers a content (``a`` or ``b``), a ``place``, a ``tie``, or is undecided for a reason."""
+
+    def __init__(self, says: str, **more: Any) -> None:
+        self.choice = says
+        decided = says in ("a", "b", "tie", "first", "second")
+        super().__init__("passed" if decided else "undecided", because="error" if decided else says, **more)  # type: ignore[arg-type]
+        self.says["score"] = None
+
+    async def ask(self, question: Question | str, /) -> JudgeResult:
+        assert isinstance(question, Question)
+        result = await super().ask(question)
+        # Both orders are asked at once, so what one says must not be kept on the seat.
+        return replace(result, value=place_of(self.choice, question.order)) if result.passed else result
+
+
+def place_of(choice: str, order: str | None) -> str:
+    """The place a content stands in; places and ties are what they are."""
+    places = {"a": "first", "b": "second"} if order == "ab" else {"a": "second", "b": "first"}
+    return places.get(choice, choice)
+
+
+def make_pair(ab: str, ba: str | None = None, *, on_conflict: Any = "tie", **more: Any) -> PairResult:
+    """A pair of what was said in each order, in terms of places; anything but a preference is a reason."""
+    orders = [PairOrder(order="ab", result=say(ab))] + ([PairOrder(order="ba", result=say(ba))] if ba else [])
+    settled = settle_orders(orders, on_conflict)
+    known = {"preferred": settled.preferred, "undecided_because": settled.because, "decided_by": settled.decided_by}
+    known |= {"detail": settled.detail, "confidence": settled.confidence}
+    return PairResult(**{"judge": "careful", "orders": tuple(orders), **known, **more})
+
+
+def say(what: str) -> JudgeResult:
+    """A judge's result for one order."""
+    if what in ("first", "second", "tie"):
+        return JudgeResult(outcome="passed", judge="careful", value=what, confidence=0.9)
+    return JudgeResult(outcome="undecided", undecided_because=what, judge="careful", detail="why not")  # type: ignore[arg-type]
