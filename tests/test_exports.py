@@ -18,6 +18,7 @@ PACKAGES = (
     "adjudge.dataset",
     "adjudge.ledger",
     "adjudge.models",
+    "adjudge.report",
     "adjudge.rules",
     "adjudge.testing",
 )

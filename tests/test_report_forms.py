@@ -126,14 +126,14 @@ def test_the_page_says_what_it_is_of():
 
     for said in (
         "59.6 %",
-        "of 240 cases passed; the true share is in 53.3 to 65.6 % (95 % interval)",
+        "of 240 cases passed; 95 % interval 53.3 to 65.6 %.",
         "Support answers (passes at 0.70)",
         "invents nothing",
         "Disagreements",
         "if everything passed",
         "delivery",
         "length",
-        "$0.0096 known; unknown for 232 judgements",
+        "$0.2796 known; a part unknown for 232 judgements",
         "All 240 cases.",
     ):
         assert said in text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
+import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -180,6 +182,31 @@ def test_an_unknown_cost_is_not_zero():
     assert (found.cost.known_usd, found.cost.unknown) == (1.0, 1)
     assert (found.cost.input_tokens, found.cost.output_tokens, found.cost.calls) == (25, 4, 3)
     assert report(make_item(0)).cost.input_tokens is None
+
+
+def test_what_is_known_of_a_chains_cost_is_counted():
+    """One seat has no price: the others' is known all the same, and the judgement is counted as not wholly known."""
+    seats = [make_result(judge=str(cost), usage=Usage(input_tokens=5, cost_usd=cost)) for cost in (0.25, None)]
+    total = Usage(input_tokens=10, calls=2)
+    whole = JudgeChainResult(outcome="passed", judge="chain", strategy="majority", results=tuple(seats), usage=total)
+    found = report(make_item(0, whole)).cost
+
+    assert (found.known_usd, found.unknown, found.input_tokens) == (0.25, 1, 10)
+
+
+def test_memory_does_not_grow_with_the_run():
+    """Three times as many cases take no more, once there are as many as are shown."""
+
+    def peak(cases: int) -> int:
+        example = list_example(100)
+        items = (replace(example[place % 100], place=place) for place in range(cases))
+        tracemalloc.start()
+        summarise(items, {}, most_cases=200)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert peak(9_000) < 1.1 * peak(3_000)
 
 
 def test_comparisons_have_a_win_rate_and_flips():

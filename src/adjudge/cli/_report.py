@@ -12,6 +12,7 @@ import typer
 from adjudge.cli import _options as option
 from adjudge.cli._output import Progress, complain, note, say, show_progress, write_json
 from adjudge.cli._report_text import print_report
+from adjudge.cli._run_session import DONE, MISSED, UNKNOWN, find_status
 from adjudge.errors import AdjudgeError, UsageError
 
 if TYPE_CHECKING:
@@ -33,20 +34,19 @@ def report(
     top: Annotated[
         int | None, typer.Option("--top", metavar="N", help="How many cases to list; at most 2,000, failures first.")
     ] = None,
-    fail_under: Annotated[
-        float | None, typer.Option("--fail-under", metavar="SHARE", help="Exit with 1 when fewer passed: 0.9, say.")
-    ] = None,
+    fail_under: option.FailUnder = None,
 ) -> int:
     """Say what a run came to.
 
     RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases, a comment 20, and HTML and
     JSON up to 2,000.
 
-    Exit status: 0 reported, 1 fewer passed than --fail-under, 2 there is no run, 3 --fail-under is met by a run that
-    is not finished.
+    Exit status: 0 reported, 1 fewer than --fail-under passed, 2 wrong usage or no run, 3 the run is not finished, or
+    too much is undecided to say whether --fail-under was reached.
     """
     if fail_under is not None and not 0 <= fail_under <= 1:
-        raise UsageError(f"--fail-under must be a share from 0 to 1, got {fail_under:g}; 0.9 is nine in ten")
+        hint = f"; for {fail_under:g} % write {fail_under / 100:g}" if 1 < fail_under <= 100 else ""
+        raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
     if as_json and markdown == "-":
         raise UsageError("--json and --markdown - both write to standard output; name a file for the comment")
     with _open(run) as opened:
@@ -78,11 +78,11 @@ def _open(folder: Path) -> Run:
 
 def _summarise(run: Run, top: int | None, *, whole: bool) -> Report:
     from adjudge.report._shown import MOST_CASES
-    from adjudge.report._summary import find_status, summarise
+    from adjudge.report._summary import read_status, summarise
 
     most = MOST_CASES if whole and top is None else top if top is not None else max(_LISTED, _COMMENTED)
     with show_progress("read") as progress:
-        return summarise(_read(run, progress), run.manifest, status=find_status(run), most_cases=most)
+        return summarise(_read(run, progress), run.manifest, status=read_status(run), most_cases=most)
 
 
 def _read(run: Run, progress: Progress | None = None) -> Iterator[RunItem]:
@@ -113,20 +113,24 @@ def _write_comment(found: Report, path: str | None, top: int | None, needed: flo
 
 def _find_status(found: Report, fail_under: float | None) -> int:
     if fail_under is None:
-        return 0
-    rate = found.passed.rate
-    if rate is None or rate < fail_under - 1e-9:
-        said = "nothing was judged" if rate is None else f"{rate:.4f} of {found.cases:,} cases passed"
-        complain(f"{said}, and --fail-under asks for {fail_under:g}")
-        return 1
+        return DONE
+    if not found.judgements:
+        # No case that failed would otherwise look like all of them passed.
+        complain("nothing was judged, so --fail-under is missed")
+        return MISSED
     if found.about.status != "finished":
         # The cases that are missing may be those that fail.
         complain(
             f"the run is {found.about.status or 'of unknown status'}, so whether {fail_under:g} of all cases pass is "
-            "open; finish it with --resume"
+            "open; finish it with adjudge run --resume"
         )
-        return 3
-    return 0
+        return UNKNOWN
+    status = find_status(found.outcomes, fail_under)
+    if status != DONE:
+        rate = found.outcomes["passed"] / found.judgements
+        rest = "" if status == MISSED else f", and {found.outcomes['undecided']:,} are undecided"
+        complain(f"{rate:.4f} of {found.judgements:,} judgements passed{rest}; --fail-under asks for {fail_under:g}")
+    return status
 
 
 def _write_file(path: Path, parts: Iterable[str]) -> None:

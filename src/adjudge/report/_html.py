@@ -85,7 +85,7 @@ def _write_verdict(report: Report) -> Safe:
     cases = say_count(report.cases, "case")
     what = f"of {cases} passed"
     if share.interval is not None:
-        what += f"; the true share is in {say_interval(share)} (95 % interval)"
+        what += f"; 95 % interval {say_interval(share)}"
     if report.judgements != report.cases:
         what += f". {say_count(report.judgements, 'judgement')}; a case counts by the share of its own that passed"
     return tag(

@@ -58,7 +58,7 @@ def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
     wanted = f"; {say_rate(needed)} needed" if needed is not None else ""
     yield f"### {say_rate(report.passed.rate)} of {say_count(report.cases, 'case')} passed{wanted}"
     yield f"Judged: {write_code(about.dataset or 'a run')} by {write_code(about.judge or 'a judge', 200)}{asked}."
-    yield f"{say_outcomes(report.outcomes)}. The true share is in {say_interval(report.passed)} (95 % interval)."
+    yield f"{say_outcomes(report.outcomes)}. 95 % interval of the share: {say_interval(report.passed)}."
     for notice in list_notices(report):
         yield f"> {notice}"
     if report.criteria:

@@ -43,4 +43,4 @@ def say_cost(report: Report) -> str:
         return "unknown" if cost.unknown or not cost.calls else "nothing was spent"
     if not cost.unknown:
         return say_dollars(cost.known_usd)
-    return f"{say_dollars(cost.known_usd)} known; unknown for {say_count(cost.unknown, 'judgement')}"
+    return f"{say_dollars(cost.known_usd)} known; a part unknown for {say_count(cost.unknown, 'judgement')}"

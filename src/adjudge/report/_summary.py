@@ -42,10 +42,10 @@ def make_report(run: Run, *, most_cases: int = MOST_CASES) -> Report:
     Reads the run once, in memory that does not grow with it. Raises ``UsageError`` when ``most_cases`` is not in
     0 to 2,000.
     """
-    return summarise(run.items(), run.manifest, status=find_status(run), most_cases=most_cases)
+    return summarise(run.items(), run.manifest, status=read_status(run), most_cases=most_cases)
 
 
-def find_status(run: Run) -> str:
+def read_status(run: Run) -> str:
     """How a run ended; empty where its manifest does not say."""
     return run.status if isinstance(run.manifest.get("status"), str) else ""
 
@@ -107,7 +107,7 @@ class ReportTally:
         if result.undecided_because is not None:
             self._counts["undecided_because"][result.undecided_because] += 1
         self._durations.add(result.duration_ms)
-        self._cost.add(result.usage)
+        self._cost.add(result)
         if isinstance(result, PairResult):  # its score is a code for the preference
             return
         self._add_result(result)

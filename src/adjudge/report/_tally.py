@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Generic, TypeVar, get_args
 
+from adjudge._pair import PairResult
 from adjudge._pair_summary import Share
 from adjudge._run._items import RunItem
 from adjudge.report._shown import cut
@@ -23,7 +24,7 @@ from adjudge.report._values import (
     SeatPair,
     SeatSummary,
 )
-from adjudge.result import CriterionResult, JudgeResult, Outcome, RuleResult, Usage
+from adjudge.result import CriterionResult, JudgeResult, Outcome, RuleResult
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 MOST_NAMES = 200
@@ -279,27 +280,41 @@ class CostTally:
 
     def __init__(self) -> None:
         self._sums: Counter[str] = Counter()
-        self._stated = self._known = self._unknown = 0
-        self._usd: list[float] = [0.0]
+        self._stated = self._priced = self._unknown = 0
+        self._usd = 0.0
 
-    def add(self, usage: Usage | None) -> None:
+    def add(self, result: JudgeResult | PairResult) -> None:
         """Count one judgement's."""
+        usage = result.usage
         if usage is None:
             return
         self._stated += 1
-        for name in ("calls", "input_tokens", "output_tokens", "cached_tokens"):
+        for name in _COUNTED:
             self._sums[name] += getattr(usage, name)
-        if usage.cost_usd is not None:
-            self._known += 1
-            self._usd[0] += usage.cost_usd
-        elif usage.calls:
-            self._unknown += 1
+        known = list(_list_costs(result))
+        self._priced += bool(known)
+        self._usd += sum(known)
+        self._unknown += usage.cost_usd is None and usage.calls > 0
 
     def finish(self) -> CostSummary:
         """What was used, as far as it was stated."""
-        names = ("calls", "input_tokens", "output_tokens", "cached_tokens")
-        sums = {name: self._sums[name] if self._stated else None for name in names}
-        return CostSummary(**sums, known_usd=self._usd[0] if self._known else None, unknown=self._unknown)
+        sums = {name: self._sums[name] if self._stated else None for name in _COUNTED}
+        return CostSummary(**sums, known_usd=self._usd if self._priced else None, unknown=self._unknown)
+
+
+_COUNTED = ("calls", "input_tokens", "output_tokens", "cached_tokens")
+
+
+def _list_costs(result: JudgeResult | PairResult) -> Iterator[float]:
+    """What is known of a judgement's cost: the whole, or that of the seats or orders whose price is known."""
+    if result.usage is not None and result.usage.cost_usd is not None:
+        yield result.usage.cost_usd
+        return
+    parts = (
+        [item.result for item in result.orders] if isinstance(result, PairResult) else getattr(result, "results", ())
+    )
+    for part in parts:
+        yield from _list_costs(part)
 
 
 def share_passed(items: Sequence[RunItem]) -> float:

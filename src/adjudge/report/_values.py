@@ -115,9 +115,9 @@ class CostSummary:
     output_tokens: int | None
     cached_tokens: int | None
     known_usd: float | None
-    """The sum of the costs that are known."""
+    """The sum of the costs that are known, those of single judges of a chain included."""
     unknown: int
-    """Judgements that used tokens at a price nobody knows."""
+    """Judgements that used tokens whose price, or a part of it, nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
