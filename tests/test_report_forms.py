@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adjudge import CriterionResult, JudgeChainResult, RuleResult
+from adjudge import CriterionResult, JudgeChainResult, RuleResult, Usage
+from adjudge._pair import PairOrder, PairResult
 from adjudge.report import Report
 from adjudge.report._format import say_count, say_dollars, say_duration, say_rate
 from adjudge.report._html import write_html
@@ -150,6 +151,30 @@ def test_a_run_that_is_not_whole_says_so_first():
     assert "1 row of the data set could not be read and is in no figure." in text
     assert "The cases are a sample of 300, drawn at random from the data set." in text
     assert "There are too many groups to tell apart: 10 mentions of further ones are not shown." in text
+
+
+def test_a_status_that_is_none_of_ours_is_unknown():
+    """It stands in a sentence of ours, so what a manifest says of itself cannot get into it."""
+    found = summarise(list_hostile(), make_hostile_manifest() | {"status": f"finished {HOSTILE}"})
+
+    assert found.about.status == "unknown"
+    assert "\n> How this run ended is unknown: 3 of 5 cases are judged." in write_markdown(found)
+
+
+def test_comparisons_say_what_passed_means():
+    """The first is preferred; each group has a win rate, and the accuracy of each order."""
+    orders = [PairOrder(order=name, result=make_result("passed", value="first", score=1.0)) for name in ("ab", "ba")]
+    pair = PairResult(preferred="tie", judge="careful", orders=tuple(orders), decided_by="policy")
+    found = summarise([make_item(0, pair, label="first", group="easy")], {"status": "finished"})
+    text = Reader(write_html(found)).text
+
+    assert "passed means that the first is preferred" in text
+    assert "neither is preferred; decided by policy" in text
+    assert "orders agree" in text
+    assert "win rate of the first50 % (" in text
+    assert "accuracy in order ab100 % (20.7 to 100.0 %; 1 of 1)" in text
+    assert "accuracy in order ba0 % (0.0 to 79.3 %; 0 of 1)" in text
+    assert "The first wins 50 %" in write_markdown(found)
 
 
 def test_cases_that_are_left_out_are_said():
@@ -287,11 +312,19 @@ def test_the_json_form_holds_the_figures_and_the_cases():
     assert json.loads(json.dumps(HOSTILE_REPORT.to_dict(), allow_nan=False))["shown"]
 
 
-def test_json_holds_whatever_a_label_is():
-    """A label may be NaN; JSON has no form for that, and the report says it as text."""
-    found = summarise([make_item(0, label=float("nan"))], {})
+def test_a_file_may_hold_any_number():
+    """A label, a duration and a cost may be NaN; JSON has no form for that, and the report is written all the same."""
+    odd = make_result(duration_ms=float("nan"), usage=Usage(cost_usd=float("inf")))
+    chain = JudgeChainResult(outcome="passed", judge="c", strategy="majority", results=(odd,), duration_ms=float("inf"))
+    items = [make_item(0, chain, label=float("nan")), make_item(1, odd)]
+    found = summarise(items, {})
+    data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
 
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["shown"][0]["label"] == "nan"
+    assert ({case["label"] for case in data["shown"]}, data["cost"]["known_usd"]) == ({"nan", None}, None)
+    assert "all 2 cases" in write_html(found).lower()
+    assert [test.get("time") for test in ET.fromstring("".join(write_junit(found, items))).iter("testcase")] == [
+        "0.000"
+    ] * 2
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ from adjudge import (
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.ledger import Entry, Head, Verification, verify_export
+from adjudge.report import Report, ShownCase, Spread, make_report, write_html, write_junit, write_markdown
 
 
 def answer(prompt: str) -> str:
@@ -288,7 +289,7 @@ async def run_data(judge: Judge, ask: JudgeLike) -> None:
     running = run("data.jsonl", judge, RUBRIC, out=Path("run"), concurrency=4, repeat=2, sample=10, resume=True)
     async for item in running:
         assert_type(item, RunItem)
-        assert_type(item.result, JudgeResult)
+        assert_type(item.result, JudgeResult | PairResult)
     assert_type(await running, Run)
     assert_type(run(["a"], answer, criteria="Is polite.").finish_sync(), Run)
     assert_type(list(open_run("run").items("failed")), list[RunItem])
@@ -309,3 +310,15 @@ async def read_data_sets(lots: Judge) -> None:
     assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
     async for result in lots.evaluate_many(dataset, criteria="Is polite."):
         assert_type(result, JudgeResult)
+
+
+def report_run(done: Run) -> None:
+    """A report is made of a run, and written in the forms it has."""
+    report = make_report(done, most_cases=100)
+    assert_type(report, Report)
+    assert_type(report.shown, tuple[ShownCase, ...])
+    assert_type(write_html(report), str)
+    assert_type(write_markdown(report, needed=0.9), str)
+    assert_type(list(write_junit(report, done.items())), list[str])
+    assert_type(report.scores, Spread | None)
+    make_report("monday")  # type: ignore[bad-argument-type]

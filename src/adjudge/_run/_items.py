@@ -47,7 +47,7 @@ _HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
 _FLAT = frozenset((str, bool, type(None)))
 
 
-def write_result(result: JudgeResult) -> bytes:
+def write_result(result: JudgeResult | PairResult) -> bytes:
     """A result as it is kept: what ``to_dict`` says, as JSON."""
     import msgspec
 

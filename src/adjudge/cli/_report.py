@@ -121,7 +121,7 @@ def _find_status(found: Report, fail_under: float | None) -> int:
     if found.about.status != "finished":
         # The cases that are missing may be those that fail.
         complain(
-            f"the run is {found.about.status or 'of unknown status'}, so whether {fail_under:g} of all cases pass is "
+            f"the run is {found.about.status}, so whether {fail_under:g} of all cases pass is "
             "open; finish it with adjudge run --resume"
         )
         return UNKNOWN

@@ -15,8 +15,8 @@ class About:
     """The run that is reported: an empty text is what the manifest does not say."""
 
     id: str = ""
-    status: str = ""
-    """``finished``, ``interrupted`` or ``running``."""
+    status: str = "unknown"
+    """``finished``, ``interrupted``, ``running``, or ``unknown``."""
     created_at: str = ""
     adjudge: str = ""
     """The version that judged."""
@@ -54,7 +54,7 @@ def read_about(manifest: Mapping[str, Any], *, status: str = "") -> About:
     cases = _whole(dataset, "cases")
     return About(
         id=_text(manifest, "id"),
-        status=status or _text(manifest, "status"),
+        status=_read_status(status or _text(manifest, "status")),
         created_at=_text(manifest, "created_at"),
         adjudge=_text(_mapping(manifest, "versions"), "adjudge"),
         # The name and not the path: a report is handed on, and whose machine it was is nobody's business.
@@ -69,6 +69,11 @@ def read_about(manifest: Mapping[str, Any], *, status: str = "") -> About:
         sample=sample,
         command=tuple(map(str, command)) if isinstance(command, list) else (),
     )
+
+
+def _read_status(said: str) -> str:
+    # One of ours or none: it stands in sentences of ours, where nothing is escaped.
+    return said if said in {"finished", "interrupted", "running"} else "unknown"
 
 
 def _list_models(judge: Mapping[str, Any], depth: int = 0) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -52,7 +53,8 @@ def _write_time(report: Report) -> str:
 def _write_case(items: Sequence[RunItem], suite: str) -> str:
     case = items[0].case
     outcome = find_worst([item.result.outcome for item in items])
-    seconds = sum(item.result.duration_ms for item in items) / 1000
+    times = [item.result.duration_ms for item in items]
+    seconds = sum(time for time in times if math.isfinite(time)) / 1000
     group = case.group if case.group is not None else suite
     said = f"{_write_attribute('classname', group)}{_write_attribute('name', case.id)}"
     said += _write_attribute("time", f"{seconds:.3f}")

@@ -11,9 +11,12 @@ from adjudge.report._values import Report
 def list_notices(report: Report) -> Iterable[str]:
     """What a reader has to know before the figures mean anything."""
     about = report.about
-    if about.status and about.status != "finished":
+    if about.status != "finished":
         of = f" of {about.expected:,}" if about.expected is not None else ""
-        yield f"This run is {about.status}: {report.cases:,}{of} cases are judged. Every figure is about these alone."
+        how = "How this run ended is unknown" if about.status == "unknown" else f"This run is {about.status}"
+        yield f"{how}: {report.cases:,}{of} cases are judged. Every figure is about these alone."
+    if report.pairs is not None:
+        yield "These are comparisons: passed means that the first is preferred, failed that the second is, or neither."
     if about.skipped:
         yield (
             f"{say_count(about.skipped, 'row')} of the data set could not be read and "

@@ -37,6 +37,7 @@ def write_panels(report: Report) -> Safe:
 
 
 Panel = tuple[str, Part]
+Table = tuple[list[tuple[str, str]], list[list[Part]]]
 
 _OUTCOMES = [(name, "n") for name in OUTCOMES]
 """The columns in which outcomes are counted, in the order in which a summary has them."""
@@ -246,15 +247,18 @@ def _write_repeats(found: RepeatSummary) -> Safe:
 
 
 def _write_groups(groups: Sequence[GroupSummary]) -> Safe:
-    columns = [
-        ("group", ""),
-        ("cases", "n"),
-        ("passed", "n"),
-        ("", "chart"),
-        ("95 % interval", "n wide"),
-        ("mean score", "n wide"),
-    ]
-    rows = [
+    shown = groups[:MOST_ROWS]
+    table = _list_pair_groups(shown) if any(item.pairs for item in shown) else _list_groups(shown)
+    caption = "The lowest share first."
+    if len(groups) > MOST_ROWS:
+        caption += f" {MOST_ROWS} of {len(groups):,} groups."
+    return write_table(*table, caption=caption)
+
+
+def _list_groups(groups: Sequence[GroupSummary]) -> Table:
+    columns = [("group", ""), ("cases", "n"), ("passed", "n"), ("", "chart"), ("95 % interval", "n wide")]
+    columns += [("mean score", "n wide"), ("right", "n")]
+    rows: list[list[Part]] = [
         [
             name_group(item.name),
             say_count(item.cases),
@@ -262,13 +266,23 @@ def _write_groups(groups: Sequence[GroupSummary]) -> Safe:
             draw_share(item.passed, what="passed"),
             say_interval(item.passed),
             say_score(item.mean_score),
+            say_rate(item.accuracy.rate if item.accuracy is not None else None),
         ]
-        for item in groups[:MOST_ROWS]
+        for item in groups
     ]
-    caption = "The lowest share first."
-    if len(groups) > MOST_ROWS:
-        caption += f" {MOST_ROWS} of {len(groups):,} groups."
-    return join([write_table(columns, rows, caption=caption)])
+    return columns, rows
+
+
+def _list_pair_groups(groups: Sequence[GroupSummary]) -> Table:
+    names = ("win rate", "orders agree", "right", "order ab", "order ba")
+    columns = [("group", ""), ("cases", "n"), *[(name, "n" if name != "win rate" else "n wide") for name in names]]
+    rows: list[list[Part]] = []
+    for item in groups:
+        pairs = item.pairs
+        found = (pairs.win_rate, pairs.agreement, pairs.accuracy, pairs.accuracy_ab, pairs.accuracy_ba) if pairs else ()
+        rates = [say_rate(share.rate) for share in found] or [NOTHING] * len(names)
+        rows.append([name_group(item.name), say_count(item.cases), *rates])
+    return columns, rows
 
 
 def name_group(name: str | None) -> Part:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from adjudge._pair import PREFERENCES, PairResult
-from adjudge._pair_summary import summarise_pairs
+from adjudge._pair import PairResult
+from adjudge._pair_summary import PairTally
 from adjudge._run._items import RunItem
 from adjudge.report._about import About, read_about
 from adjudge.report._shown import MOST_CASES, Selection, find_worst
@@ -25,6 +25,7 @@ from adjudge.report._tally import (
     SeatTally,
     make_share,
     order_outcomes,
+    read_preference,
     share_passed,
 )
 from adjudge.report._values import Report
@@ -32,8 +33,6 @@ from adjudge.result import JudgeChainResult, JudgeResult
 
 if TYPE_CHECKING:
     from adjudge._run._value import Run
-
-Judged = tuple[PairResult, str | None]
 
 
 def make_report(run: Run, *, most_cases: int = MOST_CASES) -> Report:
@@ -55,9 +54,9 @@ def summarise(
 ) -> Report:
     """What items come to; those of one case must follow each other."""
     tally = ReportTally(read_about(manifest, status=status), most_cases)
-    # Whoever sums up the pairs draws the items; each is counted on its way there.
-    pairs = summarise_pairs(tally.walk(items))
-    return tally.finish(pairs if pairs.pairs else None)
+    for _, together in groupby(items, key=lambda item: item.place):
+        tally.add(list(together))
+    return tally.finish()
 
 
 class ReportTally:
@@ -73,19 +72,11 @@ class ReportTally:
         self._scores, self._durations, self._cost = ScoreTally(), TimeTally(), CostTally()
         self._criteria, self._rules = Named(CriterionTally), Named(RuleTally)
         self._groups, self._seats = Named(GroupTally), SeatTally()
+        self._pairs = PairTally()
         self._labels, self._numbers, self._repeats = LabelTally(), NumberTally(), RepeatTally()
 
-    def walk(self, items: Iterable[RunItem]) -> Iterator[Judged]:
-        """Count every item, and hand on those that are comparisons."""
-        for _, together in groupby(items, key=lambda item: item.place):
-            case = list(together)
-            self._add_case(case)
-            for item in case:
-                if isinstance(item.result, PairResult):
-                    label = item.case.label
-                    yield item.result, str(label) if label in PREFERENCES else None
-
-    def _add_case(self, items: list[RunItem]) -> None:
+    def add(self, items: list[RunItem]) -> None:
+        """Count a case with all its judgements."""
         self._cases += 1
         self._passed += share_passed(items)
         self._counts["worst"][find_worst([item.result.outcome for item in items])] += 1
@@ -109,6 +100,7 @@ class ReportTally:
         self._durations.add(result.duration_ms)
         self._cost.add(result)
         if isinstance(result, PairResult):  # its score is a code for the preference
+            self._pairs.add(result, read_preference(label))
             return
         self._add_result(result)
         if result.score is not None and isinstance(label, int | float) and not isinstance(label, bool):
@@ -130,8 +122,9 @@ class ReportTally:
         if isinstance(result, JudgeChainResult):
             self._seats.add(result.results)
 
-    def finish(self, pairs: Any) -> Report:
+    def finish(self) -> Report:
         """The report."""
+        pairs = self._pairs.finish()
         seats, seat_pairs, split = self._seats.finish()
         left_out = {"criteria": self._criteria.others, "rules": self._rules.others, "groups": self._groups.others}
         left_out["seats"] = self._seats.others
@@ -155,7 +148,7 @@ class ReportTally:
             split=split,
             labels=self._labels.finish(),
             numbers=self._numbers.finish(),
-            pairs=pairs,
+            pairs=pairs if pairs.pairs else None,
             repeats=self._repeats.finish(),
             cost=self._cost.finish(),
             durations=self._durations.finish(),

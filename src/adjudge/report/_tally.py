@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Generic, TypeVar, get_args
 
-from adjudge._pair import PairResult
-from adjudge._pair_summary import Share
+from adjudge._pair import PREFERENCES, PairResult
+from adjudge._pair_summary import PairTally, Share
 from adjudge._run._items import RunItem
-from adjudge.report._shown import cut
+from adjudge.dataset import Label
+from adjudge.report._shown import agrees_with_label, cut
 from adjudge.report._spread import ScoreTally
 from adjudge.report._values import (
     CostSummary,
@@ -107,25 +108,36 @@ class GroupTally:
         self._passed = 0.0
         self._outcomes: Counter[str] = Counter()
         self._scored, self._sum = 0, 0.0
+        self._labelled, self._right = 0, 0.0
+        self._pairs = PairTally()
 
     def add(self, items: Sequence[RunItem]) -> None:
         """Count a case with its judgements."""
         self.cases += 1
         self._passed += share_passed(items)
+        agreed = [agrees_with_label(item.result, item.case.label) for item in items]
+        if None not in agreed:
+            self._labelled += 1
+            self._right += agreed.count(True) / len(agreed)
         for item in items:
             self._outcomes[item.result.outcome] += 1
-            if item.result.score is not None:
+            if isinstance(item.result, PairResult):
+                self._pairs.add(item.result, read_preference(item.case.label))
+            elif item.result.score is not None:
                 self._scored += 1
                 self._sum += item.result.score
 
     def finish(self, name: str | None) -> GroupSummary:
         """What its cases come to."""
+        pairs = self._pairs.finish()
         return GroupSummary(
             name=name,
             cases=self.cases,
             passed=make_share(self._passed, self.cases),
             outcomes=order_outcomes(self._outcomes),
             mean_score=self._sum / self._scored if self._scored else None,
+            accuracy=make_share(self._right, self._labelled) if self._labelled else None,
+            pairs=pairs if pairs.pairs else None,
         )
 
 
@@ -155,7 +167,7 @@ class SeatTally:
                 continue
             counted[seat.outcome] += 1
             name = cut(seat.judge, 500)
-            self._durations[name] += seat.duration_ms
+            self._durations[name] += seat.duration_ms if math.isfinite(seat.duration_ms) else 0.0
             if seat.outcome != "undecided":
                 decided.append((name, seat.outcome))
         for (first, said), (second, other) in combinations(decided, 2):
@@ -315,6 +327,11 @@ def _list_costs(result: JudgeResult | PairResult) -> Iterator[float]:
     )
     for part in parts:
         yield from _list_costs(part)
+
+
+def read_preference(label: Label) -> str | None:
+    """A label as what a person preferred; ``None`` where it says something else."""
+    return label if isinstance(label, str) and label in PREFERENCES else None
 
 
 def share_passed(items: Sequence[RunItem]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -48,6 +49,11 @@ class GroupSummary:
     passed: Share
     outcomes: Mapping[str, int]
     mean_score: float | None
+    """``None`` for comparisons as well, whose scores are codes."""
+    accuracy: Share | None
+    """What the labels say, of the cases that have one; ``None`` where none has."""
+    pairs: PairSummary | None
+    """For comparisons: those of this group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,4 +187,5 @@ def _write(value: Any) -> Any:
         return {str(key): _write(item) for key, item in value.items()}
     if hasattr(value, "__dataclass_fields__"):
         return {item.name: _write(getattr(value, item.name)) for item in fields(value)}
-    return value
+    # A file may hold any number; JSON has no form for these, and nobody knows what they mean.
+    return None if isinstance(value, float) and not math.isfinite(value) else value
