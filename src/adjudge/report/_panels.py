@@ -31,7 +31,8 @@ def write_panels(report: Report) -> Safe:
     narrow = list(_list_narrow(report))
     written = [_frame(title, parts, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
                for place, (title, parts) in enumerate(narrow)]  # fmt: skip
-    first = [_frame("Criteria", _write_criteria(report.criteria), whole=True)] if report.criteria else []
+    first = [_frame("First against second", _write_pairs(report.pairs), whole=True)] if report.pairs else []
+    first += [_frame("Criteria", _write_criteria(report.criteria), whole=True)] if report.criteria else []
     last = [_frame(title, parts, whole=True) for title, parts in _list_wide(report)]
     return tag("div", first, written, last, class_="grid")
 
@@ -59,8 +60,6 @@ def _list_narrow(report: Report) -> Iterator[Panel]:
 
 
 def _list_wide(report: Report) -> Iterator[Panel]:
-    if report.pairs is not None:
-        yield "First against second", _write_pairs(report.pairs)
     if report.groups:
         yield "Groups", _write_groups(report.groups)
     if report.rules:
