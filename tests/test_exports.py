@@ -21,6 +21,7 @@ PACKAGES = (
     "adjudge.ledger",
     "adjudge.models",
     "adjudge.probe",
+    "adjudge.report",
     "adjudge.rules",
     "adjudge.testing",
     "adjudge.tools",

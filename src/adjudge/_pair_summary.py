@@ -117,21 +117,37 @@ def summarise_pairs(judged: Iterable[tuple[PairResult, object]]) -> PairSummary:
 
     Takes one pass and keeps counts alone. Any other label raises ``UsageError``.
     """
-    seen: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
-    confusion: dict[str, Counter[str]] = {}
+    tally = PairTally()
     for pair, label in judged:
+        tally.add(pair, label)
+    return tally.finish()
+
+
+class PairTally:
+    """Comparisons on their way to a ``PairSummary``."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._confusion: dict[str, Counter[str]] = {}
+
+    def add(self, pair: PairResult, label: object) -> None:
+        """Count one; raises ``UsageError`` for a label that is no preference."""
+        seen = self._seen
         seen["pairs"] += 1
         seen[str(pair.preferred)] += 1
         if pair.undecided_because is not None:
-            reasons[pair.undecided_because] += 1
+            self._reasons[pair.undecided_because] += 1
         _count_orders(pair, seen)
         if label is not None:
             if label not in PREFERENCES:
                 raise UsageError(f"the label of a pair is first, second or tie, got {label!r}")
-            confusion.setdefault(str(label), Counter())[pair.preferred or "undecided"] += 1
+            self._confusion.setdefault(str(label), Counter())[pair.preferred or "undecided"] += 1
             _count_label(pair, str(label), seen)
-    return _summarise(seen, reasons, confusion)
+
+    def finish(self) -> PairSummary:
+        """What they come to."""
+        return _summarise(self._seen, self._reasons, self._confusion)
 
 
 def _count_orders(pair: PairResult, seen: Counter[str]) -> None:

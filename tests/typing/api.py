@@ -96,6 +96,7 @@ from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.gate import Answer
 from adjudge.ledger import Entry, Head, Verification, verify_export
+from adjudge.report import Report, ShownCase, Spread, make_report, write_html, write_junit, write_markdown
 from adjudge.tools import ToolHistory, ToolRecord, validate_reuse
 
 
@@ -416,14 +417,14 @@ async def record(result: JudgeResult, secret: bytes) -> None:
     Ledger("sqlite:///a.db", store_content="all")  # type: ignore[bad-argument-type]
 
 
-async def report(ledger: Ledger) -> None:
+async def audit(ledger: Ledger) -> None:
     """An audit is of a ledger or of an export, and goes to text and back."""
-    audit = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
+    found = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
     assert_type(await derive_audit(Path("a.jsonl"), opinion="adverse", opinion_by="Ada", reason="..."), AuditEntry)
-    assert_type(parse_audit(write_audit(audit)), AuditEntry)
-    assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(audit), bool)
+    assert_type(parse_audit(write_audit(found)), AuditEntry)
+    assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(found), bool)
     AuditQuery(opinion="fine")  # type: ignore[bad-argument-type]
-    audit.opinion = "unqualified"  # pyrefly: ignore[read-only]
+    found.opinion = "unqualified"  # pyrefly: ignore[read-only]
 
 
 async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
@@ -452,19 +453,6 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
     assert_type(verify_webhook({}, b"", "secret"), dict[str, Any])
 
 
-async def read_data_sets(lots: Judge) -> None:
-    """Data sets are iterables of cases, and what judges take many of."""
-    dataset = open_dataset(Path("answers.csv"), fields={"content": "answer", "label": None}, on_bad_row="skip")
-    open_dataset("answers.csv", on_bad_row="ignore")  # pyrefly: ignore[bad-argument-type]
-    assert_type(dataset.bad_rows, tuple[BadRow, ...])
-    assert_type([case.id for case in dataset], list[str])
-    assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
-    assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
-    assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
-    async for result in lots.evaluate_many(dataset, criteria="Is polite."):
-        assert_type(result, JudgeResult)
-
-
 async def run_data(judge: Judge, ask: JudgeLike) -> None:
     """A run is awaited, iterated, or finished without a loop, and takes what a judge takes."""
     running = run("data.jsonl", judge, RUBRIC, out=Path("run"), concurrency=4, repeat=2, sample=10, resume=True)
@@ -478,3 +466,28 @@ async def run_data(judge: Judge, ask: JudgeLike) -> None:
     await run([], ask, retry=["error", "timeout"])
     await run([], ask, retry=["late"])  # type: ignore[bad-argument-type]
     await run(3, ask)  # type: ignore[bad-argument-type]
+
+
+async def read_data_sets(lots: Judge) -> None:
+    """Data sets are iterables of cases, and what judges take many of."""
+    dataset = open_dataset(Path("answers.csv"), fields={"content": "answer", "label": None}, on_bad_row="skip")
+    open_dataset("answers.csv", on_bad_row="ignore")  # pyrefly: ignore[bad-argument-type]
+    assert_type(dataset.bad_rows, tuple[BadRow, ...])
+    assert_type([case.id for case in dataset], list[str])
+    assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
+    assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
+    assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
+    async for result in lots.evaluate_many(dataset, criteria="Is polite."):
+        assert_type(result, JudgeResult)
+
+
+def report_run(done: Run) -> None:
+    """A report is made of a run, and written in the forms it has."""
+    report = make_report(done, most_cases=100)
+    assert_type(report, Report)
+    assert_type(report.shown, tuple[ShownCase, ...])
+    assert_type(write_html(report), str)
+    assert_type(write_markdown(report, needed=0.9), str)
+    assert_type(list(write_junit(report, done.items())), list[str])
+    assert_type(report.scores, Spread | None)
+    make_report("monday")  # type: ignore[bad-argument-type]

@@ -12,7 +12,7 @@ import typer
 
 from adjudge import __version__
 from adjudge.cli._approvals import approvals_app
-from adjudge.cli._audit import report
+from adjudge.cli._audit import report as report_ledger
 from adjudge.cli._cache import cache_app
 from adjudge.cli._dataset import dataset_app
 from adjudge.cli._demo import demo
@@ -22,6 +22,7 @@ from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._probe import probe
+from adjudge.cli._report import report
 from adjudge.cli._resume import resume
 from adjudge.cli._review import review
 from adjudge.cli._rubric import rubric_app
@@ -49,10 +50,11 @@ app.add_typer(rules_app, name="rules")
 app.add_typer(gate_app, name="gate")
 gate_app.command("resume")(resume)
 app.add_typer(approvals_app, name="approvals")
-ledger_app.command("report")(report)
+ledger_app.command("report")(report_ledger)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(cache_app, name="cache")
+app.command()(report)
 app.command()(demo)
 app.command()(doctor)
 app.command()(probe)

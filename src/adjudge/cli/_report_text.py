@@ -1,0 +1,180 @@
+"""A report in the terminal: tables, and bars where they can be drawn; plain columns in pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from adjudge._display import COLOURS, SIGNS
+from adjudge.cli._output import add_row, draws, make_table, note, say, show
+
+if TYPE_CHECKING:
+    from adjudge._pair_summary import Share
+    from adjudge.report import Report, Spread
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_WIDTH = 20
+_MOST_ROWS = 20
+_NAME = 60
+
+
+def print_report(report: Report, top: int) -> None:
+    """Everything that a report has to say, and the first ``top`` of its cases."""
+    from adjudge.report._format import say_count, say_interval, say_outcomes, say_rate
+    from adjudge.report._notes import list_notices, say_cost
+
+    about = report.about
+    rubric = f", by the rubric {about.rubric}" if about.rubric else ""
+    _say_line(f"{about.dataset or 'A run'} judged by {about.judge or 'a judge'}{rubric}")
+    for notice in list_notices(report):
+        note(notice)
+    interval = f" (95 % interval {say_interval(report.passed)})" if report.passed.of else ""
+    say(f"{say_rate(report.passed.rate)} of {say_count(report.cases, 'case')} passed{interval}")
+    say(say_outcomes(report.outcomes) + (f" of {report.judgements:,} judgements" if _repeats(report) else ""))
+    if report.scores is not None:
+        say(_describe_scores(report.scores))
+    _show_criteria(report)
+    _show_counts("because", report)
+    _show_pairs(report)
+    _show_groups(report)
+    _show_seats(report)
+    _show_facts(report)
+    say(f"cost: {say_cost(report)}")
+    _show_cases(report, top)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters."""
+    from adjudge.report._shown import cut as cut_text
+
+    return cut_text(text, most)
+
+
+def _repeats(report: Report) -> bool:
+    return report.judgements != report.cases
+
+
+def _say_line(text: str) -> None:
+    say(" ".join(text.split()))
+
+
+def _describe_scores(spread: Spread) -> str:
+    shape = f"  {draw_bins(spread.bins)}" if draws() else ""
+    return f"scores: mean {spread.mean:.2f}, median {spread.median:.2f}, {spread.p5:.2f} to {spread.p95:.2f}{shape}"
+
+
+def draw_bins(bins: Sequence[int]) -> str:
+    """A histogram in one line; what is not empty is seen."""
+    most = max(bins, default=0) or 1
+    return "".join(_BLOCKS[-(-8 * number // most)] for number in bins)
+
+
+def draw_bar(share: Share) -> str:
+    """A share as a bar, where a terminal can show one."""
+    return "█" * round(_WIDTH * (share.rate or 0.0)) if draws() else ""
+
+
+def _show_criteria(report: Report) -> None:
+    from adjudge.report._format import NOTHING, say_interval, say_rate, say_score
+
+    if not report.criteria:
+        return
+    table = make_table("", ("criterion", "mean", "passed", "95 % interval", "needs", ""))
+    for item in report.criteria[:_MOST_ROWS]:
+        mean = say_score(item.scores.mean if item.scores else None)
+        needs = NOTHING if item.threshold is None else f"{item.threshold:.2f}"
+        share = say_rate(item.passed.rate), say_interval(item.passed)
+        add_row(table, cut(item.name, _NAME), mean, *share, needs, draw_bar(item.passed))
+    show(table)
+
+
+def _show_counts(title: str, report: Report) -> None:
+    if not report.undecided_because:
+        return
+    table = make_table("", (f"undecided {title}", "judgements"))
+    for name, number in report.undecided_because.items():
+        add_row(table, name, f"{number:,}")
+    show(table)
+
+
+def _show_pairs(report: Report) -> None:
+    from adjudge.report._format import say_share
+
+    pairs = report.pairs
+    if pairs is None:
+        return
+    rows = {"the first wins": pairs.win_rate, "orders disagree": pairs.flips, "orders agree": pairs.agreement}
+    rows["shown first is preferred"] = pairs.shown_first
+    if pairs.labelled:
+        rows |= {"accuracy": pairs.accuracy, "accuracy in order ab": pairs.accuracy_ab}
+        rows |= {"accuracy in order ba": pairs.accuracy_ba, "right in both orders": pairs.both_right}
+    table = make_table("", ("comparisons", ""))
+    for name, share in rows.items():
+        add_row(table, name, say_share(share))
+    show(table)
+
+
+def _show_groups(report: Report) -> None:
+    from adjudge.report._format import say_interval, say_rate, say_score
+
+    if not report.groups:
+        return
+    table = make_table("", ("group", "cases", "passed", "95 % interval", "mean score", ""))
+    for item in report.groups[:_MOST_ROWS]:
+        share = say_rate(item.passed.rate), say_interval(item.passed)
+        name = "(without a group)" if item.name is None else cut(item.name, _NAME)
+        add_row(table, name, f"{item.cases:,}", *share, say_score(item.mean_score), draw_bar(item.passed))
+    show(table)
+    if len(report.groups) > _MOST_ROWS:
+        note(f"the {_MOST_ROWS} groups with the lowest shares, of {len(report.groups):,}")
+
+
+def _show_seats(report: Report) -> None:
+    from adjudge.report._format import say_duration, say_share
+
+    if not report.seats:
+        return
+    table = make_table("", ("judge", *report.seats[0].outcomes, "mean time"))
+    for item in report.seats[:_MOST_ROWS]:
+        counts = [f"{number:,}" for number in item.outcomes.values()]
+        add_row(table, cut(item.judge, _NAME), *counts, say_duration(item.mean_duration_ms))
+    show(table)
+    for pair in report.seat_pairs[:_MOST_ROWS]:
+        _say_line(f"{cut(pair.first, _NAME)} / {cut(pair.second, _NAME)} disagree: {say_share(pair.disagreed)}")
+
+
+def _show_facts(report: Report) -> None:
+    from adjudge.report._format import say_duration, say_rate, say_share
+
+    if report.labels is not None:
+        floor = say_rate(report.labels.always_passing.rate)
+        say(f"right by the labels: {say_share(report.labels.accuracy)}; {floor} if everything passed")
+    if report.numbers is not None and report.numbers.correlation is not None:
+        say(f"correlation with the labels: {report.numbers.correlation:.3f} of {report.numbers.labelled:,}")
+    if report.repeats is not None:
+        say(f"judged again, the outcome differs: {say_share(report.repeats.flipped)}")
+    for rule in report.rules:
+        if rule.failed:
+            _say_line(f"rule {cut(rule.name, _NAME)} ({rule.severity}): found in {rule.failed:,} of {rule.checked:,}")
+    if report.durations is not None:
+        median, late = say_duration(report.durations.median), say_duration(report.durations.p95)
+        say(f"time: median {median}, 95 % within {late}")
+
+
+def _show_cases(report: Report, top: int) -> None:
+    from adjudge.report._format import say_score
+
+    shown = [case for case in report.shown if case.outcome != "passed"][:top]
+    if not shown:
+        return
+    table = make_table("", ("case", "outcome", "score", "why"))
+    for case in shown:
+        worst = next(item for item in case.results if item.outcome == case.outcome)
+        said = f"{SIGNS[case.outcome]} {worst.undecided_because or case.outcome}"
+        add_row(
+            table, cut(case.id, _NAME), said, say_score(worst.score), cut(worst.why, 160), style=COLOURS[case.outcome]
+        )
+    show(table)
+    rest = report.case_outcomes["failed"] + report.case_outcomes["undecided"]
+    if rest > len(shown):
+        note(f"{len(shown):,} of the {rest:,} that did not pass; --top shows more, --html FILE all of the first 2,000")
