@@ -34,6 +34,8 @@ _STORABLE = frozenset((bool, type(None)))
 _RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
 _QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
 """Members of a result that are, or can quote, the content or a reply to it."""
+_VERDICTS = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
+"""Verdicts on forged tools: the reviewer's words can quote the tool."""
 _QUOTING_INSIDE = {"criteria": ("reasoning", "evidence"), "rule_results": ("message", "metadata")}
 _OWN_KINDS = ("genesis", "erasure")
 """What only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was removed."""
@@ -162,7 +164,10 @@ def _keep_texts(node: Any, keep: Keep) -> Any:
     if not isinstance(node, dict):
         return node
     if node.get("schema") not in _RESULTS:
-        return {name: _keep_texts(item, keep) for name, item in node.items()}
+        kept = {name: _keep_texts(item, keep) for name, item in node.items()}
+        if node.get("schema") in _VERDICTS:
+            _replace_texts(kept, ("reasoning",), keep)
+        return kept
     kept = dict(node)
     _replace_texts(kept, _QUOTING, keep)
     for name, members in _QUOTING_INSIDE.items():
