@@ -10,12 +10,14 @@ import stat
 from collections.abc import Coroutine
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from adjudge import JudgeResult, Ledger, LedgerError, UsageError
 from adjudge.ledger import Head, create_key
+from adjudge.ledger._writer import Writer
 from ledger_support import SECRET, connect, find, make_result, record, run, verify
 
 REST = "at, kind, subject, payload, payload_hash, prev, hash, signature FROM adjudge_ledger WHERE seq = 2"
@@ -187,6 +189,30 @@ def test_a_ledger_serves_several_loops_and_is_used_again_after_it_was_closed(url
         return place
 
     assert [asyncio.run(use(number)) for number in range(3)] == [2, 3, 4]
+
+
+def test_an_append_is_not_lost_behind_the_end_of_a_ledger(url: str, monkeypatch: pytest.MonkeyPatch):
+    """Another thread may close the ledger at the worst moment: what is handed in is written, and nobody waits for ever."""
+    submit = Writer.submit
+
+    def close_first(writer: Writer, work: Any) -> Any:
+        other = Thread(target=asyncio.run, args=(ledger.aclose(),))
+        other.start()
+        other.join(0.3)  # ended by then, unless it rightly waits for this append
+        threads.append(other)
+        return submit(writer, work)
+
+    async def go() -> int:
+        async with asyncio.timeout(30):
+            await ledger.append({"n": 1}, kind="run")
+            monkeypatch.setattr(Writer, "submit", close_first)
+            return await ledger.append({"n": 2}, kind="run")
+
+    ledger, threads = Ledger(url), list[Thread]()
+
+    assert asyncio.run(go()) == 3
+    for other in threads:
+        other.join()
 
 
 def test_a_cancelled_append_is_whole_or_absent(url: str):

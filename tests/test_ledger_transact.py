@@ -74,7 +74,7 @@ def test_reading_makes_no_tables(url: str):
     assert asyncio.run(go()) == [None, None]
 
 
-@pytest.mark.parametrize("raised", [SystemExit(3), StopIteration(), GeneratorExit()])
+@pytest.mark.parametrize("raised", [SystemExit(3), StopIteration(), GeneratorExit(), asyncio.CancelledError()])
 def test_work_that_ends_its_program_ends_no_ledger(url: str, raised: BaseException):
     """A redaction that exits is a failure to record: whoever waits hears of it, and the next append works."""
 
