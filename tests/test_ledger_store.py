@@ -192,7 +192,7 @@ def test_a_ledger_serves_several_loops_and_is_used_again_after_it_was_closed(url
 
 
 def test_an_append_is_not_lost_behind_the_end_of_a_ledger(url: str, monkeypatch: pytest.MonkeyPatch):
-    """Another thread may close the ledger at the worst moment: what is handed in is written, and nobody waits for ever."""
+    """Another thread may close the ledger at the worst moment: what is handed in is written, and nobody waits on."""
     submit = Writer.submit
 
     def close_first(writer: Writer, work: Any) -> Any:
