@@ -17,6 +17,7 @@ import pytest
 
 from adjudge import JudgeResult, Ledger, LedgerError, UsageError
 from adjudge.ledger import Head, create_key
+from adjudge.ledger._store import Store
 from adjudge.ledger._writer import Writer
 from ledger_support import SECRET, connect, find, make_result, record, run, verify
 
@@ -138,8 +139,6 @@ def test_options_that_contradict_each_other_are_refused(url: str):
 
 def test_many_callers_share_commits(url: str, monkeypatch: pytest.MonkeyPatch):
     """Appends that wait for one commit are written together by the next."""
-    from adjudge.ledger._store import Store
-
     sizes: list[int] = []
     append = Store.append
     monkeypatch.setattr(Store, "append", lambda self, drafts: sizes.append(len(drafts)) or append(self, drafts))
@@ -177,6 +176,19 @@ def test_sqlite_is_told_what_a_ledger_rests_on(url: str, tmp_path: Path):
     with closing(sqlite3.connect(tmp_path / "adjudge.db")) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert [row[5] for row in connection.execute("PRAGMA table_list") if row[1] == "adjudge_ledger"] == [1]
+
+
+def test_no_connection_is_made_before_it_is_known_how(url: str, monkeypatch: pytest.MonkeyPatch):
+    """A reader's thread may come while the writer's opens the file: it must not connect without the pragmas."""
+    from sqlalchemy import event
+
+    store = Store(url, signer=None, about={})
+    listen, seen = event.listen, []
+    monkeypatch.setattr(event, "listen", lambda *given: (seen.append(store._engine), listen(*given)))
+    store.prepare()
+    store.close()
+
+    assert seen[:2] == [None, None]
 
 
 def test_a_ledger_serves_several_loops_and_is_used_again_after_it_was_closed(url: str):
