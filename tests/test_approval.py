@@ -390,7 +390,7 @@ def test_who_waits_hears_who_decided(url: str):
             await approvals.decide(ident, "bob", True, "so did I")
         return waiting.result()
 
-    assert ask(url, work, required=2) == (True, "ana, bob", "checked; so did I", None, "5" * 64)
+    assert ask(url, work, required=2) == (True, "ana, bob", "checked; so did I", None, "5" * 64, "")
 
 
 DENIED, APPROVED = """'"status": "denied"'""", """'"status": "approved"'"""

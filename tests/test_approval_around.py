@@ -169,6 +169,26 @@ def test_overrides_are_labelled_cases(url: str, tmp_path: Path):
     assert (bare["label"], bare["metadata"]["subject"]) == (True, "5" * 64)
 
 
+def test_overrides_on_a_full_disk_are_said(url: str, tmp_path: Path):
+    """It is the file's trouble and not a crash, and half of it is gone."""
+    resource = pytest.importorskip("resource")
+
+    async def go(approvals: Approvals) -> None:
+        asked = await approvals.request(make_result(), "?", content="x" * 300_000, **WHO)
+        await approvals.decide(asked, "ana", True)
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))  # what a full disk does, for one process
+        try:
+            await approvals.export_labels(tmp_path / "cases.jsonl")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    with pytest.raises(UsageError, match=r"cannot export to .*: File too large; name a new file"):
+        use(url, go)
+
+    assert not (tmp_path / "cases.jsonl").exists()
+
+
 def test_values_go_there_and_back(url: str):
     """Open and closed; what is no request is refused."""
 

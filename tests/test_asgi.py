@@ -143,6 +143,7 @@ def test_an_empty_body_holds_nothing_to_judge():
         (b"\xff\xfe", "text/plain", (), 415),
         (b'"fine"', JSON, [(b"Content-Encoding", b"gzip")], 415),
         (b'"fine"', JSON, [(b"Content-Type", b"text/plain")], 415),
+        (b"a=fine", "text/plain, application/x-www-form-urlencoded", (), 415),
         (b"fine", JSON, (), 400),
         (b'{"a": 1, "a": 2}', JSON, (), 400),
         (b"[" * 90, JSON, (), 400),
@@ -160,7 +161,17 @@ def test_what_cannot_be_read_is_blocked(body: bytes, kind: Any, headers: Any, st
 
 
 @pytest.mark.parametrize("kind", [JSON, "application/problem+json", "text/plain", "text/json; charset=UTF-8"])
-@pytest.mark.parametrize("body", [b'{"a": "\\u0073ecret"}', b'"\\u0073ecret"', b'\xef\xbb\xbf["\\u0073ecret"]'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"a": "\\u0073ecret"}',
+        b'"\\u0073ecret"',
+        b'\xef\xbb\xbf["\\u0073ecret"]',
+        b'\x0b["\\u0073ecret"]\x0c',
+        b'\xc2\xa0"\\u0073ecret"',
+        b' \xef\xbb\xbf"\\u0073ecret"',
+    ],
+)
 def test_escapes_hide_nothing(kind: str, body: bytes):
     """Text that is JSON is judged as what an application would read, whatever it calls itself."""
     app = Echo()

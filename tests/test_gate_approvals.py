@@ -205,6 +205,24 @@ def test_an_approval_of_something_else_opens_nothing(url: str):
     assert decision.detail == "the approval is about something else"
 
 
+@pytest.mark.parametrize("name", ["draft", None])
+def test_an_approval_of_the_same_content_elsewhere_opens_nothing(url: str, name: str | None):
+    """Those whom a laxer gate asks, or somebody without any gate, do not decide for those whom this one asks."""
+
+    async def work(made: Gate, approvals: Approvals) -> Decision:
+        pending = await made.check("The content.")
+        lax = {"approvers": ["mallory"], "content": "The content."}
+        about = pending.result if name is None else replace(pending, gate=name)
+        asked = await approvals.request(about, "Is it fine?", **lax)  # type: ignore[arg-type]
+        await approvals.decide(asked, "mallory", True)
+        return await made.resume(replace(pending, approval_id=asked))
+
+    decision = run(url, work, wait=False)
+
+    assert word(decision) == ("blocked", "policy")
+    assert decision.detail == "the approval was asked for elsewhere than at this gate"
+
+
 def test_nobody_is_asked_about_what_cannot_be_read(url: str):
     """It has no digest, so that an approval of it would open anything else that has none."""
 
@@ -255,8 +273,10 @@ def test_terms_are_not_looked_at_where_nobody_is_asked(url: str):
         (Answer(True, "second", "", "passed"), ("blocked", "policy")),  # type: ignore[arg-type]
         (Answer(True, "ana", "", None, "7" * 64), ("blocked", "policy")),
         (Answer(True, "ana", "", None, 7), ("blocked", "policy")),  # type: ignore[arg-type]
+        (Answer(True, "ana", "", None, None, "elsewhere"), ("blocked", "policy")),
+        (Answer(True, "ana", "", None, None, 7), ("blocked", "policy")),  # type: ignore[arg-type]
         ((True, "ana"), ("blocked", "policy")),
-        ((True, "ana", "", None, None, None), ("blocked", "policy")),
+        ((True, "ana", "", None, None, None, None), ("blocked", "policy")),
     ],
 )
 def test_only_a_plain_answer_about_this_content_counts(said: Any, decided: tuple[str, str]):

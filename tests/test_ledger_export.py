@@ -120,6 +120,26 @@ def test_a_failed_export_leaves_no_file(tmp_path: Path):
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_an_export_to_a_full_disk_is_said(tmp_path: Path):
+    """It is the file's trouble and not a crash, and half of it is gone."""
+    resource = pytest.importorskip("resource")
+
+    async def go() -> None:
+        async with Ledger(f"sqlite:///{tmp_path / 'a.db'}") as ledger:
+            await ledger.append({"long": "x" * 300_000}, kind="run")
+            before = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))  # what a full disk does, for one process
+            try:
+                await ledger.export(tmp_path / "out.jsonl")
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    with pytest.raises(UsageError, match=r"cannot export to .*: File too large; name a new file"):
+        asyncio.run(go())
+
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 def test_signed_exports_are_checked_with_the_key(tmp_path: Path, require):
     """The signatures stand in the file; another key's do not count."""
     from importlib.util import find_spec

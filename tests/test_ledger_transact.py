@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, Text, func, select
 
-from adjudge import Ledger, UsageError
+from adjudge import Ledger, LedgerError, UsageError
 from adjudge.ledger import Transaction
 from ledger_support import find
 
@@ -72,3 +72,20 @@ def test_reading_makes_no_tables(url: str):
             return [await ledger.look(count, tables=TABLES) for _ in range(2)]
 
     assert asyncio.run(go()) == [None, None]
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), StopIteration(), GeneratorExit(), asyncio.CancelledError()])
+def test_work_that_ends_its_program_ends_no_ledger(url: str, raised: BaseException):
+    """A redaction that exits is a failure to record: whoever waits hears of it, and the next append works."""
+
+    def work(transaction: Transaction) -> None:
+        transaction.connection.execute(NOTES.insert().values(said="lost"))
+        raise raised
+
+    async def go() -> Any:
+        async with Ledger(url) as ledger, asyncio.timeout(30):
+            with pytest.raises(LedgerError, match=f"nothing was recorded: {type(raised).__name__} was raised"):
+                await ledger.transact(work, tables=TABLES)
+            return await write(ledger, "kept"), await ledger.look(count, tables=TABLES)
+
+    assert asyncio.run(go()) == ("kept at 2", 1)

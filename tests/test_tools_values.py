@@ -6,6 +6,7 @@ import asyncio
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from adjudge import (
     CreationVerdict,
     EmergentJudge,
     EmergentTool,
+    Ledger,
     PromotionVerdict,
     ReviewVerdict,
     ToolCandidate,
@@ -34,6 +36,25 @@ def promote(*lines: Any) -> PromotionVerdict:
     """The verdict of two reviewers that say these lines."""
     models = dict(zip(("safety", "correctness"), map(ScriptedModel, lines), strict=True))
     return asyncio.run(EmergentJudge(ScriptedModel("?"), models).review_promotion(tool()))
+
+
+@pytest.mark.parametrize("store_content", ["hash", "full"])
+def test_a_ledger_keeps_of_a_verdict_what_it_keeps_of_results(tmp_path: Path, store_content: Any):
+    """A reviewer's words can quote the tool, at the top of a verdict as within its results."""
+    said = "it runs SECRET-7"
+    approved = decide(review(reasoning=said))
+    refused = promote(approval(reasoning=said), refusal(reasoning=said))
+
+    async def go() -> None:
+        async with Ledger(f"sqlite:///{tmp_path / 'a.db'}", store_content=store_content) as ledger:
+            for verdict in (approved, refused):
+                await ledger.append({"verdict": verdict}, kind="tool.reviewed")
+                await ledger.append(verdict, kind="tool.reviewed")
+
+    asyncio.run(go())
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+    assert (b"SECRET-7" in stored) is (store_content == "full")
 
 
 def test_a_verdict_goes_to_data_and_back():

@@ -77,7 +77,7 @@ class Check:
             outcome="failed" if broken else "passed",
             judge="rules",
             decided_by="rule",
-            detail="; ".join(broken) or "no rule objected",
+            detail="; ".join(broken) or "no error rule failed",
             rule_results=tuple(ran),
             attempts=0,
             subject=self.subject,
@@ -189,6 +189,9 @@ class Check:
         if answer.subject is not None and answer.subject != pending.subject:
             # Else whoever keeps pending decisions could open one with the approval of something harmless.
             return replace(pending, **new, detail="the approval is about something else")
+        if answer.gate is not None and answer.gate != self.gate.name:
+            # Else those whom a laxer gate asks about the same content would decide for a stricter one.
+            return replace(pending, **new, detail="the approval was asked for elsewhere than at this gate")
         word = "approved" if answer.approved else "denied"
         await self._tell("answered", detail=word)
         detail = f"{word} by {answer.by}" if answer.by else f"{word} by policy"
@@ -267,10 +270,10 @@ def _repeat(known: RuleResult) -> Rule:
 
 def _read_answer(said: object) -> Answer | None:
     """What was answered, if it is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
-    if not isinstance(said, tuple | list) or not 3 <= len(said) <= 5:
+    if not isinstance(said, tuple | list) or not 3 <= len(said) <= len(Answer._fields):
         return None
     answer = Answer(*said)
-    texts = (answer.by, answer.reason, answer.subject)
+    texts = (answer.by, answer.reason, answer.subject, answer.gate)
     if not isinstance(answer.approved, bool) or not all(text is None or isinstance(text, str) for text in texts):
         return None
     judged = answer.judged

@@ -36,6 +36,8 @@ class Answer(NamedTuple):
     """The result of the judge that answered in people's place; ``None`` when no judge did."""
     subject: str | None = None
     """Digest of the content that was asked about; ``None`` where the asker does not know it."""
+    gate: str | None = None
+    """The gate whose decision was asked about, empty where it was none's; ``None`` where the asker does not know it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -179,7 +179,8 @@ class Approvals:
         await self._confirm(approval)
         by = ", ".join(approval.closed_by) or None
         judged = approval.first if approval.decided_by == "judge" else None
-        return Answer(approval.status == "approved", by, approval.closed_because, judged, approval.subject)
+        about = (approval.subject, approval.gate or "")
+        return Answer(approval.status == "approved", by, approval.closed_because, judged, *about)
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in decide
         """A request as it stands; one whose time is over is closed first. ``UsageError`` when there is none."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from adjudge._plain import to_plain
 from adjudge.approval._values import Approval
-from adjudge.errors import UsageError
+from adjudge.ledger._export import refuse_export
 
 
 def make_row(approval: Approval) -> dict[str, Any]:
@@ -32,14 +32,16 @@ def write_rows(rows: Iterable[dict[str, Any]], path: str | os.PathLike[str]) -> 
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except OSError as error:
-        raise UsageError(f"cannot export to {os.fspath(path)}: {error.strerror}; name a new file") from None
+        raise refuse_export(path, error) from None
     count = 0
     try:
         with os.fdopen(descriptor, "wb") as file:
             for row in rows:
                 file.write(json.dumps(row).encode() + b"\n")
                 count += 1
-    except BaseException:
+    except BaseException as error:
         Path(path).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a disk that is full
+            raise refuse_export(path, error) from None
         raise
     return count

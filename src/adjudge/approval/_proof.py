@@ -21,7 +21,7 @@ def find_doubt(approval: Approval, entries: Mapping[int, Entry]) -> str | None:
     The table can be written by whoever has the database, and nothing protects it; so whom it took, how many of them,
     what each said and how it ended count only as the ledger holds them.
     """
-    names = ("approvers", "required", "on_expiry", "expires_at", "created_at")
+    names = ("approvers", "required", "on_expiry", "expires_at", "created_at", "gate")
     if not _says(entries, approval.seq, "approval.requested", approval, names):
         return "who was asked, and how many have to approve"
     for vote in approval.votes:

@@ -116,6 +116,9 @@ def _check_tables(data: Mapping[str, Any], file: Path) -> None:
         if not isinstance(table, dict):
             raise UsageError(f"{file}: {name} must be a table, written [{name}], got {show(table)}")
     check_keys(data.get("ledger", {}), _LEDGER, f"{file}: [ledger]")
+    if data.get("ledger") == {}:
+        # As if it were not there, nothing would be recorded, and whoever wrote it would believe that all is.
+        raise UsageError(f"{file}: [ledger] is empty, so nothing would be recorded; write url, or take it out")
     for key, said in data.get("ledger", {}).items():
         if not isinstance(said, str):
             raise UsageError(f"{file}: [ledger] {key} must be a text in quotes, got {show(said)}")

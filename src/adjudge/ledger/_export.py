@@ -39,7 +39,7 @@ def write_export(store: Streams, path: str | os.PathLike[str]) -> Head:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except OSError as error:
-        raise UsageError(f"cannot export to {os.fspath(path)}: {error.strerror}; name a new file") from None
+        raise refuse_export(path, error) from None
     row: Row | None = None
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -49,13 +49,20 @@ def write_export(store: Streams, path: str | os.PathLike[str]) -> Head:
                 file.write(encode(line(schema=SCHEMA, **values)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-    except BaseException:
+    except BaseException as error:
         Path(path).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a disk that is full
+            raise refuse_export(path, error) from None
         raise
     if row is None:
         Path(path).unlink(missing_ok=True)
         raise LedgerError("the ledger has lost its entries; there is nothing to export")
     return Head(seq=row[0], hash=row[8])
+
+
+def refuse_export(path: str | os.PathLike[str], error: OSError) -> UsageError:
+    """What is said of a file that an export cannot be written to."""
+    return UsageError(f"cannot export to {os.fspath(path)}: {error.strerror}; name a new file")
 
 
 def verify_export(

@@ -105,7 +105,7 @@ class Ledger:
             subject = digest_text(content) if subject is None and not _has_subject(value) else subject
         # Written here and not in the thread: the value may be changed by the caller before its turn comes.
         draft = make_draft(value, self._keep, kind=kind, subject=subject, more=more)
-        return await self._find_writer().submit(draft)
+        return await self._submit(draft)
 
     async def prepare(self) -> None:
         """Make the ledger if there is none, and find out now whether it can be written.
@@ -113,7 +113,7 @@ class Ledger:
         ``append`` does so by itself, after what it records was paid for. Raises ``UsageError`` for a ledger that this
         one cannot go on with (another key, another schema) and ``LedgerError`` when the store fails.
         """
-        await self._find_writer().submit(self._find_store().prepare)
+        await self._submit(self._find_store().prepare)
 
     async def transact(self, work: Callable[[Transaction], T], *, tables: MetaData) -> T:
         """Do some work on tables beside the ledger and append entries about it: all of it, durably, or nothing.
@@ -122,7 +122,7 @@ class Ledger:
         raised here; ``make_entry`` makes what its transaction appends. The tables are made when they are missing.
         """
         store = self._find_store()
-        said: T = await self._find_writer().submit(lambda: store.transact(work, tables))
+        said: T = await self._submit(lambda: store.transact(work, tables))
         return said
 
     async def look(self, work: Callable[[Connection], T], *, tables: MetaData) -> T | None:
@@ -156,9 +156,9 @@ class Ledger:
             check_text(name, text)
             if not text.strip():
                 raise UsageError(f"an erasure needs {name!r}: it is what explains the gap later")
-        writer = self._find_writer()
-        store = self._store
-        return await writer.submit(lambda: store.erase(seq, reason, by))
+        store = self._find_store()
+        place: int = await self._submit(lambda: store.erase(seq, reason, by))
+        return place
 
     # ---------------------------------------------------------------- reading
 
@@ -235,13 +235,17 @@ class Ledger:
 
     async def aclose(self) -> None:
         """Wait for what was handed in and close all connections; a later use opens them again."""
-        writer, self._writer = self._writer, None
+        store = self._find_store()
+        with self._lock:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.let_go()
         if self._finalizer is not None:
             self._finalizer.detach()
-        if writer is not None and self._pid == os.getpid():
-            await asyncio.to_thread(writer.stop)
+        if writer is not None:
+            await asyncio.to_thread(writer.join)
         else:
-            self._find_store().close()
+            store.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -256,14 +260,16 @@ class Ledger:
             self._store = Store(self._url, signer=self._signer, about=self._about)
         return self._store
 
-    def _find_writer(self) -> Writer:
+    def _submit(self, work: Draft | Callable[[], Any]) -> asyncio.Future[Any]:
         store = self._find_store()
-        with self._lock:  # loops of several threads may come here at once
+        # Loops of several threads may come here at once. Handed in under the lock as well: what came behind the end
+        # of a writer that another thread closes would never be written, and never be given up.
+        with self._lock:
             if self._writer is None:
                 self._writer = Writer(store)
                 # A ledger that nobody holds any more closes itself, though nobody can wait for it then.
                 self._finalizer = weakref.finalize(self, self._writer.let_go)
-            return self._writer
+            return self._writer.submit(work)
 
 
 def make_chain(head: Head | str | os.PathLike[str] | None, public_key: PublicKey | None) -> Chain:

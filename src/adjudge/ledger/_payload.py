@@ -34,9 +34,9 @@ _STORABLE = frozenset((bool, type(None)))
 _RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
 _QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
 """Members of a result that are, or can quote, the content or a reply to it."""
+_VERDICTS = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
+"""Verdicts on forged tools: the reviewer's words can quote the tool."""
 _QUOTING_INSIDE = {"criteria": ("reasoning", "evidence"), "rule_results": ("message", "metadata")}
-_REASONED = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
-"""Verdicts on forged tools, whose reasoning can quote the tool; the results inside them are results."""
 _OWN_KINDS = ("genesis", "erasure")
 """What only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was removed."""
 _KIND_OF = {"result": "result", "chain-result": "result", "decision": "decision", "run": "run"}
@@ -165,7 +165,8 @@ def _keep_texts(node: Any, keep: Keep) -> Any:
         return node
     if node.get("schema") not in _RESULTS:
         kept = {name: _keep_texts(item, keep) for name, item in node.items()}
-        _replace_texts(kept, ("reasoning",) if node.get("schema") in _REASONED else (), keep)
+        if node.get("schema") in _VERDICTS:
+            _replace_texts(kept, ("reasoning",), keep)
         return kept
     kept = dict(node)
     _replace_texts(kept, _QUOTING, keep)

@@ -253,14 +253,16 @@ class Store:
             from sqlalchemy import create_engine, event
 
             try:
-                self._engine = create_engine(self._url)
+                engine = create_engine(self._url)
             except ImportError:
                 raise UsageError(
                     "PostgreSQL needs the package psycopg; to have it, pip install 'adjudge[postgres]'"
                 ) from None
             if self._is_file:
-                event.listen(self._engine, "connect", _set_up_file)
-                event.listen(self._engine, "begin", _begin_file)
+                event.listen(engine, "connect", _set_up_file)
+                event.listen(engine, "begin", _begin_file)
+            # Last: a thread that found it earlier would connect without all of that, and its connection is used again.
+            self._engine = engine
         return self._engine
 
     @contextmanager

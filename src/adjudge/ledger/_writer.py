@@ -38,9 +38,12 @@ class Job:
 
 Waiting = SimpleQueue[Job | None]
 
+_ANYTHING = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
+"""What a job can raise in a thread: whatever it is, those who wait must hear of it, and the next job be done."""
+
 
 class Writer:
-    """One thread, started with the first job; ``stop`` lets it finish what was handed in."""
+    """One thread, started with the first job; ``let_go`` lets it finish what was handed in."""
 
     def __init__(self, store: Store) -> None:
         self._waiting: Waiting = SimpleQueue()
@@ -59,9 +62,8 @@ class Writer:
         """End the thread once everything handed in is written, without waiting for it."""
         self._waiting.put(None)
 
-    def stop(self) -> None:
-        """``let_go``, and wait."""
-        self.let_go()
+    def join(self) -> None:
+        """Wait for the end of the thread, once it was let go."""
         self._thread.join()
 
 
@@ -115,7 +117,7 @@ def _write(store: Store, jobs: list[Job]) -> None:
         return
     try:
         places = store.append([job.work for job in jobs if isinstance(job.work, Draft)])
-    except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+    except _ANYTHING as error:
         for job in jobs:
             _tell([(job, None, _again(error))])
         return
@@ -126,11 +128,21 @@ def _do(job: Job) -> None:
     assert callable(job.work)  # noqa: S101 - for the type checker: there is no third kind
     try:
         _tell([(job, job.work(), None)])
-    except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
-        _tell([(job, None, error)])
+    except _ANYTHING as error:
+        _tell([(job, None, _raisable(error))])
 
 
-def _again(error: Exception) -> Exception:
+def _raisable(error: BaseException) -> Exception:
+    """What whoever waits is told: a redaction that ends its program must end neither this thread nor theirs.
+
+    With the thread, everything appended afterwards would wait for ever; and no future takes ``StopIteration``.
+    """
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return LedgerError(f"nothing was recorded: {type(error).__name__} was raised")
+
+
+def _again(error: BaseException) -> Exception:
     """An exception of its own for each who waits: raising one many times would mix up their tracebacks."""
     from adjudge.errors import AdjudgeError
 
