@@ -410,7 +410,7 @@ def test_links_lead_somewhere(page: Path):
         file = (page.parent / path).resolve() if path else page
         is_page = file.suffix == ".md"  # a picture or a program has no headings
         headings = re.findall(r"^#+ (.+)$", read_prose(file), re.MULTILINE) if is_page and file.is_file() else []
-        if not file.exists() or (anchor and anchor not in map(name_anchor, headings)):
+        if not file.is_file() or (anchor and anchor not in map(name_anchor, headings)):
             broken.append(target)
 
     assert broken == []
