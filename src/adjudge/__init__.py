@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from adjudge._improve import Improvement, improve
     from adjudge._judge import Judge
     from adjudge._run import Run, RunItem, open_run, run
+    from adjudge._run._redecide import Redecision, redecide
     from adjudge._short import judge
     from adjudge.chain import JudgeChain
     from adjudge.dataset import Case, Dataset, open_dataset, write_cases
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from adjudge.ledger import Ledger
     from adjudge.models import Form, Model, Reply, Request, open_model
     from adjudge.question import Question
+    from adjudge.report._diff import Diff, diff
     from adjudge.result import (
         CriterionResult,
         JudgeChainResult,
@@ -49,6 +51,7 @@ __all__ = [
     "CriterionResult",
     "Dataset",
     "Decision",
+    "Diff",
     "Example",
     "Form",
     "Gate",
@@ -65,6 +68,7 @@ __all__ = [
     "ModelError",
     "Outcome",
     "Question",
+    "Redecision",
     "Reply",
     "ReplyError",
     "Request",
@@ -75,6 +79,7 @@ __all__ = [
     "RunItem",
     "Usage",
     "UsageError",
+    "diff",
     "improve",
     "judge",
     "load_rubric",
@@ -82,6 +87,7 @@ __all__ = [
     "open_model",
     "open_run",
     "read_result",
+    "redecide",
     "run",
     "write_cases",
 ]
@@ -95,6 +101,7 @@ _HOMES = {
     "CriterionResult": "adjudge.result",
     "Dataset": "adjudge.dataset",
     "Decision": "adjudge._decision",
+    "Diff": "adjudge.report._diff",
     "Example": "adjudge.rubric",
     "Form": "adjudge.models",
     "Gate": "adjudge.gate",
@@ -111,6 +118,7 @@ _HOMES = {
     "ModelError": "adjudge.errors",
     "Outcome": "adjudge.result",
     "Question": "adjudge.question",
+    "Redecision": "adjudge._run._redecide",
     "Reply": "adjudge.models",
     "ReplyError": "adjudge.errors",
     "Request": "adjudge.models",
@@ -122,6 +130,7 @@ _HOMES = {
     "RunItem": "adjudge._run",
     "Usage": "adjudge.result",
     "UsageError": "adjudge.errors",
+    "diff": "adjudge.report._diff",
     "improve": "adjudge._improve",
     "judge": "adjudge._short",
     "load_rubric": "adjudge.rubric_file",
@@ -129,6 +138,7 @@ _HOMES = {
     "open_model": "adjudge.models",
     "open_run": "adjudge._run",
     "read_result": "adjudge.result",
+    "redecide": "adjudge._run._redecide",
     "run": "adjudge._run",
     "write_cases": "adjudge.dataset",
 }

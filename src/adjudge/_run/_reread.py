@@ -171,11 +171,10 @@ def make_reading(
     dropped = [_read_criterion(item, weight=0.0) for name, item in put.items() if name not in now]
     same_scale = list(rubric.scale) == list(asked.get("scale") or (0.0, 1.0))
     before = {key: value for key, value in asked.items() if key != "model"}
-    unasked = [_find_gap(item, put, same_scale=same_scale) for item in rubric.criteria if item.rule is None]
     return Reading(
         rubric=rubric,
         whole=replace(rubric, criteria=(*rubric.criteria, *dropped)) if same_scale else rubric,
-        unasked="; ".join(filter(None, unasked)),
+        unasked=_explain_gaps(rubric, put, same_scale=same_scale),
         same=to_plain(rubric.to_dict()) == before,
         ruled={name: item["rule"] for name, item in then.items() if "rule" in item},
         **more,
@@ -216,13 +215,21 @@ def _refuse(*_: object) -> bool:
     raise UsageError("this rule is code, which a run does not hold; hand the rubric in")
 
 
-def _find_gap(criterion: Criterion, put: Mapping[str, Any], *, same_scale: bool) -> str:
-    """Why a criterion's scores are not among the replies; nothing when they are."""
-    if criterion.name not in put:
-        return f"criterion {criterion.name!r} was not asked then"
-    now, then = to_plain(criterion.to_dict()), put[criterion.name]
-    if not same_scale:
-        return f"criterion {criterion.name!r} was asked on another scale then"
-    if any(now.get(key) != then.get(key) for key in {*now, *then} - {*_POLICY}):
-        return f"criterion {criterion.name!r} was asked in other words then"
-    return ""
+def _explain_gaps(rubric: Rubric, put: Mapping[str, Any], *, same_scale: bool) -> str:
+    """Which criteria's scores are not among the replies, and why; nothing when all are."""
+    asked = [item for item in rubric.criteria if item.rule is None]
+    absent = [item.name for item in asked if item.name not in put]
+    other = [item.name for item in asked if item.name in put and not (same_scale and _is_same(item, put[item.name]))]
+    said = [f"{_list(absent)} not asked then"] if absent else []
+    said += [f"{_list(other)} asked in other words{'' if same_scale else ', on another scale,'} then"] if other else []
+    return "; ".join(said)
+
+
+def _is_same(criterion: Criterion, then: Mapping[str, Any]) -> bool:
+    now = to_plain(criterion.to_dict())
+    return all(now.get(key) == then.get(key) for key in {*now, *then} - {*_POLICY})
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"criterion {shown} was" if len(names) == 1 else f"criteria {shown} were"

@@ -142,7 +142,8 @@ def settle_seats(chain: JudgeChain, question: Question, heard: Sequence[Heard]) 
     run = chain._begin(question)  # noqa: SLF001 - its conclusion is to be the chain's own, to the letter
     hidden = any(item.unknown or item.hidden for item in heard)
     if chain.strategy in COUNTING:
-        verdict = _count(chain, run.known, heard, order, wait=run.question.wants_everybody or not chain.stop_early)
+        patient = run.question.wants_everybody or run.question.wants_confidence or not chain.stop_early
+        verdict = _count(chain, run.known, heard, order, wait=patient)
     elif chain.strategy == "hedged":
         verdict = _hedge(run.known, heard, order)
     else:

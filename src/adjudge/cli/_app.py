@@ -13,11 +13,13 @@ import typer
 from adjudge import __version__
 from adjudge.cli._dataset import dataset_app
 from adjudge.cli._demo import demo
+from adjudge.cli._diff import diff_runs
 from adjudge.cli._doctor import doctor
 from adjudge.cli._gate import gate_app
 from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
+from adjudge.cli._redecide import redecide_run
 from adjudge.cli._rubric import rubric_app
 from adjudge.cli._run import run_data
 from adjudge.errors import AdjudgeError, UsageError
@@ -35,6 +37,8 @@ app = typer.Typer(
 )
 app.command()(judge)
 app.command("run")(run_data)
+app.command("diff")(diff_runs)
+app.command("redecide")(redecide_run)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(gate_app, name="gate")
 app.add_typer(ledger_app, name="ledger")
