@@ -81,14 +81,14 @@ def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) 
 
 def draw_diff(found: Diff) -> None:
     """Tables for a person."""
-    from adjudge.report._diff_markdown import list_facts, show_delta, show_score, write_p
+    from adjudge.report._diff_markdown import list_facts, say_p, show_delta, show_score, write_p
 
     say(f"{found.regressions:,} regressed, {found.improvements:,} improved, of {found.cases:,} cases in both runs")
     table = make_table("", ("before", "after", "cases"))
     for (old, new), number in found.transitions.items():
         add_row(table, old, new, f"{number:,}")
     show(table)
-    say(f"passed against not passed: p = {write_p(found.p_value)} (McNemar, exact)")
+    say(f"passed against not passed: {say_p(found.p_value)} (McNemar, exact)")
     means = make_table("", ("mean", "before", "after", "difference", "cases", "p", "by"))
     for name, item in {"score": found.score, **found.criteria}.items():
         numbers = (show_score(item.before), show_score(item.after), show_delta(item.delta))

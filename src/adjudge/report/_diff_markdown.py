@@ -29,6 +29,13 @@ def write_p(value: float | None) -> str:
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
+def say_p(value: float | None) -> str:
+    """A p-value in a sentence."""
+    if value is None:
+        return "no case went either way"
+    return "p < 0.0001" if value < 0.0001 else f"p = {value:.4f}"
+
+
 def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
     """What kept cases from being compared, and how many it kept."""
     facts = (
@@ -52,7 +59,7 @@ def show_delta(value: float | None) -> str:
 def _list_lines(found: Diff) -> Iterator[str]:
     yield f"**{found.regressions:,} regressed, {found.improvements:,} improved**, of {found.cases:,} cases in both runs"
     yield ""
-    yield f"McNemar's exact test of passed against not passed: p = {write_p(found.p_value)}"
+    yield f"McNemar's exact test of passed against not passed: {say_p(found.p_value)}"
     for said, number in list_facts(found):
         yield ""
         yield f"{number:,} cases {said}"
