@@ -2,7 +2,7 @@
 """A million cases: rules and a mock model, streamed from a file into a run, memory sampled.
 
 Each case is checked by a rule and judged by a model in this process. Peak memory is the kernel's (ru_maxrss); it must
-stay under 400 MB and be flat from 100,000 cases on: at most 10 MB more at the end. Needs 3 GB of disk.
+stay under 400 MB and be flat from 100,000 cases on: at most 10 MB more at the end. Needs 4 GB of disk.
 """
 
 from __future__ import annotations

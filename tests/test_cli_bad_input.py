@@ -40,7 +40,7 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
             ["empty.txt"],
             "empty.txt is empty, so there is nothing to judge; an empty answer can be a case of a .jsonl file",
         ),
-        (["gone.jsonl"], "cannot read gone.jsonl: No such file or directory; give a file of JSON lines"),
+        (["gone.jsonl"], "cannot read gone.jsonl: No such file or directory; name a data set that can be read"),
         (["good.txt", "--reference", "gone.md"],
          "--reference: cannot read gone.md: No such file or directory; name a file that can be read"),
         (["good.txt", "--task", "folder"], "--task: folder is a directory; name the files in it"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import threading
@@ -247,6 +248,17 @@ def test_every_bad_row_is_counted_and_the_first_hundred_are_listed(tmp_path):
         assert (dataset.skipped, len(dataset.bad_rows)) == (150, _dataset.MOST_LISTED)
 
 
+def test_a_reading_that_is_half_way_does_not_count_into_the_next(tmp_path):
+    """What a data set tells is of the latest reading."""
+    dataset = open_dataset(write(tmp_path, {"content": "a"}, "{", {"content": "b"}), on_bad_row="skip")
+    half = iter(dataset)
+    next(half)
+    assert [case.content for case in dataset] == ["a", "b"]
+    list(half)
+
+    assert dataset.skipped == 1
+
+
 def test_a_bad_row_ends_the_reading_otherwise(tmp_path):
     """What stood before it was handed out."""
     cases = iter(open_dataset(write(tmp_path, {"content": "a"}, "{")))
@@ -386,3 +398,17 @@ def test_what_is_read_can_be_written_as_json(tmp_path):
     (case,) = open_dataset(write(tmp_path, line))
 
     assert read_json(json.dumps(case.to_dict())) == case.to_dict()
+
+
+def test_a_real_data_set_is_read(cases):
+    """Pairs that people compared, compressed, in somebody else's fields."""
+    path = cases / "data" / "llmbar_items.jsonl.gz"
+    first = json.loads(gzip.decompress(path.read_bytes()).split(b"\n")[0])
+    sides = [name for name in first if name.startswith("output")]
+    fields = {"id": "item_id", "task": "input", "content.a": sides[0], "content.b": sides[1], "label": None}
+    found = list(open_dataset(path, fields=fields))
+
+    assert len(found) > 100
+    assert found[0].id == first["item_id"]
+    assert found[0].content == {"a": first[sides[0]], "b": first[sides[1]]}
+    assert not {"item_id", "input", *sides} & set(found[0].metadata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,9 @@ def test_tests_may_stand_in_other_files(folder):
         ("https://docs.google.com/x", "are made by code or elsewhere"),
         ("huggingface://datasets/x", "are made by code or elsewhere"),
         ("file://none/*.csv", "no file fits"),
+        ("file:///etc/*.csv", "no file fits"),
+        ("file://../*.csv", "are outside the configuration's folder"),
+        ("file://pipe.csv", "pipe.csv is no regular file"),
         ("file://gone.csv", "No such file or directory"),
         ([{"path": "file://make.py"}], "are made by code"),
         ([7], "a test must be a mapping, got 7"),
@@ -140,6 +144,7 @@ def test_nothing_is_executed_and_nothing_outside_is_read(folder, tests, message)
     write(str(folder.parent / "out.yaml"), "- vars: {q: secret}\n")
     write(str(folder.parent / "out.csv"), "q\nsecret\n")
     Path("link.csv").symlink_to(folder.parent / "out.csv")
+    os.mkfifo("pipe.csv")
 
     assert message in why(import_promptfoo, "p.json", {"tests": tests})
 
@@ -158,6 +163,15 @@ def test_what_a_variable_names_is_not_read(folder):
 
     assert [case.content for case in dataset] == ["file://image.jpg"]
     assert dataset.notes["variable that names a file, which was not read"] == 1
+
+
+def test_what_is_noted_has_an_end(folder):
+    """A file may name a new kind of assertion in every test."""
+    lines = [{"vars": {"q": number}, "assert": [{"type": f"kind-{number}"}]} for number in range(300)]
+    dataset = import_promptfoo(write("t.jsonl", "\n".join(map(json.dumps, lines))))
+
+    assert len(list(dataset)) == 300
+    assert (len(dataset.notes), sum(dataset.notes.values())) == (101, 600)
 
 
 @pytest.mark.parametrize("data", ["{", "prompts: [x]", "7", "tests: x\ntests: y", "- !!python/name:os.system x"])

@@ -12,7 +12,8 @@ import pytest
 from adjudge import Rubric
 from adjudge._toml import read_toml
 from adjudge._yaml import read_yaml
-from adjudge.dataset._case import parse_row
+from adjudge.dataset._case import Case, make_case
+from adjudge.dataset._formats import read_object_line
 from adjudge.errors import UsageError
 from adjudge.models import ReplayModel, Request, TokenLogprob, open_model
 from adjudge.models import _rows as recording_rows
@@ -24,6 +25,13 @@ from adjudge.rules import rule_from_spec
 from adjudge.rules._checks import SIMILARITY_LIMIT
 
 ASKED = Request(system="Judge.", user="This.")
+
+
+def parse_row(line: str) -> Case:
+    row = read_object_line(line)
+    if isinstance(row, UsageError):
+        raise row
+    return make_case(row)
 
 
 def refuse_row(line: str) -> str:

@@ -15,7 +15,7 @@ import house
 
 PROBE = Path(__file__).with_name("import_probe.py")
 HEAVY = {"aiohttp", "cryptography", "jsonschema_rs", "openai", "psycopg", "pydantic", "rapidfuzz", "re2", "rich"}
-HEAVY |= {"sqlalchemy", "typer", "yaml"}
+HEAVY |= {"numpy", "pandas", "polars", "pyarrow", "sqlalchemy", "typer", "yaml"}
 
 SPEC = find_spec("adjudge")
 INSTALLED = Path(next(iter(SPEC.submodule_search_locations or ()))) if SPEC else house.PACKAGE

@@ -15,8 +15,10 @@ from typing import Any, Literal, assert_type
 from adjudge import (
     AdjudgeError,
     Blocked,
+    Case,
     Criterion,
     CriterionResult,
+    Dataset,
     Decision,
     Gate,
     Improvement,
@@ -43,11 +45,14 @@ from adjudge import (
     UsageError,
     improve,
     judge,
+    open_dataset,
     open_run,
     read_result,
     run,
+    write_cases,
 )
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.ledger import Entry, Head, Verification, verify_export
 
 
@@ -271,3 +276,16 @@ async def run_data(judge: Judge, ask: JudgeLike) -> None:
     await run([], ask, retry=["error", "timeout"])
     await run([], ask, retry=["late"])  # type: ignore[bad-argument-type]
     await run(3, ask)  # type: ignore[bad-argument-type]
+
+
+async def read_data_sets(lots: Judge) -> None:
+    """Data sets are iterables of cases, and what judges take many of."""
+    dataset = open_dataset(Path("answers.csv"), fields={"content": "answer", "label": None}, on_bad_row="skip")
+    open_dataset("answers.csv", on_bad_row="ignore")  # pyrefly: ignore[bad-argument-type]
+    assert_type(dataset.bad_rows, tuple[BadRow, ...])
+    assert_type([case.id for case in dataset], list[str])
+    assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
+    assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
+    assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
+    async for result in lots.evaluate_many(dataset, criteria="Is polite."):
+        assert_type(result, JudgeResult)

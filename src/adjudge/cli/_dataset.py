@@ -169,7 +169,7 @@ def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
     numbers: Mapping[str, Any] = {"count": tally.numbers, "lowest": tally.low, "highest": tally.high}
     return {
         "schema": "adjudge/dataset-check/1",
-        "name": dataset.name.encode("utf-8", "replace").decode(),
+        "name": _to_unicode(dataset.name),
         "cases": tally.cases,
         "empty_contents": tally.empty,
         "with": {name: tally.parts[name] for name in _PARTS},
@@ -177,9 +177,16 @@ def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
         "other_labels": tally.others,
         "number_labels": dict(numbers) if tally.numbers else None,
         "bad_rows": dataset.skipped,
-        "first_bad_rows": [{"where": item.where, "line": item.line, "why": item.why} for item in dataset.bad_rows],
+        "first_bad_rows": [
+            {"where": _to_unicode(item.where), "line": item.line, "why": item.why} for item in dataset.bad_rows
+        ],
         "notes": dict(dataset.notes),
     }
+
+
+def _to_unicode(name: str) -> str:
+    """A file's name need not be Unicode, and JSON must be."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _draw(dataset: Dataset, tally: _Tally) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -34,6 +34,22 @@ class BadRow:
     """Its line in the file, from 1; in JSON, Parquet and frames, which row it is."""
     why: str
     """One sentence: what is wrong, and the remedy."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What one reading found besides cases."""
+
+    bad: list[BadRow] = field(default_factory=list)
+    skipped: int = 0
+    notes: Notes = field(default_factory=Counter)
+    seen: dict[str | bytes, int] = field(default_factory=dict)
+    """Where each id stands."""
+
+
+def add_note(notes: Notes, said: str) -> None:
+    """Count something that was not carried over; what is said comes from a file, so there may be no end of it."""
+    notes[said if said in notes or len(notes) < MOST_LISTED else "more of other kinds"] += 1
 
 
 class Dataset:
@@ -65,10 +81,9 @@ class Dataset:
         self._fields = fields or Fields()
         self._skips = on_bad_row == "skip"
         self._checks_ids = check_ids
-        self._left = 1 if once else None
-        self._bad: list[BadRow] = []
-        self._skipped = 0
-        self._notes: Notes = Counter()
+        self._once = once
+        self._was_read = False
+        self._latest = _Reading()
 
     @classmethod
     def of(
@@ -103,37 +118,37 @@ class Dataset:
     @property
     def bad_rows(self) -> tuple[BadRow, ...]:
         """The first hundred rows that were skipped, with ``on_bad_row="skip"``."""
-        return tuple(self._bad)
+        return tuple(self._latest.bad)
 
     @property
     def skipped(self) -> int:
         """How many rows were skipped."""
-        return self._skipped
+        return self._latest.skipped
 
     @property
     def notes(self) -> Mapping[str, int]:
         """What an importer could not carry over, in words, and how often."""
-        return dict(self._notes)
+        return dict(self._latest.notes)
 
     def __iter__(self) -> Iterator[Case]:
-        if self._left == 0:
+        if self._once and self._was_read:
             raise UsageError(f"{self.name} was read already and can be read once only; hand in a file or a list")
-        self._left = None if self._left is None else 0
-        self._bad, self._skipped, self._notes = [], 0, Counter()
-        return self._iterate()
+        self._was_read = True
+        # Of its own for each reading, so that one which is half-way does not count into the next.
+        self._latest = _Reading()
+        return self._iterate(self._latest)
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r})"
 
-    def _iterate(self) -> Iterator[Case]:
-        seen: dict[str | bytes, int] = {}
-        for line, row in self._read(self._notes):
+    def _iterate(self, reading: _Reading) -> Iterator[Case]:
+        for line, row in self._read(reading.notes):
             try:
                 case = self._make(row)
                 if self._checks_ids:
-                    self._check_id(case.id, line, seen)
+                    self._check_id(case.id, line, reading.seen)
             except UsageError as error:
-                self._refuse(line, error)
+                self._refuse(line, error, reading)
                 continue
             yield case
 
@@ -153,13 +168,13 @@ class Dataset:
             )
         seen[key] = line
 
-    def _refuse(self, line: int, error: UsageError) -> None:
+    def _refuse(self, line: int, error: UsageError, reading: _Reading) -> None:
         where = f"{self.name}, {self._unit} {line}"
         if not self._skips:
             raise UsageError(f"{where}: {error}") from None
-        self._skipped += 1
-        if len(self._bad) < MOST_LISTED:
-            self._bad.append(BadRow(where=where, line=line, why=str(error)))
+        reading.skipped += 1
+        if len(reading.bad) < MOST_LISTED:
+            reading.bad.append(BadRow(where=where, line=line, why=str(error)))
 
 
 def open_dataset(
@@ -176,8 +191,8 @@ def open_dataset(
     input: ``jsonl``). Lines of JSON and tables may be compressed (``.jsonl.gz``), and are streamed like Parquet.
     ``fields`` says which field is which part of a case (``{"content": "answer", "label": "ok"}``; paths with dots reach
     inside, ``None`` leaves a field of that name in the metadata). ``on_bad_row="skip"`` counts and lists what is no
-    case where ``"fail"`` raises. ``check_ids=False`` leaves finding repeated ids to the caller: it takes about 130
-    bytes of memory for each case. Raises ``UsageError`` naming file, line, value and remedy, here for a file that
+    case where ``"fail"`` raises. ``check_ids=False`` leaves finding repeated ids to the caller, since that
+    takes memory for every case. Raises ``UsageError`` naming file, line, value and remedy, here for a file that
     cannot be read and while iterating for what is in it.
     """
     name = os.fspath(path)

@@ -59,7 +59,9 @@ class Fields:
         check_names(columns)
         for _, path in self.mapped:
             if path not in columns and path.partition(".")[0] not in columns:
-                raise UsageError(f"there is no column {show(path)}{suggest(path, columns)}; it has {_list(columns)}")
+                raise UsageError(
+                    f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {_list(columns)}"
+                )
         places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
         if "content" not in [place[0] for place in places if place]:
             raise UsageError(f"no column is the content; say which of {_list(columns)} is (fields, or --content)")

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from adjudge.dataset._dataset import Dataset, Notes, OnBadRow
+from adjudge.dataset._dataset import Dataset, Notes, OnBadRow, add_note
 from adjudge.dataset._fields import Fields, read_fields, take_mapped
 from adjudge.dataset._formats import LARGEST_JSON, Row, find_format, read_rows
 from adjudge.dataset._source import check_path, read_whole
@@ -130,7 +130,7 @@ def _make_row(sample: Mapping[str, Any], spec: Fields, notes: Notes) -> dict[str
     asked = _write_input(sample)
     if "content" not in row:
         if sample.get("output") is None:
-            notes["sample without an answer: its input is the content"] += 1
+            add_note(notes, "sample without an answer: its input is the content")
         row["content"] = asked if sample.get("output") is None else sample["output"]
     if row["content"] is not asked and "input" not in used:
         row.setdefault("task", asked)

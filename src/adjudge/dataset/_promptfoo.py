@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from adjudge.dataset._dataset import Dataset, Notes, OnBadRow
+from adjudge.dataset._dataset import Dataset, Notes, OnBadRow, add_note
 from adjudge.dataset._fields import Fields, read_fields, take_mapped
 from adjudge.dataset._formats import LARGEST_YAML, MOST_YAML, Row, find_format, read_rows
 from adjudge.dataset._source import check_path, read_whole
@@ -124,15 +124,26 @@ def _follow(folder: Path, address: str) -> Iterator[Mapping[str, Any] | UsageErr
     if "://" in name or Path(name.partition(":")[0]).suffix.lower() in {".js", ".mjs", ".cjs", ".ts", ".py"}:
         raise UsageError(f"the tests {show(address)} are made by code or elsewhere; export them to a file first")
     inside = folder.resolve()
-    found = sorted(inside.glob(name))[:MOST_FILES] if any(sign in name for sign in "*?[") else [inside / name]
-    if not found:
-        raise UsageError(f"no file fits {show(address)}")
-    for path in found:
+    for path in _find_files(inside, name):
         # A configuration that somebody else wrote must not bring other files of this machine before a model.
         if not path.resolve().is_relative_to(inside):
             raise UsageError(f"the tests {show(address)} are outside the configuration's folder; move them")
-        check_path(str(path))
+        if check_path(str(path)):
+            raise UsageError(f"{path} is no regular file; tests are read from one")
         yield from _read_tests(path)
+
+
+def _find_files(folder: Path, name: str) -> list[Path]:
+    if not any(sign in name for sign in "*?["):
+        return [folder / name]
+    try:
+        found = sorted(islice(folder.glob(name), MOST_FILES + 1))
+    except (NotImplementedError, ValueError, OSError):  # a pattern from the root, or none at all
+        found = []
+    if not found or len(found) > MOST_FILES:
+        how = f"more than {MOST_FILES:,} files fit" if found else "no file fits"
+        raise UsageError(f"{how} {show(name)} in {folder}; name the files")
+    return found
 
 
 def _read_tests(path: Path) -> Iterator[Mapping[str, Any] | UsageError]:
@@ -239,10 +250,10 @@ def _make_row(
         found["task"] = _take_one(others)
     for item in assertions:
         if item is not gold or found.get("reference") is None:
-            notes[f"assertion {show(item.get('type'))} kept in the metadata, not applied"] += 1
+            add_note(notes, f"assertion {show(item.get('type'))} kept in the metadata, not applied")
     for value in variables.values():
         if isinstance(value, str) and value.startswith("file://"):
-            notes["variable that names a file, which was not read"] += 1
+            add_note(notes, "variable that names a file, which was not read")
     return found | {"metadata": {**_write_metadata(test, assertions), **(found.get("metadata") or {})}}
 
 
@@ -258,7 +269,7 @@ def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
 def _choose_content(test: Mapping[str, Any], others: dict[str, Any], notes: Notes) -> tuple[Any, dict[str, Any]]:
     if test.get("providerOutput") is not None:
         return test["providerOutput"], others
-    notes["test without an answer: its variables are the content"] += 1
+    add_note(notes, "test without an answer: its variables are the content")
     return _take_one(others), {}
 
 
