@@ -20,6 +20,7 @@ from adjudge import (
     CriterionResult,
     Dataset,
     Decision,
+    Diff,
     Gate,
     Improvement,
     Judge,
@@ -33,6 +34,7 @@ from adjudge import (
     ModelError,
     Outcome,
     Question,
+    Redecision,
     Reply,
     ReplyError,
     Request,
@@ -43,11 +45,13 @@ from adjudge import (
     RunItem,
     Usage,
     UsageError,
+    diff,
     improve,
     judge,
     open_dataset,
     open_run,
     read_result,
+    redecide,
     run,
     write_cases,
 )
@@ -289,3 +293,15 @@ async def read_data_sets(lots: Judge) -> None:
     assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
     async for result in lots.evaluate_many(dataset, criteria="Is polite."):
         assert_type(result, JudgeResult)
+
+
+def look_back(done: Run) -> None:
+    """A run is redecided and compared as a value or a folder, without a loop."""
+    found = redecide(done, rubric="security", strategy="majority", fail_open=False, judges=["a"], out=Path("new"))
+    assert_type(found, Redecision)
+    assert_type(found.changes[0].known, bool)
+    redecide("run", strategy="votes")  # type: ignore[bad-argument-type]
+    compared = diff(done, "new")
+    assert_type(compared, Diff)
+    assert_type(compared.score.p_value, float | None)
+    assert_type(compared.listed[0].regressed, bool)

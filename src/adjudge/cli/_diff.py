@@ -69,9 +69,7 @@ def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) 
     if no_regressions and found.regressions:
         statuses.add(1)
     if no_regressions and found.unmatched_passes:
-        note(
-            f"{found.unmatched_passes:,} cases that passed in RUN1 are gone from RUN2 or changed, so it cannot be said"
-        )
+        note(f"{found.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say")
         statuses.add(3)
     if asked and found.after.status != "finished":
         note(f"{found.after.folder} is {found.after.status}: finish it with `adjudge run ... --resume`")
