@@ -101,6 +101,9 @@ def test_an_unfinished_run_is_no_proof(line: Line):
     ran = line("diff", "was", "better", "--no-regressions", "--json")
     assert (ran.status, "better is interrupted: finish it" in ran.err) == (3, True)
     assert line("diff", "was", "better", "--json").status == 0
+    assert line("diff", "better", "was", "--fail-under", "0.5", "--json").status == 0
+    assert line("diff", "better", "was", "--fail-under", "0.5", "--no-regressions", "--json").status == 1
+    assert line("diff", "better", "better", "--no-regressions", "--json").status == 3
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "quorum": {"quorum": 2},
     "cascade": {"escalate_below": 0.5},
 }
+KEPT = STRATEGIES | {"hedged": {"hedge_after": 60.0}}
+"""Those a run can have; to ``hedged`` none can be changed."""
 shares = st.sampled_from([0.0, 0.3, 0.5, 0.6, 0.9, 1.0])
 lines = st.one_of(
     st.builds(score, a=shares, b=shares),
@@ -44,13 +46,13 @@ def count_asked(panel: list[Told]) -> int:
 
 
 @quick
-@given(panel=panels(), strategy=st.sampled_from(sorted(STRATEGIES)), repeat=st.integers(1, 2), early=st.booleans())
+@given(panel=panels(), strategy=st.sampled_from(sorted(KEPT)), repeat=st.integers(1, 2), early=st.booleans())
 def test_the_same_policy_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, panel: list[Told], strategy: Any, repeat: int, early: bool
 ):
     """Read again by the rubric and under the strategy it had, a run is what it was, seat by seat, and nobody asked."""
     folder = tmp_path_factory.mktemp("runs")
-    chain = JudgeChain(panel, strategy=strategy, stop_early=early, **STRATEGIES[strategy])
+    chain = JudgeChain(panel, strategy=strategy, stop_early=early, **KEPT[strategy])
     done = do(make_cases(3), chain, out=folder / "run", repeat=repeat)
     asked = count_asked(panel)
 
@@ -77,13 +79,13 @@ def test_another_strategy_is_what_it_would_have_been(
 
 
 @quick
-@given(panel=panels(), threshold=shares, strategy=st.sampled_from(sorted(STRATEGIES)))
+@given(panel=panels(), threshold=shares, strategy=st.sampled_from(sorted(KEPT)))
 def test_another_threshold_is_what_it_would_have_been(
     tmp_path_factory: pytest.TempPathFactory, panel: list[Told], threshold: float, strategy: Any
 ):
     """A decision about a threshold is the one that a run with it makes, or it is undecided and said to be unknown."""
     folder = tmp_path_factory.mktemp("runs")
-    chain = JudgeChain(panel, strategy=strategy, **STRATEGIES[strategy])
+    chain = JudgeChain(panel, strategy=strategy, **KEPT[strategy])
     do(make_cases(3), chain, out=folder / "run")
 
     found = redecide(folder / "run", threshold=threshold, out=folder / "again")

@@ -220,6 +220,8 @@ def change_manifest(folder: Path, **changes: Any) -> None:
         {"rubric": {"name": "R"}},
         {"rubric": {"name": "R", "criteria": [7], "passing_threshold": 0.5}},
         {"asked": None},
+        {"asked": []},
+        {"redecided": 7},
     ],
 )
 def test_a_manifest_that_tells_of_no_judge_is_an_error(tmp_path: Path, changes: dict[str, Any]):
@@ -229,6 +231,18 @@ def test_a_manifest_that_tells_of_no_judge_is_an_error(tmp_path: Path, changes: 
 
     with pytest.raises(UsageError):
         redecide(folder)
+
+
+@pytest.mark.parametrize("name", ["asked", "judge", "rubric", "digests", "dataset", "options"])
+def test_a_manifest_without_a_part_is_an_error(tmp_path: Path, name: str):
+    """What is missing is named."""
+    folder = make_run(tmp_path)
+    said = json.loads((folder / "run.json").read_text())
+    del said[name]
+    (folder / "run.json").write_text(json.dumps(said))
+
+    with pytest.raises(UsageError, match=f"manifest has no {name}"):
+        redecide(folder, out=tmp_path / "new")
 
 
 def test_no_model_is_there_that_could_be_asked(tmp_path: Path):

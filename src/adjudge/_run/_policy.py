@@ -18,6 +18,7 @@ from adjudge.models import Reply, Request
 from adjudge.rubric import check_threshold
 from adjudge.rubric_file import load_rubric
 
+_NEEDED = ("id", "asked", "judge", "rubric", "digests", "dataset", "options")
 _OF_STRATEGIES = ("quorum", "hedge_after", "escalate_below", "abstain_below")
 
 
@@ -61,12 +62,15 @@ class AbsentModel:
 
 def read_policy(manifest: Mapping[str, Any], policy: Policy) -> tuple[Any, Reading]:
     """Who decides and by which rubric, from what a run says of itself; raises ``UsageError`` for what cannot be."""
-    if "redecided" in manifest:
-        raise UsageError(
-            f"the run {manifest['id']} was itself redecided, and nobody was asked in it; redecide the run "
-            f"{manifest['redecided']['run']}"
-        )
+    missing = [name for name in _NEEDED if name not in manifest]
+    if missing:
+        raise UsageError(f"the run's manifest has no {', '.join(missing)}; name a folder of `adjudge run`")
     try:
+        if "redecided" in manifest:
+            source = str(manifest["redecided"]["run"])
+            raise UsageError(
+                f"the run {manifest['id']} was itself redecided, and nobody was asked in it; redecide the run {source}"
+            )
         asked, rubric, described = manifest["asked"], manifest["rubric"], manifest["judge"]
         reading = _make_reading(asked, rubric, policy)
         judge = change_judge(rebuild_judge(_without_rubrics(described), AbsentModel), policy)

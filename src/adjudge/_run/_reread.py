@@ -72,7 +72,7 @@ class Reading:
     def read(self, judge: Judge, result: JudgeResult, reply: Reply, token: str, question: Question) -> JudgeResult:
         """What a judge's recorded result is, now that its reply is read by this rubric; the reply stays as it is."""
         asked = token if judge.token and judge.reader == OWN else None
-        posed = replace(question, rubric=self.whole)
+        posed = question if self.whole is self.rubric else replace(question, rubric=self.whole)
         try:
             answer = read_reply(reply, posed, token=asked, reader=judge.reader, scoring=judge.scoring)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what passes= raises, as when a judge asks
@@ -173,7 +173,7 @@ def make_reading(
     before = {key: value for key, value in asked.items() if key != "model"}
     return Reading(
         rubric=rubric,
-        whole=replace(rubric, criteria=(*rubric.criteria, *dropped)) if same_scale else rubric,
+        whole=replace(rubric, criteria=(*rubric.criteria, *dropped)) if same_scale and dropped else rubric,
         unasked=_explain_gaps(rubric, put, same_scale=same_scale),
         same=to_plain(rubric.to_dict()) == before,
         ruled={name: item["rule"] for name, item in then.items() if "rule" in item},

@@ -131,9 +131,11 @@ def leave_open(result: JudgeResult, question: Question, why: str, because: Reaso
 
 def renew(result: JudgeResult, before: JudgeResult) -> JudgeResult:
     """A decision as one of its own, unless it is the one that was made before; the call behind it stays the same."""
-    call = {name: getattr(before, name) for name in ("id", "created_at", "duration_ms")}
-    again = replace(result, **call)
-    return before if replace(again, value=before.value) == before else replace(again, id=make_id())
+    if result.id != before.id:
+        result = replace(result, **{name: getattr(before, name) for name in ("id", "created_at", "duration_ms")})
+    # A value that was read from a file is plain data, and says the same.
+    again = result if result.value is before.value else replace(result, value=before.value)
+    return before if again == before else replace(result, id=make_id())
 
 
 def settle_seats(chain: JudgeChain, question: Question, heard: Sequence[Heard]) -> Heard:

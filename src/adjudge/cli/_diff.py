@@ -71,9 +71,12 @@ def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) 
     if no_regressions and found.unmatched_passes:
         note(f"{found.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say")
         statuses.add(3)
-    if asked and found.after.status != "finished":
-        note(f"{found.after.folder} is {found.after.status}: finish it with `adjudge run ... --resume`")
-        statuses.add(3)
+    # Of the earlier run too: what it had not come to could not have passed in it.
+    needed = ([found.before] if no_regressions else []) + ([found.after] if asked else [])
+    for side in needed:
+        if side.status != "finished":
+            note(f"{side.folder} is {side.status}: finish it with `adjudge run ... --resume`")
+            statuses.add(3)
     return 1 if 1 in statuses else 3 if 3 in statuses else 0
 
 
