@@ -75,7 +75,9 @@ def test_another_strategy_is_what_it_would_have_been(
     redecide(folder / "run", out=folder / "again", **policy)
     told = [item.result for item in open_run(folder / "again").items()]
     asked = [item.result for item in do(make_cases(3), JudgeChain(panel, **policy)).items()]
-    assert [tell(item)[:4] for item in told] == [tell(item)[:4] for item in asked]
+    # Not by the reason: a chain that is asked may stop before the gravest has been said.
+    decided = [(item.outcome, item.decided_by, item.score) for item in asked]
+    assert [(item.outcome, item.decided_by, item.score) for item in told] == decided
 
 
 @quick

@@ -43,6 +43,11 @@ class Policy:
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: value for name, value in found.items() if value is not None}
 
+    @property
+    def keeps_judges(self) -> bool:
+        """Whether the judges decide as they did."""
+        return not self.given.keys() & {*_OF_STRATEGIES, "strategy", "fail_open", "judges"}
+
 
 class AbsentModel:
     """Where a model was when a run was made: it has the model's name and is never asked."""

@@ -211,7 +211,14 @@ class _Redeciding:
             return read_kept(body, token)
 
         token = make_item_token(item)
-        hearing = Hearing(reading=self.reading, question=question, token=token, find=find, named=self._named)
+        hearing = Hearing(
+            reading=self.reading,
+            question=question,
+            token=token,
+            find=find,
+            settled=self.policy.keeps_judges,
+            named=self._named,
+        )
         return hearing.hear(self.judge, result, self.judge.name)
 
     def _count(self, item: RunItem, heard: Heard) -> None:

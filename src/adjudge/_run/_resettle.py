@@ -50,6 +50,8 @@ class Hearing:
     question: Question
     token: str
     find: FindReply
+    settled: bool = False
+    """Whether the chains are under the policy that they had."""
     named: bool = False
     """Whether the run named the model, so that a result is called by it."""
 
@@ -98,6 +100,10 @@ class Hearing:
             else self.hear(seat, seats.get(called), called)
             for called, seat in chain.judges
         ]
+        recorded = (item for item in heard if item.result is not None)
+        if self.reading.same and self.settled and all(seats[item.result.judge] is item.result for item in recorded):
+            # The same answers under the same policy: whatever came together then, and first, has had its say.
+            return Heard(result=result, hidden=any(item.unknown or item.hidden for item in heard))
         settled = settle_seats(chain, self.question, heard)
         return replace(settled, result=renew(settled.result, result))
 
@@ -144,8 +150,7 @@ def settle_seats(chain: JudgeChain, question: Question, heard: Sequence[Heard]) 
     run = chain._begin(question)  # noqa: SLF001 - its conclusion is to be the chain's own, to the letter
     hidden = any(item.unknown or item.hidden for item in heard)
     if chain.strategy in COUNTING:
-        patient = run.question.wants_everybody or run.question.wants_confidence or not chain.stop_early
-        verdict = _count(chain, run.known, heard, order, wait=patient)
+        verdict = _count(chain, run.known, heard, order)
     elif chain.strategy == "hedged":
         verdict = _hedge(run.known, heard, order)
     else:
@@ -167,17 +172,11 @@ def settle_seats(chain: JudgeChain, question: Question, heard: Sequence[Heard]) 
 Known = dict[int, JudgeResult]
 
 
-def _count(
-    chain: JudgeChain, known: Known, heard: Sequence[Heard], order: Sequence[int], *, wait: bool
-) -> Verdict | None:
-    seats = len(heard)
-    to_pass, to_fail = needed(chain.strategy, seats, chain.quorum)
-    verdict = None
-    for seat in order:
-        known[seat] = heard[seat].result
-        verdict = verdict or count(list(known.values()), seats, to_pass, to_fail, wait=wait)
-    # Numbers that can no longer be reached are undecided, whatever the others would have said.
-    return verdict or count(list(known.values()), seats, to_pass, to_fail, wait=False)
+def _count(chain: JudgeChain, known: Known, heard: Sequence[Heard], order: Sequence[int]) -> Verdict | None:
+    known |= {seat: heard[seat].result for seat in order}
+    to_pass, to_fail = needed(chain.strategy, len(heard), chain.quorum)
+    # Seats that are not known are open ones: nothing is said before either number is reached, or cannot be any more.
+    return count(list(known.values()), len(heard), to_pass, to_fail, wait=False)
 
 
 def _hedge(known: Known, heard: Sequence[Heard], order: Sequence[int]) -> Verdict | None:
