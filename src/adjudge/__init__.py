@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from adjudge._judge import Judge
     from adjudge._pair import PairResult
     from adjudge._run import Run, RunItem, open_run, run
+    from adjudge._run._redecide import Redecision, redecide
     from adjudge._short import judge
     from adjudge._wire import wire
     from adjudge.approval import Approval, Approvals, Vote
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from adjudge.models._reply_cache import ReplyCache
     from adjudge.probe import ProbeReport, ProbeResult, ProbeThresholds, SemanticProbe, evaluate_probe, evaluate_probes
     from adjudge.question import Question
+    from adjudge.report._diff import Diff, diff
     from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, RuleResult, Usage, read_result
     from adjudge.rubric import Criterion, Example, Rubric
     from adjudge.rubric_file import load_rubric
@@ -76,6 +78,7 @@ __all__ = [
     "Dataset",
     "Decision",
     "DecisionRefused",
+    "Diff",
     "EmergentJudge",
     "EmergentTool",
     "Example",
@@ -107,6 +110,7 @@ __all__ = [
     "PromotionVerdict",
     "PromptFirewall",
     "Question",
+    "Redecision",
     "RejectedRule",
     "Reply",
     "ReplyCache",
@@ -132,6 +136,7 @@ __all__ = [
     "compare",
     "compare_sync",
     "derive_audit",
+    "diff",
     "evaluate_probe",
     "evaluate_probes",
     "forge",
@@ -144,6 +149,7 @@ __all__ = [
     "open_run",
     "parse_audit",
     "read_result",
+    "redecide",
     "run",
     "wire",
     "write_audit",
@@ -167,6 +173,7 @@ _HOMES = {
     "Dataset": "adjudge.dataset",
     "Decision": "adjudge._decision",
     "DecisionRefused": "adjudge.errors",
+    "Diff": "adjudge.report._diff",
     "EmergentJudge": "adjudge.tools",
     "EmergentTool": "adjudge.tools",
     "Example": "adjudge.rubric",
@@ -198,6 +205,7 @@ _HOMES = {
     "PromotionVerdict": "adjudge.tools",
     "PromptFirewall": "adjudge.firewall",
     "Question": "adjudge.question",
+    "Redecision": "adjudge._run._redecide",
     "RejectedRule": "adjudge.firewall",
     "Reply": "adjudge.models",
     "ReplyCache": "adjudge.models._reply_cache",
@@ -223,6 +231,7 @@ _HOMES = {
     "compare": "adjudge._compare",
     "compare_sync": "adjudge._compare",
     "derive_audit": "adjudge.audit",
+    "diff": "adjudge.report._diff",
     "evaluate_probe": "adjudge.probe",
     "evaluate_probes": "adjudge.probe",
     "forge": "adjudge.tools",
@@ -235,6 +244,7 @@ _HOMES = {
     "open_run": "adjudge._run",
     "parse_audit": "adjudge.audit",
     "read_result": "adjudge.result",
+    "redecide": "adjudge._run._redecide",
     "run": "adjudge._run",
     "wire": "adjudge._wire",
     "write_audit": "adjudge.audit",

@@ -26,6 +26,7 @@ from adjudge import (
     CriterionResult,
     Dataset,
     Decision,
+    Diff,
     EmergentJudge,
     EmergentTool,
     FirewallVerdict,
@@ -52,6 +53,7 @@ from adjudge import (
     PromotionVerdict,
     PromptFirewall,
     Question,
+    Redecision,
     RejectedRule,
     Reply,
     ReplyCache,
@@ -76,6 +78,7 @@ from adjudge import (
     compare,
     compare_sync,
     derive_audit,
+    diff,
     evaluate_probe,
     evaluate_probes,
     forge,
@@ -86,6 +89,7 @@ from adjudge import (
     open_run,
     parse_audit,
     read_result,
+    redecide,
     run,
     wire,
     write_audit,
@@ -491,3 +495,15 @@ def report_run(done: Run) -> None:
     assert_type(list(write_junit(report, done.items())), list[str])
     assert_type(report.scores, Spread | None)
     make_report("monday")  # type: ignore[bad-argument-type]
+
+
+def look_back(done: Run) -> None:
+    """A run is redecided and compared as a value or a folder, without a loop."""
+    found = redecide(done, rubric="security", strategy="majority", fail_open=False, judges=["a"], out=Path("new"))
+    assert_type(found, Redecision)
+    assert_type(found.changes[0].known, bool)
+    redecide("run", strategy="votes")  # type: ignore[bad-argument-type]
+    compared = diff(done, "new")
+    assert_type(compared, Diff)
+    assert_type(compared.score.p_value, float | None)
+    assert_type(compared.listed[0].regressed, bool)

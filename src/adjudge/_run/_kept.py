@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjudge._run._items import encode
 from adjudge._run._store import RunStore
 from adjudge.errors import UsageError
 from adjudge.models._recording import SCHEMA, describe_request, make_key, write_reply
 from adjudge.models._types import Model, Reply, Request
+
+if TYPE_CHECKING:
+    from adjudge.models._rows import Row
 
 
 def make_reply_key(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
@@ -19,6 +22,29 @@ def make_reply_key(*, case: str | None, order: str | None, sample: int, model: s
     without the prompt they answer. What was asked is in the row, and compared before it answers anything.
     """
     return encode([case, order, sample, model, seat, attempt]).decode()
+
+
+def read_kept(body: bytes | None, token: str) -> Reply | None:
+    """A kept reply with the present token; ``None`` where there is none that can be read."""
+    row = _read_row(body)
+    if row is None:
+        return None
+    from adjudge.models._rows import make_reply
+
+    return make_reply(row, token)
+
+
+def _read_row(body: bytes | None) -> Row | None:
+    if body is None:
+        return None
+    import msgspec
+
+    from adjudge.models._rows import Row
+
+    try:
+        return msgspec.json.decode(body, type=Row)
+    except (msgspec.DecodeError, RecursionError):  # log-probabilities of minus infinity, which JSON has no form for
+        return None
 
 
 class KeptModel:
@@ -97,19 +123,12 @@ class KeptModel:
         return f"<{type(self).__name__} {self.name}>"
 
     def _find(self, place: str, key: str, request: Request) -> Reply | None:
-        import msgspec
-
-        from adjudge.models._rows import Row, make_reply
-
-        body = self._store.find_reply(place)
-        if body is None:
+        row = _read_row(self._store.find_reply(place))
+        if row is None or row.key != key:  # the very same request, or it is no answer to this one
             return None
-        try:
-            row = msgspec.json.decode(body, type=Row)
-        except (msgspec.DecodeError, RecursionError):  # log-probabilities of minus infinity, which JSON has no form for
-            return None
-        # The very same request, or it is no answer to this one.
-        return make_reply(row, request.token) if row.key == key else None
+        from adjudge.models._rows import make_reply
+
+        return make_reply(row, request.token)
 
     def _write_row(self, key: str, described: dict[str, Any], request: Request, reply: Reply) -> bytes:
         # Without the prompt, which is the longest part: the key tells it, and the case has the content.

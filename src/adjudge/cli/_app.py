@@ -16,12 +16,14 @@ from adjudge.cli._audit import report as report_ledger
 from adjudge.cli._cache import cache_app
 from adjudge.cli._dataset import dataset_app
 from adjudge.cli._demo import demo
+from adjudge.cli._diff import diff_runs
 from adjudge.cli._doctor import doctor
 from adjudge.cli._gate import gate_app
 from adjudge.cli._judge import judge
 from adjudge.cli._ledger import ledger_app
 from adjudge.cli._output import complain, finish, note, say
 from adjudge.cli._probe import probe
+from adjudge.cli._redecide import redecide_run
 from adjudge.cli._report import report
 from adjudge.cli._resume import resume
 from adjudge.cli._review import review
@@ -45,6 +47,8 @@ app = typer.Typer(
 )
 app.command()(judge)
 app.command("run")(run_data)
+app.command("diff")(diff_runs)
+app.command("redecide")(redecide_run)
 app.add_typer(rubric_app, name="rubric")
 app.add_typer(rules_app, name="rules")
 app.add_typer(gate_app, name="gate")

@@ -1,0 +1,200 @@
+"""``diff``: what changed between two runs of the same cases, and whether it is more than chance."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from adjudge._run import Run, open_run
+from adjudge.report._joined import Joined, Side, join_runs
+from adjudge.report._paired import Means, PairedTally, compute_mcnemar
+from adjudge.result import Outcome
+
+MOST_LISTED = 2_000
+"""Cases that a ``Diff`` lists, regressions first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseDiff:
+    """A case that came out differently."""
+
+    case: str
+    before: Outcome
+    after: Outcome
+    score_before: float | None
+    score_after: float | None
+    criteria: tuple[tuple[str, float | None, float | None], ...] = ()
+    """The criteria whose score changed: name, before, after."""
+    detail: str = ""
+    """Why it is as it is now: a reason and what the later result says of it; it may quote the content."""
+
+    @property
+    def regressed(self) -> bool:
+        """Whether it passed before and does not now; undecided is not passed."""
+        return self.before == "passed" != self.after
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        criteria = [{"name": name, "before": old, "after": new} for name, old, new in self.criteria]
+        return {name: getattr(self, name) for name in self.__slots__} | {"criteria": criteria}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffSide:
+    """One of the two runs."""
+
+    id: str
+    folder: str
+    status: str
+    counts: Mapping[str, int]
+    """Of all its judgements, those without a counterpart included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """What changed between two runs; made by ``diff``.
+
+    A case that was judged several times is what more than half of its judgements are, else undecided; its score is
+    the mean of those that are decided.
+    """
+
+    schema: ClassVar[str] = "adjudge/diff/1"
+
+    before: DiffSide
+    after: DiffSide
+    cases: int
+    """Cases that stand in both runs with the same content."""
+    only_before: int
+    """Cases that are not in the later run."""
+    only_after: int
+    content_changed: int
+    """Cases of one id with another content, reference, task or context; they are not compared."""
+    unmatched_passes: int
+    """Cases that passed before and cannot be compared, because they are gone or changed."""
+    transitions: Mapping[tuple[Outcome, Outcome], int]
+    """How many cases went from which outcome to which, unchanged ones included."""
+    p_value: float | None
+    """McNemar's exact test of passed against not passed; ``None`` when no case went either way."""
+    score: Means
+    """The scores of the cases that are decided in both runs."""
+    criteria: Mapping[str, Means]
+    """The same for each criterion that both runs scored."""
+    changed: int
+    """Cases with another outcome or another score."""
+    listed: tuple[CaseDiff, ...]
+    """The first of them, at most 2,000: regressions, then other outcomes, then scores, in the order of the data."""
+
+    @property
+    def regressions(self) -> int:
+        """Cases that passed before and do not now."""
+        return sum(number for (old, new), number in self.transitions.items() if old == "passed" != new)
+
+    @property
+    def improvements(self) -> int:
+        """Cases that pass now and did not before."""
+        return sum(number for (old, new), number in self.transitions.items() if new == "passed" != old)
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        plain = ("cases", "only_before", "only_after", "content_changed", "unmatched_passes", "regressions")
+        moves = [{"before": old, "after": new, "cases": number} for (old, new), number in self.transitions.items()]
+        return {
+            "schema": self.schema,
+            "before": {name: getattr(self.before, name) for name in DiffSide.__slots__},
+            "after": {name: getattr(self.after, name) for name in DiffSide.__slots__},
+            **{name: getattr(self, name) for name in (*plain, "improvements", "p_value", "changed")},
+            "transitions": moves,
+            "score": self.score.to_dict(),
+            "criteria": {name: means.to_dict() for name, means in self.criteria.items()},
+            "listed": [item.to_dict() for item in self.listed],
+        }
+
+
+def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str]) -> Diff:
+    """What changed between two runs, given as ``Run``s or folders; cases are paired by their ids.
+
+    Memory is bounded, whatever the runs' size. Raises ``UsageError`` for a folder that holds no run.
+    """
+    runs = [(item, False) if isinstance(item, Run) else (open_run(item), True) for item in (before, after)]
+    try:
+        tally = _Tally()
+        for pair in join_runs(runs[0][0], runs[1][0]):
+            tally.add(pair)
+        return tally.sum_up(runs[0][0], runs[1][0])
+    finally:
+        for run, is_ours in runs:
+            if is_ours:
+                run.close()
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has been seen so far."""
+
+    transitions: Counter[tuple[Outcome, Outcome]] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    score: PairedTally = field(default_factory=PairedTally)
+    criteria: dict[str, PairedTally] = field(default_factory=dict)
+    listed: tuple[list[CaseDiff], list[CaseDiff], list[CaseDiff]] = field(default_factory=lambda: ([], [], []))
+
+    def add(self, pair: Joined) -> None:
+        """One case of the earlier run, or one that only the later has."""
+        before, after = pair.before, pair.after
+        if before is None or after is None or not pair.same:
+            kind = "only_after" if before is None else "only_before" if after is None else "content_changed"
+            self.counts[kind] += 1
+            self.counts["unmatched_passes"] += before is not None and before.outcome == "passed"
+            return
+        self.transitions[before.outcome, after.outcome] += 1
+        if before.score is not None and after.score is not None:
+            self.score.add(before.score, after.score)
+        for name in before.criteria.keys() & after.criteria.keys():
+            self.criteria.setdefault(name, PairedTally()).add(before.criteria[name], after.criteria[name])
+        if before.outcome != after.outcome or before.score != after.score or before.criteria != after.criteria:
+            self._list(pair.case, before, after)
+
+    def _list(self, case: str, before: Side, after: Side) -> None:
+        self.counts["changed"] += 1
+        regressed = before.outcome == "passed" != after.outcome
+        listed = self.listed[0 if regressed else 1 if before.outcome != after.outcome else 2]
+        if len(listed) >= MOST_LISTED:
+            return
+        names = [*before.criteria, *(name for name in after.criteria if name not in before.criteria)]
+        pairs = [(name, before.criteria.get(name), after.criteria.get(name)) for name in names]
+        listed.append(
+            CaseDiff(
+                case=case,
+                before=before.outcome,
+                after=after.outcome,
+                score_before=before.score,
+                score_after=after.score,
+                criteria=tuple(item for item in pairs if item[1] != item[2]),
+                detail=after.detail,
+            )
+        )
+
+    def sum_up(self, before: Run, after: Run) -> Diff:
+        """What it all comes to."""
+        worse = sum(number for (old, new), number in self.transitions.items() if old == "passed" != new)
+        better = sum(number for (old, new), number in self.transitions.items() if new == "passed" != old)
+        regressions, outcomes, scores = self.listed
+        return Diff(
+            before=_describe(before),
+            after=_describe(after),
+            cases=self.transitions.total(),
+            **{name: self.counts[name] for name in ("only_before", "only_after", "content_changed")},
+            unmatched_passes=self.counts["unmatched_passes"],
+            transitions=dict(sorted(self.transitions.items())),
+            p_value=compute_mcnemar(worse, better),
+            score=self.score.sum_up(),
+            criteria={name: self.criteria[name].sum_up() for name in sorted(self.criteria)},
+            changed=self.counts["changed"],
+            listed=tuple([*regressions, *outcomes, *scores][:MOST_LISTED]),
+        )
+
+
+def _describe(run: Run) -> DiffSide:
+    return DiffSide(id=run.id, folder=str(run.folder), status=run.status, counts=dict(run.counts))

@@ -1,0 +1,101 @@
+"""A ``Diff`` as Markdown, for a comment on a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from adjudge._display import clean
+from adjudge.report._diff import CaseDiff, Diff
+from adjudge.report._paired import Means
+
+MOST_ROWS = 50
+"""Cases in the table; a comment has room for about as many."""
+_LONGEST = 160
+
+# Whatever Markdown or HTML could act on, and @, which would call people by name.
+_ACTIVE = re.compile(r"[\\`*_{}\[\]()#+!|<>~&@:-]")
+
+
+def write_markdown(found: Diff) -> str:
+    """What changed, as tables. Ids and reasons are text in it, whatever they hold."""
+    return "\n".join(_list_lines(found)) + "\n"
+
+
+def write_p(value: float | None) -> str:
+    """A p-value as people read it."""
+    if value is None:
+        return "-"
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def say_p(value: float | None) -> str:
+    """A p-value in a sentence."""
+    if value is None:
+        return "no case went either way"
+    return "p < 0.0001" if value < 0.0001 else f"p = {value:.4f}"
+
+
+def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
+    """What kept cases from being compared, and how many it kept."""
+    facts = (
+        ("only in the earlier run", found.only_before),
+        ("only in the later run", found.only_after),
+        ("with another content", found.content_changed),
+    )
+    yield from ((said, number) for said, number in facts if number)
+
+
+def show_score(value: float | None) -> str:
+    """A score as it is shown everywhere."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def show_delta(value: float | None) -> str:
+    """A difference with its sign."""
+    return "-" if value is None else f"{value:+.3f}"
+
+
+def _list_lines(found: Diff) -> Iterator[str]:
+    yield f"**{found.regressions:,} regressed, {found.improvements:,} improved**, of {found.cases:,} cases in both runs"
+    yield ""
+    yield f"McNemar's exact test of passed against not passed: {say_p(found.p_value)}"
+    for said, number in list_facts(found):
+        yield ""
+        yield f"{number:,} cases {said}"
+    yield from ("", "| before | after | cases |", "|---|---|--:|")
+    for (old, new), number in found.transitions.items():
+        yield f"| {old} | {new} | {number:,} |"
+    yield from ("", "| mean | before | after | difference | cases | p |", "|---|--:|--:|--:|--:|--:|")
+    yield _write_means("score", found.score)
+    for name, means in found.criteria.items():
+        yield _write_means(_escape(name), means)
+    yield from _list_cases(found)
+
+
+def _write_means(name: str, means: Means) -> str:
+    before, after, delta = show_score(means.before), show_score(means.after), show_delta(means.delta)
+    return f"| {name} | {before} | {after} | {delta} | {means.cases:,} | {write_p(means.p_value)} |"
+
+
+def _list_cases(found: Diff) -> Iterator[str]:
+    moved = [item for item in found.listed if item.before != item.after]
+    if not moved:
+        return
+    yield from ("", "| case | before | after | score | why |", "|---|---|---|---|---|")
+    for item in moved[:MOST_ROWS]:
+        yield _write_case(item)
+    total = sum(number for (old, new), number in found.transitions.items() if old != new)
+    if total > MOST_ROWS:
+        yield from ("", f"{MOST_ROWS} of {total:,} cases with another outcome are shown, regressions first")
+
+
+def _write_case(item: CaseDiff) -> str:
+    scores = f"{show_score(item.score_before)} → {show_score(item.score_after)}"
+    return f"| {_escape(item.case)} | {item.before} | {item.after} | {scores} | {_escape(item.detail)} |"
+
+
+def _escape(text: str) -> str:
+    flat = clean(" ".join(text.split()), keep_lines=False)
+    short = flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 3]}..."
+    return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", short)

@@ -1,0 +1,144 @@
+"""``adjudge diff``: what it shows, and when it stops a pipeline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cli_support
+from adjudge import Case, Judge
+from cli_support import ESCAPES, HIDDEN, Line
+from redecide_support import Told, do, score
+
+GOOD, BAD = score(a=1.0, b=0.6), score(a=0.0, b=0.6)
+NONE = "no object"
+
+
+@pytest.fixture(name="line")
+def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
+    """The command line in a folder with a run, a better and a worse one."""
+    cli_support.isolate(monkeypatch, tmp_path)
+    make_run("was", {"a": GOOD, "b": BAD, "c": GOOD})
+    make_run("better", {"a": GOOD, "b": GOOD, "c": GOOD})
+    make_run("worse", {"a": GOOD, "b": GOOD, "c": BAD})
+    make_run("unsure", {"a": GOOD, "b": BAD, "c": NONE})
+    return Line(capsys)
+
+
+def make_run(out: str, lines: dict[str, object]) -> None:
+    model = Told("x", lines)  # type: ignore[arg-type]
+    do([Case(id=name, content="text") for name in lines], Judge(model, reask=0), out=out)
+
+
+def test_what_changed_is_shown(line: Line):
+    """How many, from what to what, means by criterion with their chance, and the cases, regressions first."""
+    ran = line("diff", "was", "worse")
+
+    assert ran.status == 0
+    rows = [row.split() for row in ran.out.splitlines() if row]
+    assert rows[0] == ["1", "regressed,", "1", "improved,", "of", "3", "cases", "in", "both", "runs"]
+    assert ["passed", "failed", "1"] in rows
+    assert "passed against not passed: p = 1.0000 (McNemar, exact)" in ran.out
+    assert ["a", "0.667", "0.667", "+0.000", "3", "1.0000", "exact"] in rows
+    cases = [row[:3] for row in rows if row[0] in ("b", "c") and row[1] in ("passed", "failed")]
+    assert cases == [["c", "passed", "failed"], ["b", "failed", "passed"]]
+    assert ran.err == ""
+
+
+def test_json_is_one_document(line: Line):
+    """The diff, and nothing else anywhere."""
+    ran = line("diff", "was", "worse", "--json")
+
+    assert (ran.document["schema"], ran.document["regressions"], ran.err) == ("adjudge/diff/1", 1, "")
+    assert ran.document["before"]["folder"] == "was"
+
+
+def test_markdown_is_for_a_pull_request(line: Line):
+    """Tables, and nothing else anywhere."""
+    ran = line("diff", "was", "worse", "--markdown")
+
+    assert ran.out.startswith("**1 regressed, 1 improved**")
+    assert "| c | passed | failed | 0.800 → 0.300 |  |" in ran.out
+    assert ran.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("was", "worse"), 0),
+        (("was", "better", "--no-regressions"), 0),
+        (("was", "worse", "--no-regressions"), 1),
+        (("was", "unsure", "--no-regressions"), 1),
+        (("was", "worse", "--fail-under", "0.6"), 0),
+        (("was", "worse", "--fail-under", "0.7"), 1),
+        (("was", "unsure", "--fail-under", "0.6"), 3),
+        (("was", "unsure", "--fail-under", "0.6", "--no-regressions"), 1),
+        (("was", "better", "--fail-under", "1", "--no-regressions"), 0),
+    ],
+)
+def test_the_status_stops_a_pipeline(line: Line, arguments: tuple[str, ...], status: int):
+    """Only where that was asked for; a regression, undecided ones included, beats what cannot be said."""
+    assert line("diff", *arguments, "--json").status == status
+
+
+def test_a_pass_that_went_away_is_not_overlooked(line: Line):
+    """A case that passed and is gone, or is another now, may have regressed: the status says that nobody knows."""
+    make_run("fewer", {"a": GOOD, "b": BAD})
+    ran = line("diff", "was", "fewer", "--no-regressions", "--json")
+
+    assert (ran.status, ran.document["unmatched_passes"]) == (3, 1)
+    assert ran.err == "1 cases that passed in RUN1 are gone or changed, so nobody can say\n"
+    assert line("diff", "was", "fewer").status == 0
+
+
+def test_an_unfinished_run_is_no_proof(line: Line):
+    """What was not judged yet may fail: the status says so where one is asked for."""
+    path = Path("better/run.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
+
+    ran = line("diff", "was", "better", "--no-regressions", "--json")
+    assert (ran.status, "better is interrupted: finish it" in ran.err) == (3, True)
+    assert line("diff", "was", "better", "--json").status == 0
+    assert line("diff", "better", "was", "--fail-under", "0.5", "--json").status == 0
+    assert line("diff", "better", "was", "--fail-under", "0.5", "--no-regressions", "--json").status == 1
+    assert line("diff", "better", "better", "--no-regressions", "--json").status == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("was", "none"), "none holds no run"),
+        (("was", "worse", "--fail-under", "90"), "--fail-under must be between 0 and 1, got 90; for 90 % write 0.9"),
+        (("was", "worse", "--json", "--markdown"), "give --json or --markdown, not both"),
+        (("was", "other", "--no-regressions"), "was and other have no case in common that is the same"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(line: Line, arguments: tuple[str, ...], said: str):
+    """And the status is 2: two runs of different data have no regressions, which must not look like a pass."""
+    make_run("other", {"z": GOOD})
+    ran = line("diff", *arguments)
+
+    assert (ran.status, said in ran.sentence) == (2, True)
+
+
+def test_nothing_hostile_reaches_the_terminal(line: Line):
+    """Neither what a case is called nor what is said of it."""
+    make_run("one", {ESCAPES: GOOD})
+    make_run("two", {ESCAPES: {**GOOD, "passed": False}})
+    for form in ((), ("--markdown",), ("--json",)):
+        ran = line("diff", "one", "two", *form)
+        assert "contradiction" in ran.out
+        assert not HIDDEN.search(ran.out + ran.err)
+
+
+def test_a_long_list_is_cut_and_said_to_be(line: Line):
+    """A person sees 100 cases; --json has up to 2,000."""
+    many = [str(case) for case in range(120)]
+    make_run("one", dict.fromkeys(many, GOOD))
+    make_run("two", dict.fromkeys(many, BAD))
+    ran = line("diff", "one", "two")
+
+    assert ran.out.count("passed  failed  0.800") == 100
+    assert ran.err == "100 of 120 changed cases are shown; --json has up to 2,000\n"
