@@ -13,11 +13,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
+from adjudge._suite._passing import assert_passes
 from adjudge.errors import ModelError, UsageError
 from adjudge.models import Model, Reply, Request
 from adjudge.question import MASK
 
-__all__ = ["FAULTS", "Fault", "FaultyModel", "Line", "ScriptedModel", "break_reply", "fill_token", "speak"]
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "FaultyModel",
+    "Line",
+    "ScriptedModel",
+    "assert_passes",
+    "break_reply",
+    "fill_token",
+    "speak",
+]
 
 Line = str | Mapping[str, Any] | Reply | BaseException | type[BaseException] | Callable[[Request], Any] | None
 """One line of a script: the reply's text, its object, a whole ``Reply``, an exception to raise, or a function of the

@@ -1,0 +1,141 @@
+"""What a test asks with: the ``judge`` fixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+from adjudge import Judge, JudgeChain, JudgeResult, JudgmentFailed, Question, Rubric, UsageError
+from adjudge._asking import Asking, RubricSource
+from adjudge._suite._explain import explain
+from adjudge._suite._tape import Tape
+from adjudge._sync import run_sync
+
+Chosen = tuple[Judge | JudgeChain, Rubric | None]
+Choose = Callable[[Any, RubricSource | None, dict[str, Any]], Chosen]
+"""From the judge, the rubric and the other arguments of a call (from which it takes ``model``) to who is asked."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class TestJudge:
+    """The judge of one test, and what it was asked there.
+
+    ``await judge(content, rubric=...)`` in a test with an event loop, ``judge.evaluate_sync(content, rubric=...)`` in
+    one without. It has a ``name`` and ``ask``, so gates and chains take it as a judge.
+    """
+
+    __test__ = False  # pytest would collect the class by its name
+
+    test: str
+    """The id of the test."""
+    choose: Choose
+    tape: Tape
+    again: str
+    """The command that runs this test."""
+    results: list[JudgeResult] = field(default_factory=list)
+    _pending: list[Pending] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of the suite's judge."""
+        return self.choose(None, None, {})[0].name
+
+    def __call__(
+        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+    ) -> Pending:
+        """Judge some content; the result is there once this is awaited.
+
+        The arguments are those of ``Judge.evaluate``; ``judge`` is asked instead of the suite's. With
+        ``throw_on_fail=True`` a ``JudgmentFailed`` says criterion by criterion why.
+        """
+        pending = Pending(lambda: self.evaluate(content, rubric, judge=judge, **how))
+        self._pending.append(pending)
+        return pending
+
+    async def evaluate(
+        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+    ) -> JudgeResult:
+        """The same as a plain coroutine."""
+        options: dict[str, Any] = dict(how)
+        throw = options.pop("throw_on_fail", False)
+        chosen, found = self.choose(judge, rubric, options)
+        result = self._note(await self.tape.thread(chosen).evaluate(content, found, **options))
+        if throw and not result.passed:
+            error = JudgmentFailed(result)
+            error.add_note(explain(result, self.again))
+            raise error
+        return result
+
+    def evaluate_sync(
+        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+    ) -> JudgeResult:
+        """The same for a test without an event loop; in one with, it blocks the loop."""
+        return run_sync(self.evaluate(content, rubric, judge=judge, **how))
+
+    async def ask(self, question: Question | str, /) -> JudgeResult:
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
+        return self._note(await self.tape.thread(self.choose(None, None, {})[0]).ask(question))
+
+    def ask_sync(self, question: Question | str, /) -> JudgeResult:
+        """``ask`` for a test without an event loop."""
+        return run_sync(self.ask(question))
+
+    def close(self) -> str:
+        """End the test: keep its recording; raises ``UsageError`` when a judgement was never awaited.
+
+        Returns a sentence for the summary when the recording was not kept, else nothing.
+        """
+        said = self.tape.close()
+        # Such a test asked nothing and would be green for ever.
+        if any(not item.begun for item in self._pending):
+            raise UsageError("judge(...) was called and never awaited; await it, or use judge.evaluate_sync(...)")
+        return said
+
+    def _note(self, result: JudgeResult) -> JudgeResult:
+        self.results.append(result)
+        self.tape.note(result)
+        return result
+
+
+class Pending(Coroutine[Any, Any, JudgeResult]):
+    """A judgement that is made when it is awaited, and is neither true nor a result before."""
+
+    __slots__ = ("_make", "_work")
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, JudgeResult]]) -> None:
+        self._make = make
+        self._work: Coroutine[Any, Any, JudgeResult] | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether somebody awaited it."""
+        return self._work is not None
+
+    def __await__(self) -> Generator[Any, Any, JudgeResult]:
+        return self._begin().__await__()
+
+    def send(self, value: Any, /) -> Any:
+        """Go on, as a coroutine does."""
+        return self._begin().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise inside, as a coroutine does."""
+        return self._begin().throw(*error)
+
+    def close(self) -> None:
+        """Give up, as a coroutine does."""
+        if self._work is not None:
+            self._work.close()
+
+    def __bool__(self) -> bool:
+        # Every other object is true, and `assert judge(...)` would pass whatever the content.
+        raise UsageError("judge(...) was not awaited; await it, or use judge.evaluate_sync(...)")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"judge(...) has no {name!r} before it is awaited; await it, or use judge.evaluate_sync")
+
+    def _begin(self) -> Coroutine[Any, Any, JudgeResult]:
+        if self._work is None:
+            self._work = self._make()
+        return self._work
