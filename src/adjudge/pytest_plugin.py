@@ -5,7 +5,8 @@ pytest loads it with every suite where adjudge is installed, so it imports next 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from adjudge._suite._choosing import Suite
     from adjudge._suite._judging import TestJudge
 
-_SUITE = pytest.StashKey["Suite"]()
-_JUDGE = pytest.StashKey["TestJudge"]()
-_NOTE = pytest.StashKey[str]()
+_SUITE: pytest.StashKey[Suite] = pytest.StashKey()
+_JUDGE: pytest.StashKey[TestJudge] = pytest.StashKey()
+_NOTE: pytest.StashKey[str] = pytest.StashKey()
 
 _MARK = (
     "judged(rubric=None, criteria=None, threshold=None, repeat=1, at_least=repeat, judge=None, ...): judge what the "
@@ -69,9 +70,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     """Begin a test anew, also when a plugin runs it again, and prepare one that is marked."""
-    for key in (_JUDGE, _NOTE):
-        if key in item.stash:
-            del item.stash[key]
+    if _JUDGE in item.stash:
+        del item.stash[_JUDGE]
+    item.stash[_NOTE] = ""
     done = yield
     mark = item.get_closest_marker("judged")
     if mark is not None:
@@ -87,7 +88,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
     finally:
         if _JUDGE in item.stash:
-            item.stash[_NOTE] = item.stash[_JUDGE].close()
+            _close(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -135,6 +136,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{mode}ed {'in' if mode == 'record' else 'from'} {_find_suite(config).folder}")
 
 
+def _close(item: pytest.Item) -> None:
+    with _failing():
+        item.stash[_NOTE] = item.stash[_JUDGE].close()
+
+
 def _find(item: pytest.Item) -> TestJudge:
     """The judge of a test, made when it first asks."""
     if _JUDGE not in item.stash:
@@ -176,8 +182,22 @@ def _open_panel(names: tuple[str, ...], strategy: str | None, config: Any) -> An
 
 def _mark(item: pytest.Item, mark: pytest.Mark) -> None:
     from adjudge._suite._marker import read_mark, wrap
-    from adjudge.errors import UsageError
 
     if not isinstance(item, pytest.Function):
-        raise UsageError(f"{item.name} is marked judged and is no function that could return something to judge")
-    item.obj = wrap(item.obj, read_mark(mark.args, dict(mark.kwargs)), _find(item))
+        pytest.fail(f"{item.name} is marked judged and is no function that could return what to judge", pytrace=False)
+    with _failing():
+        item.obj = wrap(item.obj, read_mark(mark.args, dict(mark.kwargs)), _find(item))
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """A block whose ``UsageError`` fails the test by its sentence alone."""
+    from adjudge.errors import UsageError
+
+    why = ""
+    try:
+        yield
+    except UsageError as error:
+        why = str(error)
+    if why:
+        pytest.fail(why, pytrace=False)

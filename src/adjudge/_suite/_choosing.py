@@ -54,6 +54,7 @@ class Suite:
         self, tape: Tape, directory: Path, judge: Any, rubric: RubricSource | None, how: dict[str, Any]
     ) -> Chosen:
         """Who answers a call, and about which rubric; raises ``UsageError`` when nobody is named."""
+        __tracebackhide__ = True
         own = self._open_given(judge) if judge is not None else self._open_named()
         found = self._find_rubric(rubric, how, directory, own)
         model = how.pop("model", None)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
-from adjudge import Judge, JudgeChain, JudgeResult, JudgmentFailed, Question, Rubric, UsageError
+from adjudge import AdjudgeError, Judge, JudgeChain, JudgeResult, JudgmentFailed, Question, Rubric, UsageError
 from adjudge._asking import Asking, RubricSource
 from adjudge._suite._explain import explain
 from adjudge._suite._tape import Tape
@@ -17,7 +17,7 @@ Choose = Callable[[Any, RubricSource | None, dict[str, Any]], Chosen]
 """From the judge, the rubric and the other arguments of a call (from which it takes ``model``) to who is asked."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class TestJudge:
     """The judge of one test, and what it was asked there.
 
@@ -57,6 +57,7 @@ class TestJudge:
         self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
     ) -> JudgeResult:
         """The same as a plain coroutine."""
+        __tracebackhide__ = True
         options: dict[str, Any] = dict(how)
         throw = options.pop("throw_on_fail", False)
         chosen, found = self.choose(judge, rubric, options)
@@ -71,7 +72,12 @@ class TestJudge:
         self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
     ) -> JudgeResult:
         """The same for a test without an event loop; in one with, it blocks the loop."""
-        return run_sync(self.evaluate(content, rubric, judge=judge, **how))
+        __tracebackhide__ = True
+        try:
+            return run_sync(self.evaluate(content, rubric, judge=judge, **how))
+        except AdjudgeError as error:
+            # The frames between are of a loop's thread and tell a reader of the test's report nothing.
+            raise error.with_traceback(None) from None
 
     async def ask(self, question: Question | str, /) -> JudgeResult:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
@@ -92,7 +98,11 @@ class TestJudge:
             raise UsageError("judge(...) was called and never awaited; await it, or use judge.evaluate_sync(...)")
         return said
 
+    def __repr__(self) -> str:
+        return f"<the judge of {self.test}>"
+
     def _note(self, result: JudgeResult) -> JudgeResult:
+        __tracebackhide__ = True
         self.results.append(result)
         self.tape.note(result)
         return result

@@ -50,7 +50,7 @@ def wrap(test: Callable[..., Any], order: Order, judge: TestJudge) -> Callable[.
             for _ in range(order.repeat):
                 content = _need(await test(*args, **kwargs))
                 results.append(await judge.evaluate(content, **order.how))
-            conclude(results, order, judge.again)
+            _fail(conclude(results, order, judge.again))
 
         return run_async
 
@@ -61,19 +61,27 @@ def wrap(test: Callable[..., Any], order: Order, judge: TestJudge) -> Callable[.
         for _ in range(order.repeat):
             content = _need(test(*args, **kwargs))
             results.append(judge.evaluate_sync(content, **order.how))
-        conclude(results, order, judge.again)
+        _fail(conclude(results, order, judge.again))
 
     return run
 
 
-def conclude(results: list[JudgeResult], order: Order, again: str) -> None:
-    """Raise ``AssertionError`` with every result unless enough passed; undecided is not a pass."""
-    __tracebackhide__ = True
+def conclude(results: list[JudgeResult], order: Order, again: str) -> str:
+    """Why a test fails, with every result; empty when enough passed. Undecided is not a pass."""
     passed = sum(result.passed for result in results)
-    if passed < order.at_least:
-        told = [f"run {number}: {explain(result)}" for number, result in enumerate(results, 1)]
-        head = f"{passed} of {len(results)} passed, and {order.at_least} must"
-        raise AssertionError("\n".join([head, *told, f"  again: {again}"]))
+    if passed >= order.at_least:
+        return ""
+    told = [f"run {number}: {explain(result)}" for number, result in enumerate(results, 1)]
+    head = f"{passed} of {len(results)} passed, and {order.at_least} must"
+    return "\n".join([head, *told, f"  again: {again}"])
+
+
+def _fail(why: str) -> None:
+    import pytest
+
+    # No line of the test decided, so there is no traceback worth showing.
+    if why:
+        pytest.fail(why, pytrace=False)
 
 
 def _need(content: Any) -> Any:

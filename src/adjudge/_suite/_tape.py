@@ -44,6 +44,8 @@ class Tape:
     """What was asked in a replay and is not in the recording."""
     broken: str = ""
     """Why what was recorded cannot stand for the test; empty when it can."""
+    noted: int = 0
+    """How many results there were."""
     _replays: dict[tuple[str | None, int], Replay] = field(default_factory=dict)
 
     def thread(self, judge: Judge | JudgeChain) -> Judge | JudgeChain:
@@ -62,6 +64,8 @@ class Tape:
 
     def note(self, result: JudgeResult) -> None:
         """See whether a result rests on an answer that is missing; raises ``UsageError`` when it does."""
+        __tracebackhide__ = True
+        self.noted += 1
         if self.mode == "record" and not self.broken:
             self.broken = next((item.detail for item in _walk(result) if item.undecided_because in _BROKEN), "")
         if self.missed:
@@ -70,8 +74,8 @@ class Tape:
 
     def close(self) -> str:
         """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing."""
-        if self.mode != "record" or not self.file.parent.is_dir():
-            return ""
+        if self.mode != "record" or not self.noted or not self.file.parent.is_dir():
+            return ""  # above all, a test that could ask nobody does not lose what was recorded before
         try:
             return self._keep(sorted(self.file.parent.glob(f".{self.file.stem}.*.{os.getpid()}.part")))
         except OSError as error:
@@ -124,11 +128,14 @@ class Replay:
     max_input_characters: int = 1_000_000
     hosts: tuple[str, ...] = ()
     _found: ReplayModel | None = None
+    _recorded: str = ""
 
     @property
     def name(self) -> str:
         """The name of the model that was recorded."""
-        return self.only or "replay"
+        if self.only is None:
+            self._find()
+        return self.only or self._recorded or "replay"
 
     @property
     def structured(self) -> bool:
@@ -157,6 +164,7 @@ class Replay:
                 raise UsageError(f"{self.path} holds several models and nothing says how they judge; name the judge")
             if recorded and self.only in (None, *recorded):
                 self._found = ReplayModel(self.path, model=self.only)
+                self._recorded = next(iter(recorded)) or ""
         return self._found
 
 
