@@ -6,12 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 import yaml  # noqa: F401 - as below
 
-import adjudge.pytest_plugin  # noqa: F401 - as below
+import adjudge.pytest_plugin
 import adjudge.testing  # noqa: F401 - pytester drops the modules that a run brought, and some cannot be loaded twice
 import house
 
@@ -45,6 +46,10 @@ from adjudge.testing import ScriptedModel
 model = twin = ScriptedModel(refuse, name="fake")
 """
 
+INI = "[pytest]\nstrict_markers = true\n"
+if find_spec("pytest_asyncio"):
+    INI += "asyncio_default_fixture_loop_scope = function\n"
+
 POLITE = "criteria='Is polite.'"
 
 
@@ -57,7 +62,7 @@ def provide_suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
     if not INSTALLED:
         monkeypatch.setenv("PYTHONPATH", str(house.PACKAGE.parent))  # for the processes that a test starts
     pytester.makepyfile(fake=MODEL)
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nstrict_markers = true\n")
+    pytester.makeini(INI)
     yield pytester
     sys.modules.pop("fake", None)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import house
-from suite_support import INSTALLED, MODEL, PLUGIN, POLITE, SUITE, provide_suite, recordings, run, write
+from suite_support import INI, INSTALLED, MODEL, PLUGIN, POLITE, SUITE, provide_suite, recordings, run, write
 
 pytest_plugins = ["pytester"]
 __all__ = ["provide_suite"]
@@ -161,10 +161,10 @@ def test_the_judge_is_named_by_the_nearest(suite, monkeypatch):
     run(suite, judge=None).assert_outcomes(passed=1)
 
     (suite.path / "adjudge.toml").write_text('[defaults]\njudge = "python:fake:other"\n')
-    suite.makeini("[pytest]\njudge = python:fake:told\n")
+    suite.makeini(INI + "judge = python:fake:told\n")
     run(suite, judge=None).assert_outcomes(passed=1)
 
-    suite.makeini("[pytest]\njudge = python:fake:other\n")
+    suite.makeini(INI + "judge = python:fake:other\n")
     run(suite, judge="python:fake:told").assert_outcomes(passed=1)
 
 
@@ -271,6 +271,48 @@ def test_a_mark_that_makes_no_sense_is_an_error(suite, mark, told):
     assert done.ret == 1
     assert told in done.stdout.str()
     assert done.parseoutcomes().get("passed") is None
+
+
+def test_a_marked_test_may_be_a_test_case_or_be_run_again(suite):
+    """A method of ``unittest`` is judged, and so is a test that a plugin runs a second time, anew."""
+    suite.makeconftest(
+        "from _pytest.runner import runtestprotocol\n"
+        "def pytest_runtest_protocol(item, nextitem):\n"
+        "    runtestprotocol(item, nextitem=nextitem, log=False)\n"
+        "    item._initrequest() if hasattr(item, '_initrequest') else None\n"
+        "    for report in runtestprotocol(item, nextitem=nextitem, log=False):\n"
+        "        item.ihook.pytest_runtest_logreport(report=report)\n"
+        "    return True\n"
+    )
+    write(
+        suite,
+        "import unittest",
+        "class TestCase(unittest.TestCase):",
+        f"    @pytest.mark.judged({POLITE})",
+        "    def test_nice(self): return 'nice'",
+        f"    @pytest.mark.judged({POLITE})",
+        "    def test_rude(self): return 'rude'",
+        f"@pytest.mark.judged({POLITE})",
+        "def test_plain(): return 'rude'",
+    )
+    done = run(suite)
+
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(["3 judged: 1 passed, 2 failed, 0 undecided"])
+
+
+def test_what_a_body_raises_is_not_taken_for_a_judgement(suite):
+    """An error or a skip in the body ends the test as it always does, whatever ``at_least`` says."""
+    write(
+        suite,
+        f"@pytest.mark.judged({POLITE}, repeat=3, at_least=1)",
+        "@pytest.mark.parametrize('text', ['error', 'skip'])",
+        "def test_one(text):",
+        "    if text == 'skip': pytest.skip('not today')",
+        "    raise RuntimeError('the agent broke')",
+    )
+
+    run(suite).assert_outcomes(failed=1, skipped=1)
 
 
 def test_a_marked_test_that_returns_nothing_fails(suite):

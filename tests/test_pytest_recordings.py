@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suite_support import OFFLINE, POLITE, SUITE, provide_suite, recordings, run, write
+from suite_support import INI, OFFLINE, POLITE, SUITE, provide_suite, recordings, run, write
 
 pytest_plugins = ["pytester"]
 __all__ = ["provide_suite"]
@@ -81,6 +81,23 @@ def test_a_failed_recording_keeps_the_old_one(suite, judge):
         done.stdout.fnmatch_lines(["test_it.py::test_one: not recorded, since a model failed (*reset*)"])
 
 
+def test_what_a_fixture_asks_is_part_of_its_test(suite):
+    """Also what it asks while it is torn down is recorded and replayed."""
+    write(
+        suite,
+        "@pytest.fixture",
+        "def talk(judge):",
+        f"    assert judge.evaluate_sync('nice before', {POLITE}).passed",
+        "    yield",
+        f"    assert judge.evaluate_sync('nice after', {POLITE}).passed",
+        "def test_one(talk): pass",
+    )
+    run(suite, "--judge-record").assert_outcomes(passed=1)
+    assert [len(rows) for rows in recordings(suite).values()] == [2]
+
+    run(suite, "--judge-replay", judge=None).assert_outcomes(passed=1)
+
+
 def test_seats_of_one_model_are_replayed_apart(suite):
     """A consensus is recorded without an early stop, and each seat gets its own answers back."""
     write(
@@ -124,7 +141,7 @@ def test_a_call_that_names_a_model_is_replayed_too(suite):
 def test_the_last_of_record_replay_and_live_counts(suite):
     """A configuration may replay by default, and the command line take it back."""
     write(suite, *SUITE)
-    suite.makeini("[pytest]\naddopts = --judge-replay\njudge_recordings = kept\n")
+    suite.makeini(INI + "addopts = --judge-replay\njudge_recordings = kept\n")
     run(suite, "--judge-live").assert_outcomes(passed=4)
     assert not (suite.path / "kept").exists()
     run(suite, "--judge-record").assert_outcomes(passed=4)

@@ -181,12 +181,14 @@ def _open_panel(names: tuple[str, ...], strategy: str | None, config: Any) -> An
 
 
 def _mark(item: pytest.Item, mark: pytest.Mark) -> None:
-    from adjudge._suite._marker import read_mark, wrap
+    from adjudge._suite._marker import UNJUDGED, read_mark, wrap
 
     if not isinstance(item, pytest.Function):
         pytest.fail(f"{item.name} is marked judged and is no function that could return what to judge", pytrace=False)
+    # A test that is run again would else judge what the first run's judging returned: nothing.
+    test = getattr(item.obj, UNJUDGED, item.obj)
     with _failing():
-        item.obj = wrap(item.obj, read_mark(mark.args, dict(mark.kwargs)), _find(item))
+        item.obj = wrap(test, read_mark(mark.args, dict(mark.kwargs)), _find(item))
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from adjudge._suite._judging import TestJudge
 
 MOST = 1000
 """The highest ``repeat``."""
+UNJUDGED = "_adjudge_unjudged"
+"""Where a wrapped function keeps the test's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +43,25 @@ def read_mark(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Order:
 
 def wrap(test: Callable[..., Any], order: Order, judge: TestJudge) -> Callable[..., Any]:
     """The test's function, followed by judging what it returns; asynchronous exactly when the function is."""
-    if inspect.iscoroutinefunction(test):
+    wrapped = _wrap_async(test, order, judge) if inspect.iscoroutinefunction(test) else _wrap_sync(test, order, judge)
+    setattr(wrapped, UNJUDGED, test)
+    return wrapped
 
-        @functools.wraps(test)
-        async def run_async(*args: Any, **kwargs: Any) -> None:
-            __tracebackhide__ = True
-            results: list[JudgeResult] = []
-            for _ in range(order.repeat):
-                content = _need(await test(*args, **kwargs))
-                results.append(await judge.evaluate(content, **order.how))
-            _fail(conclude(results, order, judge.again))
 
-        return run_async
+def _wrap_async(test: Callable[..., Any], order: Order, judge: TestJudge) -> Callable[..., Any]:
+    @functools.wraps(test)
+    async def run(*args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        results: list[JudgeResult] = []
+        for _ in range(order.repeat):
+            content = _need(await test(*args, **kwargs))
+            results.append(await judge.evaluate(content, **order.how))
+        _fail(conclude(results, order, judge.again))
 
+    return run
+
+
+def _wrap_sync(test: Callable[..., Any], order: Order, judge: TestJudge) -> Callable[..., Any]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
