@@ -5,16 +5,32 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
-import yaml  # noqa: F401 - as below
 
-import adjudge.pytest_plugin
-import adjudge.testing  # noqa: F401 - pytester drops the modules that a run brought, and some cannot be loaded twice
 import house
+
+# pytester drops the modules that a run in this process brought, and some break when they are loaded a second time.
+for _name in (
+    "adjudge._suite._choosing",
+    "adjudge._suite._explain",
+    "adjudge._suite._marker",
+    "adjudge._suite._summary",
+    "adjudge.cli._choose",
+    "adjudge.gate",
+    "adjudge.models._rows",
+    "adjudge.pytest_plugin",
+    "adjudge.rules",
+    "adjudge.testing",
+    "re2",
+    "rfc8785",
+    "yaml",
+):
+    import_module(_name)
 
 INSTALLED = any(point.value == "adjudge.pytest_plugin" for point in entry_points(group="pytest11"))
 """Whether pytest finds the plugin by itself: where the wheel is installed. Elsewhere it is named."""

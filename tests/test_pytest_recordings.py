@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suite_support import INI, OFFLINE, POLITE, SUITE, provide_suite, recordings, run, write
+from suite_support import INI, MODEL, OFFLINE, POLITE, SUITE, provide_suite, recordings, run, write
 
 pytest_plugins = ["pytester"]
 __all__ = ["provide_suite"]
@@ -78,7 +78,7 @@ def test_a_failed_recording_keeps_the_old_one(suite, judge):
     done.assert_outcomes(failed=1)
     assert recordings(suite) == before
     if judge:
-        done.stdout.fnmatch_lines(["test_it.py::test_one: not recorded, since a model failed (*reset*)"])
+        done.stdout.fnmatch_lines(["test_it.py::test_one: not recorded: *reset*"])
 
 
 def test_what_a_fixture_asks_is_part_of_its_test(suite):
@@ -112,6 +112,80 @@ def test_seats_of_one_model_are_replayed_apart(suite):
 
     (suite.path / "fake.py").write_text(OFFLINE)
     run(suite, *options, "--judge-replay").assert_outcomes(passed=1)
+
+
+def test_a_fallback_is_replayed_as_it_was_recorded(suite):
+    """A seat that could not be read is so again, with its re-ask; one that was never asked needs no recording."""
+    (suite.path / "fake.py").write_text(MODEL + "mute = ScriptedModel('I would rather not say.', name='mute')\n")
+    write(
+        suite,
+        "def test_one(judge):",
+        f"    result = judge.evaluate_sync('nice', {POLITE})",
+        "    assert result.passed",
+        "    assert [seat.outcome for seat in result.results] == ['undecided', 'passed']",
+    )
+    options = ("--judge", "python:fake:model", "--judge", "python:fake:broken", "--judge-strategy", "fallback")
+    run(suite, *options, "--judge-record", judge="python:fake:mute").assert_outcomes(passed=1)
+    assert [len(rows) for rows in recordings(suite).values()] == [3]
+
+    run(suite, *options, "--judge-replay", judge="python:fake:mute").assert_outcomes(passed=1)
+
+
+def test_a_gate_in_a_test_is_recorded_and_replayed(suite):
+    """The fixture is a judge to a gate; what is missing fails the test although the gate takes it for a broken judge."""
+    write(
+        suite,
+        "import asyncio",
+        "from adjudge import Criterion, Gate, Rubric",
+        "RUBRIC = Rubric(name='Polite', criteria=[Criterion(name='criteria', description='Is polite.')])",
+        "@pytest.mark.parametrize('text', ['nice', 'rude'])",
+        "def test_one(judge, text):",
+        "    gate = Gate('publish', judge=judge, rubric=RUBRIC)",
+        "    assert asyncio.run(gate.check(text)).allowed == (text == 'nice')",
+    )
+    run(suite, "--judge-record").assert_outcomes(passed=2)
+    run(suite, "--judge-replay").assert_outcomes(passed=2)
+
+    for file in (suite.path / "judge-recordings").iterdir():
+        file.unlink()
+    done = run(suite, "--judge-replay", "-k", "rude")
+    done.assert_outcomes(passed=1, errors=1, deselected=1)
+    done.stdout.fnmatch_lines(["*no recording of fake in *record it with*"])
+
+
+def test_a_question_that_names_a_model_does_not_reach_it(suite):
+    """A question of one's own is put to the suite's judge, on record, whatever model it names."""
+    write(
+        suite,
+        "from dataclasses import replace",
+        "from adjudge._asking import make_prompt",
+        "def test_one(judge):",
+        "    question = replace(make_prompt('Is it safe?'), model='openai:never-asked')",
+        "    assert judge.ask_sync(question).model != 'openai:never-asked'",
+    )
+    run(suite, "--judge-record").assert_outcomes(passed=1)
+
+    assert [row["model"] for rows in recordings(suite).values() for row in rows] == ["fake", "fake"]
+
+
+def test_a_judgement_that_is_cut_short_is_not_recorded(suite):
+    """What a cancelled call left is neither kept nor lying about, and the summary says so."""
+    (suite.path / "fake.py").write_text(MODEL + "slow = ScriptedModel(answer, name='slow', delay=30)\n")
+    write(
+        suite,
+        "import asyncio",
+        "def test_one(judge):",
+        "    async def hurry():",
+        f"        assert (await judge('nice', {POLITE}, judge='python:fake:model')).passed",
+        "        with pytest.raises(TimeoutError):",
+        f"            await asyncio.wait_for(judge('nice', {POLITE}), 0.01)",
+        "    asyncio.run(hurry())",
+    )
+    done = run(suite, "--judge-record", judge="python:fake:slow")
+
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines(["test_it.py::test_one: not recorded: a judgement did not end"])
+    assert recordings(suite) == {}
 
 
 def test_a_seat_that_cannot_be_replayed_is_refused(suite):

@@ -50,6 +50,7 @@ from adjudge import (
 from adjudge.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.ledger import Entry, Head, Verification, verify_export
+from adjudge.testing import assert_passes
 
 
 def answer(prompt: str) -> str:
@@ -270,3 +271,10 @@ async def read_data_sets(lots: Judge) -> None:
     assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
     async for result in lots.evaluate_many(dataset, criteria="Is polite."):
         assert_type(result, JudgeResult)
+
+
+def assert_politeness(judged: Judge) -> None:
+    """The assertion of a test returns the result, and takes what ``evaluate`` takes."""
+    assert_type(assert_passes("Thank you.", criteria="Is polite.", judge=judged), JudgeResult)
+    assert_passes("Thank you.", "rubrics/login.yaml", threshold=0.9)
+    assert_passes("Thank you.", repeat=3)  # pyrefly: ignore[unexpected-keyword]

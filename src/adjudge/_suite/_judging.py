@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from adjudge import AdjudgeError, Judge, JudgeChain, JudgeResult, JudgmentFailed, Question, Rubric, UsageError
@@ -35,6 +35,7 @@ class TestJudge:
     """The command that runs this test."""
     results: list[JudgeResult] = field(default_factory=list)
     _pending: list[Pending] = field(default_factory=list)
+    _swallowed: str = ""
 
     @property
     def name(self) -> str:
@@ -81,14 +82,20 @@ class TestJudge:
 
     async def ask(self, question: Question | str, /) -> JudgeResult:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
-        return self._note(await self.tape.thread(self.choose(None, None, {})[0]).ask(question))
+        if isinstance(question, Question) and question.model is not None:
+            # As with a rubric's model in ``choose``: it would be asked past the recording.
+            question = replace(question, model=None)
+        result = await self.tape.thread(self.choose(None, None, {})[0]).ask(question)
+        # A gate or a chain takes what is raised here for a seat that broke, so the end of the test says it again.
+        self._swallowed = self._swallowed or self.tape.find_miss()
+        return self._note(result)
 
     def ask_sync(self, question: Question | str, /) -> JudgeResult:
         """``ask`` for a test without an event loop."""
         return run_sync(self.ask(question))
 
     def close(self) -> str:
-        """End the test: keep its recording; raises ``UsageError`` when a judgement was never awaited.
+        """End the test: keep its recording; raises ``UsageError`` for a judgement never awaited, or not recorded.
 
         Returns a sentence for the summary when the recording was not kept, else nothing.
         """
@@ -96,6 +103,8 @@ class TestJudge:
         # Such a test asked nothing and would be green for ever.
         if any(not item.begun for item in self._pending):
             raise UsageError("judge(...) was called and never awaited; await it, or use judge.evaluate_sync(...)")
+        if self._swallowed:
+            raise UsageError(self._swallowed)
         return said
 
     def __repr__(self) -> str:

@@ -44,12 +44,14 @@ class Tape:
     """What was asked in a replay and is not in the recording."""
     broken: str = ""
     """Why what was recorded cannot stand for the test; empty when it can."""
+    begun: int = 0
     noted: int = 0
-    """How many results there were."""
+    """How many judgements were begun, and how many had a result."""
     _replays: dict[tuple[str | None, int], Replay] = field(default_factory=dict)
 
     def thread(self, judge: Judge | JudgeChain) -> Judge | JudgeChain:
         """The judge with its models on this tape; raises ``UsageError`` for a seat that cannot be."""
+        self.begun += 1
         if self.mode == "live":
             return judge
         for name in _find_foreign(judge):
@@ -70,14 +72,23 @@ class Tape:
             self.broken = next((item.detail for item in _walk(result) if item.undecided_because in _BROKEN), "")
         if self.missed:
             # A test that expects a rejection would else pass because nothing was found.
-            raise UsageError(f"{self.missed[-1]}; record it with: {self.again}")
+            raise UsageError(self.find_miss())
+
+    def find_miss(self) -> str:
+        """What is not in the recording and how to record it; empty where nothing is missing."""
+        return f"{self.missed[-1]}; record it with: {self.again}" if self.missed else ""
 
     def close(self) -> str:
         """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing."""
-        if self.mode != "record" or not self.noted or not self.file.parent.is_dir():
+        if self.mode != "record" or not self.begun:
             return ""  # above all, a test that could ask nobody does not lose what was recorded before
+        if self.begun > self.noted and not self.broken:
+            self.broken = "a judgement did not end"
         try:
-            return self._keep(sorted(self.file.parent.glob(f".{self.file.stem}.*.{os.getpid()}.part")))
+            own = sorted(self.file.parent.glob(f".{self.file.stem}.*.{os.getpid()}.part"))
+            for part in set(self.file.parent.glob(f".{self.file.stem}.*.part")) - set(own):
+                part.unlink(missing_ok=True)  # of a run that was killed
+            return self._keep(own)
         except OSError as error:
             raise UsageError(f"the recording {str(self.file)!r} cannot be written: {error.strerror}") from None
 
@@ -85,7 +96,7 @@ class Tape:
         if self.broken:
             for part in parts:
                 part.unlink()
-            return f"not recorded, since a model failed ({self.broken})"
+            return f"not recorded: {self.broken}"
         # Seats of one model have a file each: equal keys would hand one seat's answer to the other.
         kept = {self._place(int(part.name.split(".")[-3])): part for part in parts}
         for stale in self.file.parent.glob(f"{self.file.stem}.*jsonl"):
@@ -104,7 +115,10 @@ class Tape:
             return model
         if self.mode == "replay":
             return self._replay(model, model.name, number)
-        self.file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"the recordings {str(self.file.parent)!r} cannot be written: {error.strerror}") from None
         return RecordingModel(model, self.file.with_name(f".{self.file.stem}.{number}.{os.getpid()}.part"))
 
     def _replay(self, model: Model | None, name: str | None, number: int) -> Replay:
