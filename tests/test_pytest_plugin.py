@@ -190,6 +190,35 @@ def test_several_judges_are_a_chain(suite):
     run(suite, "--judge", "python:fake:twin", "--judge-strategy", "consensus").assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize(
+    ("options", "call", "told"),
+    [
+        (("--judge-strategy", "consensus"), "", "--judge-strategy is for several --judge"),
+        (("--judge", "python:fake:twin"), ", model='openai:other'", "the suite's judge is the chain"),
+    ],
+    ids=["strategy", "chain"],
+)
+def test_contradictions_about_who_judges_are_errors(suite, options, call, told):
+    """A strategy for one judge, and a model where a chain judges, fail the test by a sentence."""
+    write(suite, f"def test_one(): assert_passes('nice', {POLITE}{call})")
+    done = run(suite, *options)
+
+    done.assert_outcomes(failed=1)
+    assert told in done.stdout.str()
+
+
+def test_a_call_may_name_another_model(suite):
+    """``model=`` asks another model of the judge's own provider, as in ``evaluate``."""
+    write(
+        suite,
+        "def test_one(judge):",
+        f"    assert judge.evaluate_sync('nice', {POLITE}, model='other').model == 'other'",
+    )
+    (suite.path / "fake.py").write_text(MODEL.replace("return Reply(", "return Reply(model='other', "))
+
+    run(suite).assert_outcomes(passed=1)
+
+
 def test_rubrics_are_found_beside_the_test_and_by_name(suite):
     """A relative path is seen from the test's file or the root directory, a name in adjudge.toml."""
     text = "name: Polite\nmodel: openai:never-asked\ncriteria: [{name: criteria, description: Is polite.}]\n"

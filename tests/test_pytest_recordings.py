@@ -132,7 +132,7 @@ def test_a_fallback_is_replayed_as_it_was_recorded(suite):
 
 
 def test_a_gate_in_a_test_is_recorded_and_replayed(suite):
-    """The fixture is a judge to a gate; what is missing fails the test although the gate takes it for a broken judge."""
+    """The fixture is a judge to a gate; a missing recording fails the test, though the gate merely blocks."""
     write(
         suite,
         "import asyncio",
