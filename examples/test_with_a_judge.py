@@ -2,8 +2,8 @@
 
 Run it: python -m pytest examples/test_with_a_judge.py
 
-``greet`` is the code under test. The judge here is a double; in yours it may be ``Judge("replay:greetings.jsonl")``
-for replies recorded once, or a real model where the suite may ask one.
+``greet`` is the code under test. The judge here is a double. In your suite leave ``judge=`` out: ``pytest --judge MODEL
+--judge-record`` asks a real one and keeps the replies, ``pytest --judge-replay`` needs neither a key nor a network.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from adjudge import Judge
 from adjudge.models import Request
-from adjudge.testing import FAULTS, Fault, FaultyModel, ScriptedModel
+from adjudge.testing import FAULTS, Fault, FaultyModel, ScriptedModel, assert_passes
 
 
 def greet(name: str) -> str:
@@ -26,22 +26,23 @@ def score_by_words(request: Request) -> dict[str, object]:
     return {"criteria": [{"name": "criteria", "reasoning": "", "score": 0.9 if polite else 0.2}]}
 
 
-@pytest.fixture(name="judge")
-def provide_judge() -> Judge:
-    """The judge of this suite."""
-    return Judge(ScriptedModel(score_by_words))
+DOUBLE = Judge(ScriptedModel(score_by_words))
 
 
-def test_a_greeting_is_polite(judge: Judge) -> None:
-    """What the code writes passes."""
-    result = judge.evaluate_sync(greet("Ada"), criteria="Greets by name, and is polite.")
-
-    assert result.passed, result.explain()
+def test_a_greeting_is_polite() -> None:
+    """What the code writes passes; when it does not, the report says criterion by criterion why."""
+    assert_passes(greet("Ada"), criteria="Greets by name, and is polite.", judge=DOUBLE)
 
 
-def test_a_rude_text_fails(judge: Judge) -> None:
+@pytest.mark.judged(criteria="Greets by name, and is polite.", repeat=3, at_least=2, judge=DOUBLE)
+def test_most_greetings_are_polite() -> str:
+    """For code that does not write the same each time: what is returned is judged, here at least twice of three."""
+    return greet("Grace")
+
+
+def test_a_rude_text_fails() -> None:
     """The judge can say no: a test of the test."""
-    assert judge.evaluate_sync("What do you want?", criteria="Is polite.").outcome == "failed"
+    assert DOUBLE.evaluate_sync("What do you want?", criteria="Is polite.").outcome == "failed"
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -18,6 +18,7 @@ import pytest
 
 import docs_support
 import house
+import suite_support
 from adjudge import (
     Criterion,
     CriterionResult,
@@ -151,7 +152,8 @@ def test_the_agent_runs_unchanged_with_any_judge(
 
 def test_the_example_suite_passes():
     """The suite that shows how to test with a judge is a suite that passes."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLES / "test_with_a_judge.py")]
+    path = str(EXAMPLES / "test_with_a_judge.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *suite_support.PLUGIN, path]
     done = subprocess.run(command, cwd=house.ROOT, capture_output=True, text=True, check=False, timeout=50)
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -67,9 +67,11 @@ LAYERS = (
     "_run",
     "report",
     "adjudge",  # the table of contents
+    "_suite",
     "testing",
     "demo",
     "cli",
+    "pytest_plugin",
     "__main__",
 )
 """Lowest first. A module imports from lower layers and from its own package; a new module is added here to be seen."""

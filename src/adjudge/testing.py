@@ -2,7 +2,7 @@
 
 They are public because whoever gates something with a judge has to test what happens when the judge says no, says
 nonsense or says nothing. They ask nobody, and they fill in the token that adjudge's prompts ask for, so a script
-can be written as the plain reply.
+can be written as the plain reply. ``assert_passes`` is the assertion for tests of what a program writes.
 """
 
 from __future__ import annotations
@@ -11,13 +11,26 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
+from adjudge import JudgeResult
+from adjudge._asking import Asking, RubricSource
+from adjudge._suite._current import find_judge
 from adjudge.errors import ModelError, UsageError
 from adjudge.models import Model, Reply, Request
 from adjudge.question import MASK
 
-__all__ = ["FAULTS", "Fault", "FaultyModel", "Line", "ScriptedModel", "break_reply", "fill_token", "speak"]
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "FaultyModel",
+    "Line",
+    "ScriptedModel",
+    "assert_passes",
+    "break_reply",
+    "fill_token",
+    "speak",
+]
 
 Line = str | Mapping[str, Any] | Reply | BaseException | type[BaseException] | Callable[[Request], Any] | None
 """One line of a script: the reply's text, its object, a whole ``Reply``, an exception to raise, or a function of the
@@ -124,6 +137,32 @@ class FaultyModel:
             raise error()
         reply = await self.model.complete(request)
         return reply if fault is None else break_reply(reply, fault)
+
+
+def assert_passes(
+    content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+) -> JudgeResult:
+    """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass. Returns the result.
+
+    The arguments are those of ``Judge.evaluate``. In a pytest suite the suite's judge is asked, and recorded or
+    replayed, unless ``judge`` names another; elsewhere ``judge``, or the model that ``ADJUDGE_JUDGE`` names. It may
+    be called with or without an event loop, and blocks one: where what is asked needs the test's own loop, write
+    ``await judge(content, ..., throw_on_fail=True)``.
+    """
+    from adjudge._short import judge as ask_configured
+    from adjudge._suite._explain import explain
+    from adjudge._sync import run_sync
+
+    __tracebackhide__ = True
+    how.pop("throw_on_fail", None)
+    suite = find_judge()
+    if suite is not None:
+        result = suite.evaluate_sync(content, rubric, judge=judge, **how)
+    else:
+        result = run_sync(ask_configured(content, rubric=rubric, judge=judge, **how))
+    if not result.passed:
+        raise AssertionError(explain(result, suite.again if suite else ""))
+    return result
 
 
 def break_reply(reply: Reply, fault: Fault) -> Reply:

@@ -101,6 +101,7 @@ from adjudge.dataset import BadRow, import_inspect, import_promptfoo
 from adjudge.gate import Answer
 from adjudge.ledger import Entry, Head, Verification, verify_export
 from adjudge.report import Report, ShownCase, Spread, make_report, write_html, write_junit, write_markdown
+from adjudge.testing import assert_passes
 from adjudge.tools import ToolHistory, ToolRecord, validate_reuse
 
 
@@ -507,3 +508,10 @@ def look_back(done: Run) -> None:
     assert_type(compared, Diff)
     assert_type(compared.score.p_value, float | None)
     assert_type(compared.listed[0].regressed, bool)
+
+
+def assert_politeness(judged: Judge) -> None:
+    """The assertion of a test returns the result, and takes what ``evaluate`` takes."""
+    assert_type(assert_passes("Thank you.", criteria="Is polite.", judge=judged), JudgeResult)
+    assert_passes("Thank you.", "rubrics/login.yaml", threshold=0.9)
+    assert_passes("Thank you.", repeat=3)  # pyrefly: ignore[unexpected-keyword]
