@@ -476,18 +476,10 @@ async def run_data(judge: Judge, ask: JudgeLike) -> None:
     assert_type(list(open_run("run").items("failed")), list[RunItem])
     assert_type(open_run("run").usage, Usage)
     await run([], ask, retry=["error", "timeout"])
+    await run([], judge, cache="replies.sqlite", budget=5, prices={"small": Price(input=1, output=2)}, concurrency=8)
+    with ReplyCache("replies.sqlite") as cache:
+        compared = await run([], judge, RUBRIC, cache=cache, budget=Budget(5), pairs=True, on_conflict="undecided")
+    assert_type(compared.compares, bool)
+    await run([], judge, pairs=True, on_conflict="first")  # type: ignore[bad-argument-type]
     await run([], ask, retry=["late"])  # type: ignore[bad-argument-type]
     await run(3, ask)  # type: ignore[bad-argument-type]
-
-
-async def read_data_sets(lots: Judge) -> None:
-    """Data sets are iterables of cases, and what judges take many of."""
-    dataset = open_dataset(Path("answers.csv"), fields={"content": "answer", "label": None}, on_bad_row="skip")
-    open_dataset("answers.csv", on_bad_row="ignore")  # pyrefly: ignore[bad-argument-type]
-    assert_type(dataset.bad_rows, tuple[BadRow, ...])
-    assert_type([case.id for case in dataset], list[str])
-    assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
-    assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
-    assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
-    async for result in lots.evaluate_many(dataset, criteria="Is polite."):
-        assert_type(result, JudgeResult)

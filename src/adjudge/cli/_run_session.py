@@ -12,6 +12,7 @@ from shlex import quote
 from typing import Any
 
 from adjudge import Run
+from adjudge._pair_summary import PairSummary, Share
 from adjudge._run import Progress, Running
 from adjudge.cli._output import add_row, make_table, note, show, watch, write_json
 from adjudge.errors import UsageError
@@ -50,7 +51,8 @@ class RunSession:
             # Exit status 0 for nothing judged would look like a pass.
             raise UsageError("the data set holds no case, so there is nothing to judge")
         if self.as_json:
-            write_json(done.to_dict() | {"folder": str(done.folder)})
+            pairs = {"pairs": done.sum_up_pairs().to_dict()} if done.compares else {}
+            write_json(done.to_dict() | {"folder": str(done.folder)} | pairs)
         else:
             print_summary(done)
         return find_status(done.counts, self.fail_under)
@@ -143,14 +145,18 @@ def find_status(counts: Any, fail_under: float | None) -> int:
 def print_summary(done: Run) -> None:
     """What a run came to: outcomes, reasons, score, labels, tokens and cost, and what can be done next."""
     found = done.summary
-    table = make_table(f"{found['items']:,} judgements of {found['cases']:,} cases", ("", "", ""))
-    for outcome, number in found["counts"].items():
-        add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
+    judged = "comparisons of pairs" if done.compares else f"judgements of {found['cases']:,} cases"
+    table = make_table(f"{found['items']:,} {judged}", ("", "", ""))
+    if done.compares:
+        _add_pairs(table, done.sum_up_pairs())
+    else:
+        for outcome, number in found["counts"].items():
+            add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
     for reason, number in found["undecided_because"].items():
         add_row(table, f"  {reason}", f"{number:,}", "")
-    if found["mean_score"] is not None:
+    if found["mean_score"] is not None and not done.compares:
         add_row(table, "mean score", f"{found['mean_score']:.3f}", "")
-    if found["labelled"]:
+    if found["labelled"] and not done.compares:
         share = f"{100 * found['agreed'] / found['labelled']:.1f} %"
         add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
     if found["input_tokens"] is not None:
@@ -158,6 +164,34 @@ def print_summary(done: Run) -> None:
     add_row(table, "cost", _write_cost(found), "")
     show(table)
     note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
+    _note_what_is_missing(done)
+
+
+def _add_pairs(table: Any, found: PairSummary) -> None:
+    counts = {"first is better": found.wins, "second is better": found.losses, "tie": found.ties}
+    for name, number in (counts | {"undecided": found.undecided}).items():
+        add_row(table, name, f"{number:,}", f"{100 * number / found.pairs:.1f} %")
+    shares = {"win rate of the first": found.win_rate, "orders disagree": found.flips}
+    if found.labelled:
+        shares |= {"agree with the label": found.accuracy, "  first shown first": found.accuracy_ab}
+        shares |= {"  second shown first": found.accuracy_ba, "  in both orders": found.both_right}
+    for name, share in shares.items():
+        add_row(table, name, f"{share.count:,g} of {share.of:,}", _write_share(share))
+
+
+def _write_share(share: Share) -> str:
+    if share.rate is None or share.interval is None:
+        return ""
+    low, high = share.interval
+    return f"{100 * share.rate:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _note_what_is_missing(done: Run) -> None:
+    budget, cut_off = done.manifest.get("budget"), done.summary["undecided_because"].get("budget", 0)
+    if budget is not None:
+        note(f"spent ${budget['spent']:,.4f} of the budget of ${budget['usd']:,.4f}")
+    if cut_off:
+        note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
     skipped = done.manifest["dataset"].get("skipped")
     if skipped:
         note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
