@@ -171,7 +171,7 @@ def _add_pairs(table: Any, found: PairSummary) -> None:
     counts = {"first is better": found.wins, "second is better": found.losses, "tie": found.ties}
     for name, number in (counts | {"undecided": found.undecided}).items():
         add_row(table, name, f"{number:,}", f"{100 * number / found.pairs:.1f} %")
-    shares = {"win rate of the first": found.win_rate, "orders disagree": found.flips}
+    shares = {"win rate of the first": found.win_rate, "orders agree": found.agreement, "orders disagree": found.flips}
     if found.labelled:
         shares |= {"agree with the label": found.accuracy, "  first shown first": found.accuracy_ab}
         shares |= {"  second shown first": found.accuracy_ba, "  in both orders": found.both_right}
