@@ -25,10 +25,9 @@ def prefer_good(request: Request) -> dict[str, Any]:
 
 
 def judge_pairs(prompt: str) -> str:
-    """A judge for ``python:compare_support:judge_pairs``: good beats bad, of two good ones the place wins, odd is none."""
-    found = re.search(
-        r"<<first (\w{8})>>\n(.*)\n<<end first \1>>.*<<second \1>>\n(.*)\n<<end second", prompt, re.DOTALL
-    )
+    """A judge for ``python:compare_support:judge_pairs``: good beats bad, of two good ones the place, odd is none."""
+    fences = r"<<first (\w{8})>>\n(.*)\n<<end first \1>>.*<<second \1>>\n(.*)\n<<end second"
+    found = re.search(fences, prompt, re.DOTALL)
     assert found is not None, prompt
     token, first, second = found.groups()
     if "odd" in first + second:

@@ -44,7 +44,7 @@ def test_pairs_are_summed_up(line: Line):
     assert ["first", "is", "better", "1", "25.0", "%"] in rows
     assert ["tie", "1", "25.0", "%"] in rows
     assert ["unparseable", "1"] in rows
-    assert ["win", "rate", "of", "the", "first", "1.5", "of", "3", "50.0", "%", "(12.1", "to", "87.9)"] in rows
+    assert ["win", "rate", "of", "the", "first", "1.5", "of", "3", "50.0", "%", "(12.5", "to", "87.5)"] in rows
     assert next(row for row in rows if row[:2] == ["orders", "disagree"])[2:5] == ["1", "of", "3"]
     assert next(row for row in rows if row[:2] == ["orders", "agree"])[2:5] == ["2", "of", "4"]
     assert next(row for row in rows if row[0] == "agree")[4:7] == ["2", "of", "4"]

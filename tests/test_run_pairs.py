@@ -158,7 +158,7 @@ def test_what_a_judge_raises_is_a_result():
 
     [item] = do(make_pairs(1), Broken()).items()
     assert (item.result.outcome, item.result.undecided_because) == ("undecided", "error")
-    assert "no idea" in item.result.detail
+    assert "broken: error" in item.result.detail
 
 
 @pytest.mark.parametrize(

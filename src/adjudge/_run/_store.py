@@ -53,8 +53,8 @@ _TOTALS = """
         coalesce(sum(outcome = 'undecided'), 0) AS undecided, avg(score) AS mean_score,
         sum(calls) AS calls, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
         sum(cost_usd) AS known_cost_usd,
-        coalesce(sum(cost_usd IS NULL AND (input_tokens IS NOT NULL OR because = 'timeout'
-            OR (because IS NULL AND decided_by <> 'rule'))), 0) AS unknown_costs
+        coalesce(sum(cost_usd IS NULL AND (input_tokens IS NOT NULL
+            OR (decided_by <> 'rule' AND because IS NOT 'budget' AND because IS NOT 'error'))), 0) AS unknown_costs
     FROM results"""
 _REASONS = "SELECT because, count(*) FROM results WHERE because IS NOT NULL GROUP BY because ORDER BY 2 DESC, 1"
 # As text: SQLite would take a blob for its own binary form of JSON.

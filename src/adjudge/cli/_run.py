@@ -70,6 +70,7 @@ def run_data(
     3 nothing could be decided, or too much is undecided to say whether --fail-under was reached, 130 interrupted.
     """
     from adjudge import run
+    from adjudge.cli._expected import Expected
     from adjudge.cli._run_session import RunSession
 
     found = read_config(config)
@@ -116,7 +117,14 @@ def run_data(
         on_conflict=cast("Any", on_conflict or "tie"),
         **how,
     )
-    session = RunSession(running=running, judge=chosen.judge, folder=folder, as_json=as_json, fail_under=fail_under)
+    session = RunSession(
+        running=running,
+        judge=chosen.judge,
+        folder=folder,
+        as_json=as_json,
+        fail_under=fail_under,
+        expected=Expected(data, times=repeat),
+    )
     return asyncio.run(session.go())
 
 

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from adjudge import Run
 from adjudge._pair_summary import PairSummary, Share
 from adjudge._run import Progress, Running
+from adjudge.cli._expected import Expected
 from adjudge.cli._output import add_row, make_table, note, show, watch, write_json
 from adjudge.errors import UsageError
 
@@ -32,6 +33,8 @@ class RunSession:
     folder: Path
     as_json: bool
     fail_under: float | None
+    expected: Expected | None = None
+    """How many judgements there may be, where the run does not know."""
 
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
@@ -77,7 +80,11 @@ class RunSession:
 
     def _describe(self) -> str:
         progress = self.running.progress
-        return "reading the data set" if progress is None else describe(progress)
+        if progress is None:
+            return "reading the data set"
+        guess = self.expected.number if self.expected is not None else None
+        about = progress.total is None and guess is not None and guess >= progress.done
+        return describe(replace(progress, total=guess), about=True) if about else describe(progress)
 
     def _explain_going_on(self, done: Run | None) -> None:
         kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
@@ -111,11 +118,11 @@ def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def describe(progress: Progress) -> str:
-    """How far a run is, in one line."""
+def describe(progress: Progress, *, about: bool = False) -> str:
+    """How far a run is, in one line; ``about`` when the total is a guess."""
     said = f"judged {progress.done:,}"
     if progress.total:
-        said += f" of {progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
+        said += f" of {'about ' * about}{progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
     said += f", {progress.per_second:,.1f}/s"
     left = progress.seconds_left
     said += f", {write_duration(left)} left" if left is not None else ""
@@ -145,18 +152,18 @@ def find_status(counts: Any, fail_under: float | None) -> int:
 def print_summary(done: Run) -> None:
     """What a run came to: outcomes, reasons, score, labels, tokens and cost, and what can be done next."""
     found = done.summary
-    judged = "comparisons of pairs" if done.compares else f"judgements of {found['cases']:,} cases"
+    pairs = done.sum_up_pairs() if done.compares else None
+    judged = f"judgements of {found['cases']:,} cases" if pairs is None else "comparisons of pairs"
     table = make_table(f"{found['items']:,} {judged}", ("", "", ""))
-    if done.compares:
-        _add_pairs(table, done.sum_up_pairs())
-    else:
-        for outcome, number in found["counts"].items():
-            add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
+    for outcome, number in (found["counts"] if pairs is None else _count_preferences(pairs)).items():
+        add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
     for reason, number in found["undecided_because"].items():
         add_row(table, f"  {reason}", f"{number:,}", "")
-    if found["mean_score"] is not None and not done.compares:
+    if pairs is not None:
+        _add_shares(table, pairs)
+    elif found["mean_score"] is not None:
         add_row(table, "mean score", f"{found['mean_score']:.3f}", "")
-    if found["labelled"] and not done.compares:
+    if found["labelled"] and pairs is None:
         share = f"{100 * found['agreed'] / found['labelled']:.1f} %"
         add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
     if found["input_tokens"] is not None:
@@ -167,10 +174,12 @@ def print_summary(done: Run) -> None:
     _note_what_is_missing(done)
 
 
-def _add_pairs(table: Any, found: PairSummary) -> None:
+def _count_preferences(found: PairSummary) -> dict[str, int]:
     counts = {"first is better": found.wins, "second is better": found.losses, "tie": found.ties}
-    for name, number in (counts | {"undecided": found.undecided}).items():
-        add_row(table, name, f"{number:,}", f"{100 * number / found.pairs:.1f} %")
+    return counts | {"undecided": found.undecided}
+
+
+def _add_shares(table: Any, found: PairSummary) -> None:
     shares = {"win rate of the first": found.win_rate, "orders agree": found.agreement, "orders disagree": found.flips}
     if found.labelled:
         shares |= {"agree with the label": found.accuracy, "  first shown first": found.accuracy_ab}
@@ -198,9 +207,7 @@ def _note_what_is_missing(done: Run) -> None:
 
 
 def _write_cost(found: Any) -> str:
-    if not found["calls"] and not found["unknown_costs"]:
-        return "none" if found["calls"] == 0 else "unknown"
-    known = found["known_cost_usd"]
-    if not found["unknown_costs"]:
-        return f"${known:,.4f}"
-    return "unknown" if known is None else f"${known:,.4f} and more (unknown for {found['unknown_costs']:,})"
+    known, unknown = found["known_cost_usd"], found["unknown_costs"]
+    if not unknown:
+        return "none" if not known and not found["calls"] else f"${known:,.4f}"
+    return "unknown" if not known else f"${known:,.4f} and more (unknown for {unknown:,})"
