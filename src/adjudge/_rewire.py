@@ -26,10 +26,10 @@ def rewire(judge: Any, wrap: Wrap) -> Any:
 
 async def close_others(judge: Any) -> None:
     """Close the models that a rewired judge opened because a rubric named them; its own are those of the original."""
-    if isinstance(judge, JudgeChain):
+    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
         for _, seat in judge.judges:
             await close_others(seat)
-    elif isinstance(judge, Judge):
+    elif isinstance(judge, Judge) and type(judge).ask is Judge.ask:  # any other is not rewired, and somebody's own
         for model in judge._others.values():  # noqa: SLF001 - they are nobody else's
             close = getattr(model, "aclose", None)
             if close is not None:

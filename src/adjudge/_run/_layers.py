@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from adjudge._display import clean
 from adjudge._price import Prices
 from adjudge._rewire import Wrap, rewire
 from adjudge._run._pool import Limit
@@ -14,7 +15,7 @@ from adjudge._wire import check_reach, make_wrap
 from adjudge.errors import UsageError
 from adjudge.models import Model
 from adjudge.models._budget import Budget, Held
-from adjudge.models._pace import Pace
+from adjudge.models._pace import PACE, Pace
 
 if TYPE_CHECKING:
     from adjudge.models._reply_cache import ReplyCache
@@ -50,8 +51,7 @@ class Layers:
         """
         if self.budget is not None:
             check_reach(judge)
-        pace = self._limit if isinstance(self._limit, Pace) else None
-        ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices, pace=pace)
+        ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices)
 
         def wrap(model: Model, number: int) -> Model:
             self._width += calls
@@ -64,6 +64,12 @@ class Layers:
         """How many items may be under way at this moment."""
         return self._limit if self.budget is None else _Within(self._limit, self.budget, max(self._width, 1))
 
+    def listen(self) -> None:
+        """Let the pace hear how providers answer what the running task asks from here on."""
+        # In the task's own context, which ends with it: another wrapper around every model would do the same for more.
+        if isinstance(self._limit, Pace):
+            PACE.set(self._limit)
+
     def go_on(self, store: RunStore) -> None:
         """Take off the budget what the run has spent before; raises ``UsageError`` when nobody knows what that is."""
         if self.budget is None or not self._owns_budget:
@@ -75,7 +81,7 @@ class Layers:
                 f"the run {store.path.parent} has {unknown:,} replies of unknown cost, so nobody knows what is left of "
                 "a budget; go on without one, or begin another run"
             )
-        self.budget.settle(Held(0), max(known, float(said or 0.0)))
+        self.budget.settle(Held(0), Budget(max(known, _read_amount(said))).usd)
 
     def note(self, store: RunStore) -> None:
         """Keep what is gone of the budget, with the next item that is kept."""
@@ -116,6 +122,15 @@ class _Within:
         if most <= 0 or left < most:  # nothing to pay for, or nothing that can be: that takes no time
             return self.limit.current
         return max(1, min(self.limit.current, int(left / (most * self.width))))
+
+
+def _read_amount(said: str | None) -> float:
+    try:
+        return float(said or 0.0)
+    except ValueError:
+        raise UsageError(
+            f"the run says that {clean(str(said)[:40])!r} is spent of its budget, which is no amount"
+        ) from None
 
 
 def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[ReplyCache | None, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Generic, Protocol, TypeVar
 
 from adjudge.errors import AdjudgeError
@@ -41,6 +41,7 @@ class Pool(Generic[U, R]):
         self._room, self._news = asyncio.Event(), asyncio.Event()
         self._ended = False
         self._stopping = False
+        self._look: asyncio.TimerHandle | None = None
         self._pump = asyncio.ensure_future(self._fill())
 
     async def take(self) -> tuple[R, ...]:
@@ -86,6 +87,8 @@ class Pool(Generic[U, R]):
             # Not before the last is finished: an error must not take with it what others were asked.
             while self._running and not self._pump.cancelling():
                 await asyncio.wait(self._running)
+            if self._look is not None:
+                self._look.cancel()
             self._ended = True
             self._news.set()
 
@@ -102,9 +105,13 @@ class Pool(Generic[U, R]):
     async def _wait_for_room(self) -> None:
         self._room.clear()
         # A limit that has risen tells nobody; without the look, all would wait for the slowest that is under way.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK):
-                await self._room.wait()
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(LOOK, self._look_again)
+        await self._room.wait()
+
+    def _look_again(self) -> None:
+        self._look = None
+        self._room.set()
 
     def _is_full(self) -> bool:
         # At least one: a limit of none would wait for itself to rise.

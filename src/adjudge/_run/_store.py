@@ -66,7 +66,8 @@ _AGREEMENT = """
 
 _COSTS = """
     SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM (
-        SELECT json_extract(CAST(body AS TEXT), '$.reply.usage.cost_usd') AS cost FROM replies)"""
+        SELECT CASE WHEN json_valid(CAST(body AS TEXT))
+            THEN json_extract(CAST(body AS TEXT), '$.reply.usage.cost_usd') END AS cost FROM replies)"""
 
 Rows = dict[str, tuple[Any, ...]]
 """Statements with their values, in the order they are to be carried out."""

@@ -19,6 +19,9 @@ from adjudge.result import Outcome
 _TURNS = 100
 """Kept cases in a row after which others on the event loop have their turn."""
 
+_MARKS = 1 << 26
+"""Bits (8 MB, however many cases there are) for the ids that were met."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
@@ -52,6 +55,7 @@ class Walk:
         self._retry = retry
         self._refused = 0
         self._under_way: dict[str, int] = {}
+        self._marks = bytearray(_MARKS >> 3)
         self._mac = hashlib.sha256()
         self._read = 0
         self.complete = False
@@ -86,7 +90,9 @@ class Walk:
                 body = write_case(case)
                 subject = digest_body(body)
                 kept = self._look_up(place, case, subject) if place <= self._last else {}
-                if not kept and self._is_refused(place, case):
+                if kept:
+                    self._mark(case.id)
+                elif self._is_refused(place, case):
                     continue
                 self._mac.update(bytes.fromhex(subject))
                 for sample in range(self._repeat):
@@ -122,7 +128,8 @@ class Walk:
         Ids are compared with those that are kept and those that are under way, so this takes no memory for each case.
         """
         known = self._under_way.get(case.id)
-        known = self._store.find_twin(case.id) if known is None else known
+        if self._mark(case.id) and known is None:
+            known = self._store.find_twin(case.id)
         if known is None or known == place:
             self._under_way[case.id] = place
             return False
@@ -131,6 +138,14 @@ class Walk:
         )
         self._refused += 1
         return True
+
+    def _mark(self, name: str) -> int:
+        """Whether an id may have been met before: nearly all have not, and are not looked up for it."""
+        at = hash(name) & (_MARKS - 1)
+        place, bit = at >> 3, 1 << (at & 7)
+        met = self._marks[place] & bit
+        self._marks[place] |= bit
+        return met
 
     def _look_up(self, place: int, case: Case, subject: str) -> Mapping[int, str | None]:
         known = self._store.find_case(place)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge._foreign import notify
+from adjudge._pair import PairResult
 from adjudge._rewire import close_others, rewire
 from adjudge._run._asked import Asked, digest, open_asker, settle, settle_pairs
 from adjudge._run._describe import describe_judge, digest_judge
@@ -31,7 +32,7 @@ from adjudge._run._value import Run
 from adjudge._run._walk import Unit, Walk
 from adjudge.errors import UsageError
 from adjudge.models import Model
-from adjudge.result import Outcome
+from adjudge.result import JudgeResult, Outcome
 
 
 class Work:
@@ -150,6 +151,7 @@ class Work:
 
     async def _judge(self, asked: Asked, layers: Layers, walk: Walk, unit: Unit) -> RunItem:
         """One unit, judged and kept: its place in the pool is free again when nothing of it can be lost any more."""
+        layers.listen()
         result = await asked.judge_case(unit.case, unit.sample)
         item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
         layers.note(self._store)
@@ -159,10 +161,15 @@ class Work:
         self._outcomes[result.outcome] += 1
         if unit.replaces is not None:
             self._outcomes[unit.replaces] -= 1
-        usage = result.usage
-        if usage is not None:
-            self._cost = None if self._cost is None or usage.cost_usd is None else self._cost + usage.cost_usd
+        self._add_cost(result)
         return item
+
+    def _add_cost(self, result: JudgeResult | PairResult) -> None:
+        usage, asked = result.usage, result.decided_by != "rule" and result.undecided_because not in ("budget", "error")
+        if usage is not None and usage.cost_usd is not None:
+            self._cost = None if self._cost is None else self._cost + usage.cost_usd
+        elif usage is not None or asked:
+            self._cost = None
 
     def _open(self, folder: Path, kept_alive: Any, manifest: dict[str, Any]) -> tuple[Run, bool]:
         """The folder of this run, locked; and whether it goes on with what is there."""

@@ -76,16 +76,11 @@ def run_data(
     found = read_config(config)
     wanted = choose_rubric(rubric, criteria, threshold, found)
     how = list_arguments(wanted, criteria, threshold, rules)
-    chain = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
-    chain |= {"fail_open": fail_open or None}
-    panel = Panel(
-        judges=tuple(judges or ()),
-        timeout=timeout,
-        chain=tuple((option_name, value) for option_name, value in chain.items() if value is not None),
-        reader=reader,
-        token=not no_token,
-        record=record,
-    )
+    options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
+    options |= {"fail_open": fail_open or None}
+    chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
+    who = {"reader": reader, "token": not no_token, "record": record}
+    panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, **cast("dict[str, Any]", who))
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
     _check_layers(cache, budget, record)
     if pairs or on_conflict is not None:
@@ -117,14 +112,8 @@ def run_data(
         on_conflict=cast("Any", on_conflict or "tie"),
         **how,
     )
-    session = RunSession(
-        running=running,
-        judge=chosen.judge,
-        folder=folder,
-        as_json=as_json,
-        fail_under=fail_under,
-        expected=Expected(data, times=repeat),
-    )
+    said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under}
+    session = RunSession(running=running, judge=chosen.judge, expected=Expected(data, times=repeat), **said)
     return asyncio.run(session.go())
 
 
