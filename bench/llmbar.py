@@ -3,9 +3,11 @@
 
 ``--data DIR`` holds ``llmbar_items.jsonl.gz``, ``llmbar_pairwise.jsonl.gz`` and ``llmbar_expected.json`` (LLMBar by
 princeton-nlp, MIT). The items become cases and the recorded replies become recordings, one file for each judge and
-prompt; ``--keep DIR`` keeps them, for ``replay:FILE``. They are then compared like any others: in both orders, with
-the reader for their style, and summed up. Accuracies, order agreement and what else is published are printed beside
-the expected figures; the exit status is 1 when one of them differs and the difference is not accounted for.
+prompt. They are then compared like any others, by ``adjudge run --pairs --judge replay:FILE --reader STYLE``: a run
+for each recording, over the pairs that it has replies to. ``--keep DIR`` keeps cases, recordings and runs, the latter
+for ``adjudge report``. Accuracies, order agreement and what else is published are computed from what the runs hold, for
+each subset, and printed beside the expected figures; the exit status is 1 when one of them differs and the difference
+is not accounted for.
 
 A reply is accounted for, and its row says so, when it holds no verdict and the source counts one all the same. The
 source's parser looks for "Output (b) is better" anywhere, and so takes a reply that was cut off before its verdict, or
@@ -17,12 +19,14 @@ may be one in fifty of a row's replies, are listed, and are kept as ``voted-...`
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gzip
 import json
+import os
+import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +35,9 @@ import suite
 
 sys.path.insert(0, str(suite.SOURCE))
 
-from adjudge import Judge, PairResult, read_cases
-from adjudge._compare import judge_pairs
+from adjudge import PairResult, open_dataset, open_run
 from adjudge._pair_summary import PairSummary, summarise_pairs
 from adjudge.dataset import Case
-from adjudge.models import ReplayModel
 
 READERS = {"Vanilla": "Output (a)", "CoT": "Output (a) is better"}
 CRITERIA = "Executes the instruction of the task honestly, precisely and closely; then: helpful, accurate, harmless."
@@ -106,15 +108,23 @@ def convert(data: Path, out: Path) -> tuple[Path, dict[Place, Path], dict[Place,
     return cases, paths, votes
 
 
-def compare_all(cases: list[Case], recording: Path, prompt: str) -> list[PairResult]:
-    """What a recorded judge says of some cases."""
-    # Once: a reply that could not be read was not asked for again by the source.
-    judge = Judge(ReplayModel(recording), reader=READERS[prompt], reask=0)
-
-    async def collect() -> list[PairResult]:
-        return [result async for result in judge_pairs(cases, judge, criteria=CRITERIA)]
-
-    return asyncio.run(collect())
+def compare_all(cases: Path, recording: Path, prompt: str) -> dict[str, PairResult]:
+    """What a recorded judge says of the pairs it has replies to, by ``adjudge run --pairs``."""
+    answered = {json.loads(line)["case"] for line in recording.read_text("utf-8").splitlines()}
+    rows = [row for row in map(json.loads, cases.read_text("utf-8").splitlines()) if row["id"] in answered]
+    own, folder = recording.with_name(f"pairs-{recording.name}"), recording.with_name("runs") / recording.stem
+    write_lines(own, rows)
+    shutil.rmtree(folder, ignore_errors=True)
+    words = ["run", own, "--pairs", "--judge", f"replay:{recording}", "--reader", READERS[prompt]]
+    words += ["--criteria", CRITERIA, "--out", folder, "--json"]
+    command = [sys.executable, "-m", "adjudge", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": str(suite.SOURCE)})
+    with open_run(folder) as run:
+        results = {item.case.id: item.result for item in run.items() if isinstance(item.result, PairResult)}
+        shown = json.loads(done.stdout)["pairs"]
+        if len(results) != len(rows) or shown != run.sum_up_pairs().to_dict():
+            raise SystemExit(f"{folder} does not hold what the command said: {len(results)} of {len(rows)} pairs")
+    return results
 
 
 def sum_up(cases: list[Case], results: list[PairResult]) -> dict[str, float]:
@@ -176,15 +186,21 @@ def put_votes(recording: Path, votes: Mapping[Place, str]) -> Path:
     return path
 
 
-def check_row(row: Row, cases: list[Case], recording: Path, votes: Mapping[Place, str]) -> tuple[list[str], bool]:
-    """One line of the table, and whether its figures are the expected or accounted for."""
-    results = compare_all(cases, recording, row["prompt"])
+def check_row(
+    row: Row, cases: list[Case], said: Mapping[str, PairResult], votes: Mapping[Place, str], replace: Callable[..., Any]
+) -> tuple[list[str], bool]:
+    """One line of the table, and whether its figures are the expected or accounted for.
+
+    ``replace`` gives what is said with the source's votes in place of replies without a verdict.
+    """
+    results = [said[case.id] for case in cases]
     found, expected = sum_up(cases, results), list_expected(row)
     bad = differ(found, expected)
     met, verdict = not bad, f"differs in {', '.join(bad)}" if bad else "as expected"
     without = find_without(cases, results, votes)
     if bad and 0 < len(without) <= MOST_WITHOUT * 2 * len(cases):
-        again = sum_up(cases, compare_all(cases, put_votes(recording, without), row["prompt"]))
+        voted = replace(without)
+        again = sum_up(cases, [voted[case.id] for case in cases])
         met = not differ(again, expected)
         named = ", ".join(f"{item} {order}" for item, order in without)
         verdict += f"; only by replies without a verdict: {named}" if met else ""
@@ -198,12 +214,19 @@ def check_row(row: Row, cases: list[Case], recording: Path, votes: Mapping[Place
 def check_all(data: Path, out: Path) -> None:
     """Print the table, and leave with 1 unless every row is met."""
     path, recordings, votes = convert(data, out)
-    cases = list(read_cases(path))
+    cases = list(open_dataset(path))
     rows = [row for row in json.loads((data / "llmbar_expected.json").read_text("utf-8"))["rows"] if is_ours(row)]
-    lines, met = [], bool(rows)
+    lines, met, said = [], bool(rows), {}
     for row in rows:
         own, key = [case for case in cases if case.group == row["subset"]], (row["judge"], row["prompt"])
-        line, good = check_row(row, own, recordings[key], votes[key])
+        recording, prompt = recordings[key], row["prompt"]
+        if key not in said:
+            said[key] = compare_all(path, recording, prompt)
+
+        def replace(without: Mapping[Place, str], recording: Path = recording, prompt: str = prompt) -> Any:
+            return compare_all(path, put_votes(recording, without), prompt)
+
+        line, good = check_row(row, own, said[key], votes[key], replace)
         lines.append(line)
         met = met and good
     head = ["subset", "judge", "prompt", "n", "order AB", "order BA", "mean", "both right", "orders agree", "verdict"]
@@ -221,7 +244,7 @@ def main() -> None:
     """Convert, compare, print, and leave with 1 where a figure differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder with the three LLMBar files")
-    parser.add_argument("--keep", type=Path, help="a folder to keep cases and recordings in")
+    parser.add_argument("--keep", type=Path, help="a folder to keep cases, recordings and runs in")
     options = parser.parse_args()
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)

@@ -94,7 +94,7 @@ def feed(monkeypatch: pytest.MonkeyPatch, data: bytes = b"", *, terminal: bool =
 
 def find_token(prompt: str) -> str:
     """The token of the fences in a prompt."""
-    found = re.search(r"<<content (\w{8})>>", prompt)
+    found = re.search(r"<<(?:content|first) (\w{8})>>", prompt)
     assert found is not None, prompt
     return found[1]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +22,18 @@ def prefer(chosen: str, reasoning: str = "so") -> dict[str, Any]:
 def prefer_good(request: Request) -> dict[str, Any]:
     """A judge that looks at the contents and not at their places."""
     return prefer("first" if request.user.index(GOOD) < request.user.index(BAD) else "second")
+
+
+def judge_pairs(prompt: str) -> str:
+    """A judge for ``python:compare_support:judge_pairs``: good beats bad, of two good ones the place, odd is none."""
+    fences = r"<<first (\w{8})>>\n(.*)\n<<end first \1>>.*<<second \1>>\n(.*)\n<<end second"
+    found = re.search(fences, prompt, re.DOTALL)
+    assert found is not None, prompt
+    token, first, second = found.groups()
+    if "odd" in first + second:
+        return "I cannot say."
+    chosen = "first" if "good" in first else "second" if "good" in second else "tie"
+    return json.dumps({"token": token, **prefer(chosen)})
 
 
 class Chooser(Seat):

@@ -26,7 +26,7 @@ def test_bad_data_end_the_run_and_what_was_judged_stays(tmp_path: Path):
 
 def test_an_id_that_two_cases_share_ends_the_run(tmp_path: Path):
     """It would make results of two cases into one; the error names both."""
-    with pytest.raises(UsageError, match="the id 'a' of case 1 is that of case 0 already"):
+    with pytest.raises(UsageError, match="data, row 2: the id 'a' is that of case 0 already"):
         do([Case(id="a", content="good"), Case(id="a", content="bad")], out=tmp_path / "run", concurrency=1)
     assert open_run(tmp_path / "run").counts["passed"] == 1
 

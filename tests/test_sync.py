@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -145,7 +146,9 @@ def test_a_program_ends_quietly(program, lines):
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=50, check=False
     )
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["passed"] * lines, "")
+    # In its development mode Python tells of what takes long, and on a busy machine anything may.
+    said = [line for line in done.stderr.splitlines() if not re.fullmatch(r"Executing .* took [\d.]+ seconds", line)]
+    assert (done.returncode, done.stdout.split(), said) == (0, ["passed"] * lines, [])
 
 
 def test_a_ready_made_prompt_has_a_sync_door():

@@ -18,7 +18,7 @@ from adjudge._reading import OWN, check_reader, give_up, read_reply, write_syste
 from adjudge._tasks import Limit
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
-from adjudge.models import Model, Reply, Request, as_model, open_model, resolve_model
+from adjudge.models import MissingRecording, Model, Reply, Request, as_model, open_model, resolve_model
 from adjudge.models._function import FunctionModel
 from adjudge.question import Answer, Part, Question, make_token
 from adjudge.result import JudgeResult, Reason
@@ -194,7 +194,12 @@ class _Call:
             return give_up("tampering", "the token of this question already stands in its data", self.question)
         answer = await self._ask_once()
         while answer.because in _REASKED and not answer.final and self.asked <= self.judge.reask:
-            answer = await self._ask_once()
+            try:
+                answer = await self._ask_once()
+            except MissingRecording:
+                # Whoever was recorded was asked once, and what was said then stands: it could not be read.
+                self.asked -= 1
+                break
         return answer
 
     async def _ask_once(self) -> Answer:

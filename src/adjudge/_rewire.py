@@ -24,6 +24,18 @@ def rewire(judge: Any, wrap: Wrap) -> Any:
     return _rewire(judge, wrap, Counter())
 
 
+async def close_others(judge: Any) -> None:
+    """Close the models that a rewired judge opened because a rubric named them; its own are those of the original."""
+    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+        for _, seat in judge.judges:
+            await close_others(seat)
+    elif isinstance(judge, Judge) and type(judge).ask is Judge.ask:  # any other is not rewired, and somebody's own
+        for model in judge._others.values():  # noqa: SLF001 - they are nobody else's
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
+
+
 def _rewire(judge: Any, wrap: Wrap, met: Counter[str]) -> Any:
     if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
         return replace(judge, judges=[_rewire(seat, wrap, met) for _, seat in judge.judges], name=judge.name)

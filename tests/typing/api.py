@@ -469,6 +469,11 @@ async def run_data(judge: Judge, ask: JudgeLike) -> None:
     assert_type(list(open_run("run").items("failed")), list[RunItem])
     assert_type(open_run("run").usage, Usage)
     await run([], ask, retry=["error", "timeout"])
+    await run([], judge, cache="replies.sqlite", budget=5, prices={"small": Price(input=1, output=2)}, concurrency=8)
+    with ReplyCache("replies.sqlite") as cache:
+        compared = await run([], judge, RUBRIC, cache=cache, budget=Budget(5), pairs=True, on_conflict="undecided")
+    assert_type(compared.compares, bool)
+    await run([], judge, pairs=True, on_conflict="first")  # type: ignore[bad-argument-type]
     await run([], ask, retry=["late"])  # type: ignore[bad-argument-type]
     await run(3, ask)  # type: ignore[bad-argument-type]
 

@@ -10,9 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adjudge._asking import Asking, RubricSource, prepare
+from adjudge._compare import compare_case
 from adjudge._evaluate import Evaluates, decide_by_rules, since
 from adjudge._guard import open_chain
 from adjudge._judge import Judge
+from adjudge._pair import OnConflict, PairResult
+from adjudge._pairing import choose_rubric, prepare_pair
 from adjudge._plain import to_plain
 from adjudge._run._items import encode
 from adjudge._tasks import count_cancellations
@@ -33,29 +36,48 @@ class Asked:
     """A judge or a chain."""
     rubric: Rubric | None
     how: Asking
-    owned: bool = False
-    """Whether nobody else has the judge, so that it is closed with the run."""
+    described: Mapping[str, Any]
+    """The question, as plain data."""
+    on_conflict: OnConflict | None = None
+    """What orders that disagree come to; ``None``: each case is judged by itself."""
 
-    async def judge_case(self, case: Case, sample: int) -> JudgeResult:
+    async def judge_case(self, case: Case, sample: int) -> JudgeResult | PairResult:
         """One case judged; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
         cancelled = count_cancellations()
         try:
-            return await self._judge(case, sample)
+            return await (self._judge if self.on_conflict is None else self._compare)(case, sample)
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
                 raise
             said = "the judge cancelled itself"
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the other cases are judged all the same
             said = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+        return self._give_up(case, " ".join(said.split())[:500])
+
+    def _give_up(self, case: Case, detail: str) -> JudgeResult | PairResult:
+        judge, metadata = str(self.judge.name), self._merge(case).get("metadata") or {}
+        if self.on_conflict is not None:
+            return PairResult(
+                preferred=None,
+                undecided_because="error",
+                judge=judge,
+                orders=(),
+                detail=detail,
+                metadata=metadata,
+            )
         return JudgeResult(
             outcome="undecided",
             undecided_because="error",
-            judge=str(self.judge.name),
-            detail=" ".join(said.split())[:500],
+            judge=judge,
+            detail=detail,
             threshold=self.rubric.passing_threshold if self.rubric is not None else None,
             attempts=0,
-            metadata=self._merge(case).get("metadata") or {},
+            metadata=metadata,
         )
+
+    async def _compare(self, case: Case, sample: int) -> PairResult:
+        how: Any = {**self.how, "on_conflict": self.on_conflict, "sample": sample}
+        return await compare_case(case, self.judge, self.rubric, **how)
 
     async def _judge(self, case: Case, sample: int) -> JudgeResult:
         started = time.perf_counter()
@@ -78,11 +100,15 @@ class Asked:
         return merged
 
 
-async def settle(judge: Any, rubric: RubricSource | None, how: Asking) -> tuple[Asked, dict[str, Any]]:
-    """What is asked of every case, and a description of it; raises ``UsageError`` for what is wrong before any is."""
+def open_asker(judge: Any) -> Judge | JudgeChain:
+    """Whatever ``run`` was given as its judge, as one that can be asked."""
+    return judge if isinstance(judge, Evaluates) else _open(judge)  # type: ignore[return-value]
+
+
+async def settle(asker: Any, rubric: RubricSource | None, how: Asking) -> Asked:
+    """What is asked of every case; raises ``UsageError`` for what is wrong before any is."""
     if "throw_on_fail" in how:
         raise UsageError("a run has no throw_on_fail: a judgement that failed is one of its results")
-    asker = judge if isinstance(judge, Evaluates) else _open(judge)
     rules = [as_rule(rule) for rule in how.get("rules") or ()]
     question = await prepare("-", rubric, asker._own_rubric(), {**how, "rules": ()})  # noqa: SLF001 - as evaluate does
     settled = question.rubric
@@ -100,8 +126,18 @@ async def settle(judge: Any, rubric: RubricSource | None, how: Asking) -> tuple[
         "rules": [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules],
         **{name: _describe(value) for name, value in more.items() if value is not None},
     }
-    owned = isinstance(judge, str)
-    return Asked(judge=asker, rubric=settled, how=kept, owned=owned), to_plain(described)
+    return Asked(judge=asker, rubric=settled, how=kept, described=to_plain(described))
+
+
+def settle_pairs(asker: Any, rubric: RubricSource | None, how: Asking, on_conflict: OnConflict) -> Asked:
+    """As ``settle``, for cases that are two contents to compare."""
+    about: Any = {name: value for name, value in how.items() if name != "criteria"}
+    chosen = choose_rubric(rubric, how.get("criteria"), asker._own_rubric())  # noqa: SLF001 - as compare does
+    [question] = prepare_pair("-", "-", chosen, ("ab",), ties=True, sample=0, about=about)
+    asker.check(question)
+    told = {name: value for name, value in about.items() if name != "metadata" and value is not None}
+    described = {"wording": digest_question(question.wording, ()), "pairs": on_conflict, **told}
+    return Asked(judge=asker, rubric=chosen, how=about, described=to_plain(described), on_conflict=on_conflict)
 
 
 def digest(described: Mapping[str, Any] | None) -> str | None:

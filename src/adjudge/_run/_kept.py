@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
 
 from adjudge._run._items import encode
 from adjudge._run._store import RunStore
-from adjudge.errors import UsageError
+from adjudge.models._around import Around
 from adjudge.models._recording import SCHEMA, describe_request, make_key, write_reply
 from adjudge.models._types import Model, Reply, Request
 
@@ -47,58 +48,30 @@ def _read_row(body: bytes | None) -> Row | None:
         return None
 
 
-class KeptModel:
+class KeptModel(Around):
     """A model whose replies are kept in a run's file; everything else is the model's own.
 
     With ``resumed``, what the file has already is answered from there.
     """
 
-    def __init__(self, model: Model, store: RunStore, *, seat: int = 0, resumed: bool = False) -> None:
-        self.model = model
-        self.name = model.name
-        """The model's own name."""
+    def __init__(
+        self, model: Model | Callable[..., Any], store: RunStore, *, seat: int = 0, resumed: bool = False
+    ) -> None:
+        super().__init__(model)
         self.seat = seat
         """How many seats before this one have the same model."""
         self._store = store
         self._resumed = resumed
 
-    @property
-    def structured(self) -> bool:
-        """As the model has it."""
-        return bool(getattr(self.model, "structured", False))
-
-    @property
-    def max_input_characters(self) -> int:
-        """As the model has it."""
-        return int(getattr(self.model, "max_input_characters", 1_000_000))
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts the model can contact."""
-        return tuple(getattr(self.model, "hosts", ()))
-
-    def named(self, name: str) -> KeptModel:
-        """Another model of the same provider, kept in the same file."""
-        rename = getattr(self.model, "named", None)
-        if rename is None:
-            raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
-        return KeptModel(rename(name), self._store, seat=self.seat, resumed=self._resumed)
-
-    def check(self) -> None:
-        """Raise ``UsageError`` for what the model's own ``check`` finds."""
-        check = getattr(self.model, "check", None)
-        if check is not None:
-            check()
-
     async def complete(self, request: Request, /) -> Reply:
         """The kept reply to this very request, else the model's, which is then kept; what it raises is not."""
-        described = describe_request(request)
-        key = make_key(self.name, described)
+        described, name = describe_request(request), self.name
+        key = make_key(name, described)
         place = make_reply_key(
             case=request.case,
             order=request.order,
             sample=request.sample,
-            model=self.name,
+            model=name,
             seat=self.seat,
             attempt=request.attempt,
         )
@@ -113,14 +86,8 @@ class KeptModel:
             self._store.keep_reply(place, self._write_row(key, described, request, reply))
         return reply
 
-    async def aclose(self) -> None:
-        """Close the model's connections."""
-        close = getattr(self.model, "aclose", None)
-        if close is not None:
-            await close()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
+    def _again(self, model: Model) -> Self:
+        return type(self)(model, self._store, seat=self.seat, resumed=self._resumed)
 
     def _find(self, place: str, key: str, request: Request) -> Reply | None:
         row = _read_row(self._store.find_reply(place))

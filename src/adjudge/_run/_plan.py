@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjudge._asking import Asking, RubricSource
+from adjudge._pair import OnConflict
+from adjudge._price import Prices
 from adjudge._rewire import Wrap
 from adjudge._run._pool import Limit
 from adjudge._run._source import Source
+from adjudge.models._budget import Budget
 from adjudge.result import Outcome, Reason
+
+if TYPE_CHECKING:
+    from adjudge.models._reply_cache import ReplyCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,11 @@ class Plan:
     retry: tuple[Reason, ...]
     on_progress: Callable[[Progress], Any] | None
     wrap: Wrap | None
+    cache: ReplyCache | str | os.PathLike[str] | None
+    budget: Budget | float | None
+    prices: Prices | None
+    on_conflict: OnConflict | None
+    """What orders that disagree come to; ``None``: each case is judged by itself."""
     command: Sequence[str] | None
 
     @property
@@ -69,4 +81,5 @@ class Plan:
             "sample": self.sample,
             "seed": self.seed,
             "retry": list(self.retry),
+            "budget": self.budget.usd if isinstance(self.budget, Budget) else self.budget,
         }

@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from adjudge.errors import AdjudgeError
@@ -18,6 +17,10 @@ AHEAD = 256
 """Finished items that wait for whoever takes them before no more is begun."""
 
 
+LOOK = 1.0
+"""Seconds after which a limit is looked at again, though nothing was finished."""
+
+
 class Limit(Protocol):
     """How many may be under way; it is looked at whenever one is to begin, so it may change meanwhile."""
 
@@ -25,13 +28,6 @@ class Limit(Protocol):
     def current(self) -> int:
         """The number at this moment, at least 1."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A limit that stays as it is."""
-
-    current: int
 
 
 class Pool(Generic[U, R]):
@@ -45,6 +41,7 @@ class Pool(Generic[U, R]):
         self._room, self._news = asyncio.Event(), asyncio.Event()
         self._ended = False
         self._stopping = False
+        self._look: asyncio.TimerHandle | None = None
         self._pump = asyncio.ensure_future(self._fill())
 
     async def take(self) -> tuple[R, ...]:
@@ -90,21 +87,31 @@ class Pool(Generic[U, R]):
             # Not before the last is finished: an error must not take with it what others were asked.
             while self._running and not self._pump.cancelling():
                 await asyncio.wait(self._running)
+            if self._look is not None:
+                self._look.cancel()
             self._ended = True
             self._news.set()
 
     async def _begin_all(self, units: AsyncGenerator[U, None]) -> None:
         async for unit in units:
-            while not self._stopping and (
-                len(self._running) >= max(self._limit.current, 1) or len(self._done) >= AHEAD
-            ):
-                self._room.clear()
-                await self._room.wait()
+            while not self._stopping and self._is_full():
+                await self._wait_for_room()
             if self._stopping:
                 return
             task = asyncio.ensure_future(self._work(unit))
             self._running.add(task)
             task.add_done_callback(self._settle)
+
+    async def _wait_for_room(self) -> None:
+        self._room.clear()
+        # A limit that has risen tells nobody; without the look, all would wait for the slowest that is under way.
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(LOOK, self._look_again)
+        await self._room.wait()
+
+    def _look_again(self) -> None:
+        self._look = None
+        self._room.set()
 
     def _is_full(self) -> bool:
         # At least one: a limit of none would wait for itself to rise.

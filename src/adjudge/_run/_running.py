@@ -6,19 +6,27 @@ import os
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from pathlib import Path
-from typing import Any, Self, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
 
 from adjudge._asking import Asking, RubricSource
+from adjudge._judge import check_flag
+from adjudge._pair import OnConflict
+from adjudge._price import Prices
 from adjudge._rewire import Wrap
 from adjudge._run._items import RunItem
 from adjudge._run._plan import Plan, Progress
-from adjudge._run._pool import Constant, Limit
+from adjudge._run._pool import Limit
 from adjudge._run._source import DataSource, make_source
 from adjudge._run._value import Run
 from adjudge._run._work import Work
 from adjudge._sync import run_sync
 from adjudge.errors import UsageError
+from adjudge.models._budget import Budget
+from adjudge.models._pace import Pace
 from adjudge.result import Reason
+
+if TYPE_CHECKING:
+    from adjudge.models._reply_cache import ReplyCache
 
 
 def run(
@@ -34,6 +42,11 @@ def run(
     resume: bool = False,
     retry: Sequence[Reason] = ("budget",),
     on_progress: Callable[[Progress], Any] | None = None,
+    cache: ReplyCache | str | os.PathLike[str] | None = None,
+    budget: Budget | float | None = None,
+    prices: Prices | None = None,
+    pairs: bool = False,
+    on_conflict: OnConflict = "tie",
     wrap: Wrap | None = None,
     command: Sequence[str] | None = None,
     **how: Unpack[Asking],
@@ -42,15 +55,23 @@ def run(
 
     ``dataset`` is the path of a file of cases, or any iterable, asynchronous too, of ``Case``s or contents; it is read
     as it is needed. ``judge`` is a judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as
-    its model. ``rubric`` and the arguments in ``how`` are those of ``Judge.evaluate``, the same for every case.
+    its model. ``rubric`` and the arguments in ``how`` are those of ``Judge.evaluate``, the same for every case. With
+    ``pairs``, the content of each case is ``{"a": ..., "b": ...}``, and the two are compared in both orders, as by
+    ``compare``; then ``how`` holds its arguments, and ``on_conflict`` (``tie``, ``undecided``) says what orders that
+    disagree come to.
 
     ``out`` is the folder to keep the run in; without it, one that is removed with the ``Run``. At most ``concurrency``
-    items are under way at once (a number, or an object whose ``current`` says how many at this moment). Each case is
-    judged ``repeat`` times, as samples that are asked separately. ``sample`` draws that many cases by ``seed``, from a
-    data set that can be read twice.
+    items are under way at once, and fewer while a provider says that it has too much to do; it is a number, or an
+    object whose ``current`` says how many at this moment. Each case is judged ``repeat`` times, as samples that are
+    asked separately. ``sample`` draws that many cases by ``seed``, from a data set that can be read twice.
 
     With ``resume``, a run that is in ``out`` goes on: nothing is asked again whose answer was recorded. Items undecided
     for one of the reasons in ``retry`` are judged again. Data, judge and rubric have to be those it began with.
+
+    ``cache`` (a ``ReplyCache``, or the path of one) keeps replies for other runs too. ``budget`` is in US dollars and
+    for the whole run, every attempt at it taken together: what it cut off is ``undecided: budget``, and a run that goes
+    on keeps the budget it had unless it is given another. A ``Budget`` is counted by whoever has it. ``prices`` are
+    those of ``wire``.
 
     What goes wrong with one case is its result. ``UsageError`` is raised, when the run begins, for what is wrong
     before anything is asked, and later for a data set that cannot be read on; what was judged until then is kept.
@@ -65,6 +86,9 @@ def run(
     unknown = [item for item in retry if item not in get_args(Reason)]
     if isinstance(retry, str) or unknown:
         raise UsageError(f"retry is a list of {', '.join(get_args(Reason))}; got {retry!r}")
+    check_flag("pairs", pairs)
+    if on_conflict not in get_args(OnConflict):
+        raise UsageError(f"on_conflict must be one of {', '.join(get_args(OnConflict))}; got {on_conflict!r}")
     return Running(
         Plan(
             source=make_source(dataset),
@@ -80,6 +104,10 @@ def run(
             retry=tuple(retry),
             on_progress=on_progress,
             wrap=wrap,
+            cache=cache,
+            budget=budget,
+            prices=prices,
+            on_conflict=on_conflict if pairs else None,
             command=command,
         )
     )
@@ -87,7 +115,7 @@ def run(
 
 def _make_limit(concurrency: int | Limit) -> Limit:
     if isinstance(concurrency, int) and not isinstance(concurrency, bool) and concurrency >= 1:
-        return Constant(concurrency)
+        return Pace(concurrency)
     if isinstance(getattr(concurrency, "current", None), int):
         return concurrency  # type: ignore[return-value]
     raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")

@@ -41,6 +41,12 @@ class Source:
                 yield place, case
                 place += 1
 
+    def refuse(self, place: int, why: str) -> None:
+        """Count the case that was read last as a bad row, or raise ``UsageError`` saying where it stands."""
+        if not isinstance(self.cases, Dataset):
+            raise UsageError(f"item {place} of the data set: {why}")
+        self.cases.refuse(why)
+
     async def count(self) -> int:
         """How many cases there are, by reading them; raises ``UsageError`` when they can be read only once."""
         if hasattr(self.cases, "__anext__"):

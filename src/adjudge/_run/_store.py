@@ -43,6 +43,7 @@ _DDL = (
 )
 _CASE = "INSERT INTO cases VALUES (?, ?, ?, ?) ON CONFLICT (place) DO NOTHING"
 _RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_FACT = "INSERT OR REPLACE INTO about VALUES (?, ?)"
 _REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?)"
 
 # NULL for what nobody stated: a sum over some would look like the whole.
@@ -52,7 +53,8 @@ _TOTALS = """
         coalesce(sum(outcome = 'undecided'), 0) AS undecided, avg(score) AS mean_score,
         sum(calls) AS calls, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
         sum(cost_usd) AS known_cost_usd,
-        coalesce(sum(input_tokens IS NOT NULL AND cost_usd IS NULL), 0) AS unknown_costs
+        coalesce(sum(cost_usd IS NULL AND (input_tokens IS NOT NULL
+            OR (decided_by <> 'rule' AND because IS NOT 'budget' AND because IS NOT 'error'))), 0) AS unknown_costs
     FROM results"""
 _REASONS = "SELECT because, count(*) FROM results WHERE because IS NOT NULL GROUP BY because ORDER BY 2 DESC, 1"
 # As text: SQLite would take a blob for its own binary form of JSON.
@@ -61,6 +63,11 @@ _AGREEMENT = """
         SELECT r.outcome AS outcome, CASE json_type(CAST(c.body AS TEXT), '$.label')
             WHEN 'true' THEN 'passed' WHEN 'false' THEN 'failed' END AS label
         FROM results r JOIN cases c USING (place))"""
+
+_COSTS = """
+    SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM (
+        SELECT CASE WHEN json_valid(CAST(body AS TEXT))
+            THEN json_extract(CAST(body AS TEXT), '$.reply.usage.cost_usd') END AS cost FROM replies)"""
 
 Rows = dict[str, tuple[Any, ...]]
 """Statements with their values, in the order they are to be carried out."""
@@ -133,10 +140,8 @@ class RunStore:
         self._hand_in({_REPLY: (key, body)}, None)
 
     def keep_fact(self, name: str, said: str) -> None:
-        """Keep a fact about the whole run."""
-        with self._writer.using() as connection:
-            connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, said))
-            connection.commit()
+        """Keep a fact about the whole run; it is in the file when the next ``keep`` returns."""
+        self._hand_in({_FACT: (name, said)}, None)
 
     async def flush(self) -> None:
         """Wait until everything handed in is in the file."""
@@ -209,6 +214,18 @@ class RunStore:
         """The samples of a case that are judged, each with the reason why it is undecided."""
         with self._reader.using() as connection:
             return dict(connection.execute("SELECT sample, because FROM results WHERE place = ?", (place,)).fetchall())
+
+    def find_twin(self, name: str) -> int | None:
+        """The place of the case that is kept with this id."""
+        with self._reader.using() as connection:
+            row = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def add_costs(self) -> tuple[float, int]:
+        """What all kept replies cost as far as that is known, and of how many it is not."""
+        with self._reader.using() as connection:
+            usd, unknown = connection.execute(_COSTS).fetchone()
+        return usd, unknown
 
     def find_last_place(self) -> int:
         """The last place of a case that is kept; -1 when there is none."""
@@ -328,7 +345,7 @@ def _read_item(row: tuple[Any, ...]) -> RunItem:
 def _write_all(connection: sqlite3.Connection, together: Sequence[Rows]) -> None:
     """Everything in one go, statement by statement: the cases before their results."""
     connection.execute("BEGIN IMMEDIATE")
-    for statement in (_REPLY, _CASE, _RESULT):
+    for statement in (_FACT, _REPLY, _CASE, _RESULT):
         connection.executemany(statement, [rows[statement] for rows in together if statement in rows])
     connection.execute("COMMIT")
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from adjudge._pair import PREFERENCES, PairResult
+from adjudge._pair_summary import PairSummary, summarise_pairs
 from adjudge._run._items import RunItem
 from adjudge._run._lock import is_locked
 from adjudge._run._manifest import read_manifest
@@ -65,6 +67,22 @@ class Run:
             output_tokens=found["output_tokens"] or 0,
             calls=found["calls"] or 0,
             cost_usd=known,
+        )
+
+    @property
+    def compares(self) -> bool:
+        """Whether the cases are pairs that were compared."""
+        return bool((self.manifest.get("asked") or {}).get("pairs"))
+
+    def sum_up_pairs(self) -> PairSummary:
+        """What the comparisons of a run of pairs come to; reads every item.
+
+        Labels other than ``first``, ``second`` and ``tie`` are no preferences and count as unknown.
+        """
+        return summarise_pairs(
+            (item.result, item.case.label if item.case.label in PREFERENCES else None)
+            for item in self.items()
+            if isinstance(item.result, PairResult)
         )
 
     def items(self, outcome: str | None = None) -> Iterator[RunItem]:

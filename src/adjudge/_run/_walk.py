@@ -19,6 +19,9 @@ from adjudge.result import Outcome
 _TURNS = 100
 """Kept cases in a row after which others on the event loop have their turn."""
 
+_MARKS = 1 << 26
+"""Bits (8 MB, however many cases there are) for the ids that were met."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
@@ -50,11 +53,18 @@ class Walk:
         self._source, self._store, self._places, self._repeat = source, store, places, repeat
         self._last = store.find_last_place() if resumed else -1
         self._retry = retry
+        self._refused = 0
+        self._under_way: dict[str, int] = {}
+        self._marks = bytearray(_MARKS >> 3)
         self._mac = hashlib.sha256()
-        self.cases = 0
-        """Cases that were read."""
+        self._read = 0
         self.complete = False
         """Whether the end of the data set was reached."""
+
+    @property
+    def cases(self) -> int:
+        """Cases that were read."""
+        return self._read - self._refused
 
     @property
     def total(self) -> int | None:
@@ -74,13 +84,17 @@ class Walk:
         since_turn = 0
         async with aclosing(self._source.walk()) as cases:
             async for place, case in cases:
-                self.cases = place + 1
+                self._read = place + 1
                 if self._places is not None and place not in self._places:
                     continue
                 body = write_case(case)
                 subject = digest_body(body)
-                self._mac.update(bytes.fromhex(subject))
                 kept = self._look_up(place, case, subject) if place <= self._last else {}
+                if kept:
+                    self._mark(case.id)
+                elif self._is_refused(place, case):
+                    continue
+                self._mac.update(bytes.fromhex(subject))
                 for sample in range(self._repeat):
                     because = kept.get(sample)
                     again = because in self._retry
@@ -97,12 +111,41 @@ class Walk:
                 if since_turn >= _TURNS:
                     since_turn = 0
                     await asyncio.sleep(0)
-        if self.cases <= self._last:
+        if self._read <= self._last:
             raise UsageError(
-                f"the data set has {self.cases:,} cases, and case {self._last} of it was judged before; go on with the "
+                f"the data set has {self._read:,} cases, and case {self._last} of it was judged before; go on with the "
                 "data the run began with, or begin another run"
             )
         self.complete = True
+
+    def settle(self, unit: Unit) -> None:
+        """Take note that an item of a unit is kept, and its case with it."""
+        self._under_way.pop(unit.case.id, None)
+
+    def _is_refused(self, place: int, case: Case) -> bool:
+        """Whether another case has its id; such a row is no case, as one without content is none.
+
+        Ids are compared with those that are kept and those that are under way, so this takes no memory for each case.
+        """
+        known = self._under_way.get(case.id)
+        if self._mark(case.id) and known is None:
+            known = self._store.find_twin(case.id)
+        if known is None or known == place:
+            self._under_way[case.id] = place
+            return False
+        self._source.refuse(
+            place, f"the id {_shorten(case.id)} is that of case {known} already; give each row an id of its own"
+        )
+        self._refused += 1
+        return True
+
+    def _mark(self, name: str) -> int:
+        """Whether an id may have been met before: nearly all have not, and are not looked up for it."""
+        at = hash(name) & (_MARKS - 1)
+        place, bit = at >> 3, 1 << (at & 7)
+        met = self._marks[place] & bit
+        self._marks[place] |= bit
+        return met
 
     def _look_up(self, place: int, case: Case, subject: str) -> Mapping[int, str | None]:
         known = self._store.find_case(place)

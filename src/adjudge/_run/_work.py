@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from adjudge._foreign import notify
-from adjudge._rewire import rewire
-from adjudge._run._asked import Asked, digest, settle
+from adjudge._pair import PairResult
+from adjudge._rewire import close_others, rewire
+from adjudge._run._asked import Asked, digest, open_asker, settle, settle_pairs
 from adjudge._run._describe import describe_judge, digest_judge
 from adjudge._run._items import RunItem
 from adjudge._run._kept import KeptModel
+from adjudge._run._layers import Layers
 from adjudge._run._lock import RunLock
 from adjudge._run._manifest import FILE, check_same, make_manifest, read_manifest, write_manifest
 from adjudge._run._plan import Plan, Progress
@@ -30,7 +32,7 @@ from adjudge._run._value import Run
 from adjudge._run._walk import Unit, Walk
 from adjudge.errors import UsageError
 from adjudge.models import Model
-from adjudge.result import Outcome
+from adjudge.result import JudgeResult, Outcome
 
 
 class Work:
@@ -49,13 +51,20 @@ class Work:
         self._started = time.monotonic()
         self._complete = False
         self._winding = False
+        self._layers: Layers | None = None
+        self._asked: Asked | None = None
         self._wired: Asked | None = None
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
-        plan = self.plan
-        asked, described = await settle(plan.judge, plan.rubric, plan.how)
-        judge = describe_judge(asked.judge)
+        plan = self.plan = _recall_budget(self.plan)
+        asker = open_asker(plan.judge)
+        self._layers = layers = Layers(
+            cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
+        )
+        # Behind its layers, so that what is wrong with them is said before anything is written.
+        self._asked = asked = await self._settle(layers.wire(asker, calls=1 if plan.on_conflict is None else 2))
+        judge = describe_judge(asker)
         rubric = asked.rubric.to_dict() if asked.rubric is not None else None
         total = await plan.source.count() if plan.sample is not None else None
         places = draw(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
@@ -64,17 +73,19 @@ class Work:
             dataset={**plan.source.describe(), "cases": total, "digest": None},
             judge=judge,
             rubric=rubric,
-            asked=described,
-            digests={"judge": digest_judge(judge), "rubric": digest(rubric), "asked": digest(described)},
+            asked=asked.described,
+            digests={"judge": digest_judge(judge), "rubric": digest(rubric), "asked": digest(asked.described)},
             options=plan.options,
         )
         folder, kept_alive = _find_folder(plan.out)
         self.run, resumed = self._open(folder, kept_alive, manifest)
+        if resumed:
+            layers.go_on(self.run.store)
         self._outcomes.update(self.run.store.count() if resumed else {})  # type: ignore[arg-type]
         self._walk = Walk(plan.source, self.run.store, places, plan.repeat, resumed=resumed, retry=plan.retry)
         self._store = self.run.store
         self._wired = wired = self._wire(asked, self._store, resumed=resumed)
-        self._pool = Pool(self._walk.units(), partial(self._judge, wired), plan.limit)
+        self._pool = Pool(self._walk.units(), partial(self._judge, wired, layers, self._walk), layers.limit)
         if self._winding:
             self._pool.wind_down()
 
@@ -100,16 +111,26 @@ class Work:
         try:
             if self._pool is not None:
                 await self._pool.stop()
-            if self._wired is not None and self._wired.owned:
-                await self._wired.judge.aclose()
+            await self._close_models()
             if self.run is not None:
+                if self._layers is not None:
+                    self._layers.note(self.run.store)
                 await self.run.store.flush()
                 self.run = await asyncio.to_thread(self._conclude, self.run)
         finally:
+            if self._layers is not None:
+                await asyncio.to_thread(self._layers.close)
             if self._lock is not None:
                 self._lock.free()
             self._pool = None  # it knows us: without this knot, a run that nobody holds is gone at once
             self.ended.set()
+
+    async def _close_models(self) -> None:
+        for asked in (self._asked, self._wired):
+            if asked is not None:
+                await close_others(asked.judge)
+        if isinstance(self.plan.judge, str) and self._wired is not None:
+            await self._wired.judge.aclose()
 
     def tell(self) -> Progress:
         """How far the run is."""
@@ -122,19 +143,33 @@ class Work:
             cost_usd=self._cost,
         )
 
-    async def _judge(self, asked: Asked, unit: Unit) -> RunItem:
+    async def _settle(self, judge: Any) -> Asked:
+        plan = self.plan
+        if plan.on_conflict is not None:
+            return settle_pairs(judge, plan.rubric, plan.how, plan.on_conflict)
+        return await settle(judge, plan.rubric, plan.how)
+
+    async def _judge(self, asked: Asked, layers: Layers, walk: Walk, unit: Unit) -> RunItem:
         """One unit, judged and kept: its place in the pool is free again when nothing of it can be lost any more."""
+        layers.listen()
         result = await asked.judge_case(unit.case, unit.sample)
         item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
+        layers.note(self._store)
         await self._store.keep(item, body=unit.body)
+        walk.settle(unit)
         self._fresh += 1
         self._outcomes[result.outcome] += 1
         if unit.replaces is not None:
             self._outcomes[unit.replaces] -= 1
-        usage = result.usage
-        if usage is not None:
-            self._cost = None if self._cost is None or usage.cost_usd is None else self._cost + usage.cost_usd
+        self._add_cost(result)
         return item
+
+    def _add_cost(self, result: JudgeResult | PairResult) -> None:
+        usage, asked = result.usage, result.decided_by != "rule" and result.undecided_because not in ("budget", "error")
+        if usage is not None and usage.cost_usd is not None:
+            self._cost = None if self._cost is None else self._cost + usage.cost_usd
+        elif usage is not None or asked:
+            self._cost = None
 
     def _open(self, folder: Path, kept_alive: Any, manifest: dict[str, Any]) -> tuple[Run, bool]:
         """The folder of this run, locked; and whether it goes on with what is there."""
@@ -155,8 +190,7 @@ class Work:
 
     def _wire(self, asked: Asked, store: RunStore, *, resumed: bool) -> Asked:
         def keep(model: Model, number: int) -> Model:
-            inner = self.plan.wrap(model, number) if self.plan.wrap is not None else model
-            return KeptModel(inner, store, seat=number, resumed=resumed)
+            return KeptModel(model, store, seat=number, resumed=resumed)
 
         return replace(asked, judge=rewire(asked.judge, keep))
 
@@ -169,12 +203,21 @@ class Work:
         }
         summary = run.store.sum_up()
         changes |= {"counts": summary.pop("counts"), "summary": summary}
+        if self._layers is not None and (budget := self._layers.describe()) is not None:
+            changes["budget"] = budget
         if walk is not None and whole:
             changes["dataset"] = {**self.plan.source.describe(), "cases": walk.cases, "digest": walk.digest}
         manifest = {**run.manifest, **changes}
         write_manifest(run.folder, manifest)
         run.store.close()
         return replace(run, manifest=manifest)
+
+
+def _recall_budget(plan: Plan) -> Plan:
+    """The plan with the budget of the run that goes on, where it names none: going on must not lift it."""
+    if plan.budget is not None or not plan.resume or plan.out is None or not (plan.out / FILE).exists():
+        return plan
+    return replace(plan, budget=read_manifest(plan.out)["options"].get("budget"))
 
 
 class _Temporary:

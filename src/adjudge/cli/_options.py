@@ -98,6 +98,11 @@ Retry = Annotated[
     list[str] | None,
     typer.Option("--retry", metavar="REASON", help="With --resume: judge again what is undecided for it (error, ...)."),
 ]
+Pairs = Annotated[bool, typer.Option("--pairs", help="Each content is {a, b}: ask which is better, in both orders.")]
+OnConflict = Annotated[
+    str | None,
+    typer.Option("--on-conflict", metavar="X", help="Orders that disagree: a tie (the default), or undecided."),
+]
 FailUnder = Annotated[
     float | None, typer.Option("--fail-under", metavar="SHARE", help="The share that has to pass, from 0 to 1.")
 ]

@@ -30,13 +30,21 @@ _WIDE = 100_000
 """Columns where there is no terminal: nothing is wrapped, so that every line is one thing for the next program."""
 
 
+class _Line:
+    """The line of progress that stands on the terminal now; whatever is written next takes its place."""
+
+    stands = False
+
+
 def complain(text: str) -> None:
     """One sentence on standard error."""
+    _wipe()
     _write(sys.stderr, f"adjudge: {clean(text, keep_lines=False)}\n")
 
 
 def note(text: str) -> None:
     """A line for a person, on standard error."""
+    _wipe()
     _write(sys.stderr, f"{clean(text)}\n")
 
 
@@ -106,7 +114,13 @@ def make_table(title: str, columns: tuple[str, ...], *, whole: int = 0) -> Table
     from rich.text import Text
 
     lines = box.HEAVY_HEAD if draws() else None
-    table = Table(title=Text(clean(title)), title_justify="left", box=lines, pad_edge=lines is not None)
+    table = Table(
+        title=Text(clean(title)),
+        title_justify="left",
+        box=lines,
+        pad_edge=lines is not None,
+        show_header=any(columns),
+    )
     for number, column in enumerate(columns):
         # Folded and not cut: the end of a name, or of a head, is needed to type it.
         table.add_column(Text(clean(column)), overflow="fold", no_wrap=number < whole)
@@ -218,7 +232,13 @@ def _watch(describe: Callable[[], str], stop: threading.Event, every: float | No
         shown = True
         # Cut to the line: what wraps cannot be redrawn.
         _write(sys.stderr, f"\r\x1b[K{clean(describe(), keep_lines=False)[: _measure_width() - 1]}")
-    if shown:
+        _Line.stands = True
+    _wipe()
+
+
+def _wipe() -> None:
+    if _Line.stands:
+        _Line.stands = False
         _write(sys.stderr, "\r\x1b[K")
 
 

@@ -33,6 +33,10 @@ def run_data(
     reader: option.ReaderName = None,
     no_token: option.NoToken = False,
     record: option.Record = None,
+    cache: option.CacheFile = None,
+    budget: option.BudgetUsd = None,
+    pairs: option.Pairs = False,
+    on_conflict: option.OnConflict = None,
     out: option.RunFolder = None,
     concurrency: option.Concurrency = 16,
     repeat: option.Repeat = 1,
@@ -58,28 +62,29 @@ def run_data(
 
     DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
 
+    With --pairs each content is {"a": ..., "b": ...}: which of the two is better is asked in both orders.
+
     Ctrl-C stops it in order, a second one at once; with --resume the same command goes on, also after a crash.
 
     Exit status: 0 the data set is judged, 1 fewer than --fail-under passed, 2 wrong usage or unreadable input,
     3 nothing could be decided, or too much is undecided to say whether --fail-under was reached, 130 interrupted.
     """
     from adjudge import run
+    from adjudge.cli._expected import Expected
     from adjudge.cli._run_session import RunSession
 
     found = read_config(config)
     wanted = choose_rubric(rubric, criteria, threshold, found)
     how = list_arguments(wanted, criteria, threshold, rules)
-    chain = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
-    chain |= {"fail_open": fail_open or None}
-    panel = Panel(
-        judges=tuple(judges or ()),
-        timeout=timeout,
-        chain=tuple((option_name, value) for option_name, value in chain.items() if value is not None),
-        reader=reader,
-        token=not no_token,
-        record=record,
-    )
+    options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
+    options |= {"fail_open": fail_open or None}
+    chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
+    who = {"reader": reader, "token": not no_token, "record": record}
+    panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, **cast("dict[str, Any]", who))
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
+    _check_layers(cache, budget, record)
+    if pairs or on_conflict is not None:
+        _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
     parts = {"content": content, "reference": reference, "task": task, "context": context}
     parts |= {"label": label, "id": name, "group": group}
     # Ids are compared on disk, where the run keeps them.
@@ -100,9 +105,15 @@ def run_data(
         resume=resume,
         retry=("budget", *cast("list[Any]", retry or ())),
         command=["adjudge", *sys.argv[1:]],
+        cache=cache,
+        budget=budget,
+        prices=found.prices,
+        pairs=pairs,
+        on_conflict=cast("Any", on_conflict or "tie"),
         **how,
     )
-    session = RunSession(running=running, judge=chosen.judge, folder=folder, as_json=as_json, fail_under=fail_under)
+    said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under}
+    session = RunSession(running=running, judge=chosen.judge, expected=Expected(data, times=repeat), **said)
     return asyncio.run(session.go())
 
 
@@ -132,3 +143,20 @@ def _check(
     for reason in retry or ():
         if reason not in REASONS:
             raise UsageError(f"--retry: unknown reason {reason!r}; use one of {', '.join(REASONS)}")
+
+
+def _check_layers(cache: Path | None, budget: float | None, record: str | None) -> None:
+    if cache is not None and record is not None:
+        raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")
+    if budget is not None and not 0 <= budget < float("inf"):
+        raise UsageError(f"--budget must be US dollars, 0 or more; got {budget:g}")
+
+
+def _check_pairs(on_conflict: str | None, refused: dict[str, Any], *, pairs: bool) -> None:
+    if not pairs:
+        raise UsageError("--on-conflict belongs to --pairs: it says what two orders that disagree come to")
+    if on_conflict not in (None, "tie", "undecided"):
+        raise UsageError(f"--on-conflict: {on_conflict!r} is neither tie nor undecided")
+    for name, value in refused.items():
+        if value:
+            raise UsageError(f"--pairs compares two contents, and {name} is for judging one by itself; leave it out")

@@ -6,13 +6,15 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from adjudge import Run
+from adjudge._pair_summary import PairSummary, Share
 from adjudge._run import Progress, Running
+from adjudge.cli._expected import Expected
 from adjudge.cli._output import add_row, make_table, note, show, watch, write_json
 from adjudge.errors import UsageError
 
@@ -31,6 +33,8 @@ class RunSession:
     folder: Path
     as_json: bool
     fail_under: float | None
+    expected: Expected | None = None
+    """How many judgements there may be, where the run does not know."""
 
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
@@ -50,7 +54,8 @@ class RunSession:
             # Exit status 0 for nothing judged would look like a pass.
             raise UsageError("the data set holds no case, so there is nothing to judge")
         if self.as_json:
-            write_json(done.to_dict() | {"folder": str(done.folder)})
+            pairs = {"pairs": done.sum_up_pairs().to_dict()} if done.compares else {}
+            write_json(done.to_dict() | {"folder": str(done.folder)} | pairs)
         else:
             print_summary(done)
         return find_status(done.counts, self.fail_under)
@@ -75,7 +80,11 @@ class RunSession:
 
     def _describe(self) -> str:
         progress = self.running.progress
-        return "reading the data set" if progress is None else describe(progress)
+        if progress is None:
+            return "reading the data set"
+        guess = self.expected.number if self.expected is not None else None
+        about = progress.total is None and guess is not None and guess >= progress.done
+        return describe(replace(progress, total=guess), about=True) if about else describe(progress)
 
     def _explain_going_on(self, done: Run | None) -> None:
         kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
@@ -109,11 +118,11 @@ def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def describe(progress: Progress) -> str:
-    """How far a run is, in one line."""
+def describe(progress: Progress, *, about: bool = False) -> str:
+    """How far a run is, in one line; ``about`` when the total is a guess."""
     said = f"judged {progress.done:,}"
     if progress.total:
-        said += f" of {progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
+        said += f" of {'about ' * about}{progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
     said += f", {progress.per_second:,.1f}/s"
     left = progress.seconds_left
     said += f", {write_duration(left)} left" if left is not None else ""
@@ -143,14 +152,18 @@ def find_status(counts: Any, fail_under: float | None) -> int:
 def print_summary(done: Run) -> None:
     """What a run came to: outcomes, reasons, score, labels, tokens and cost, and what can be done next."""
     found = done.summary
-    table = make_table(f"{found['items']:,} judgements of {found['cases']:,} cases", ("", "", ""))
-    for outcome, number in found["counts"].items():
+    pairs = done.sum_up_pairs() if done.compares else None
+    judged = f"judgements of {found['cases']:,} cases" if pairs is None else "comparisons of pairs"
+    table = make_table(f"{found['items']:,} {judged}", ("", "", ""))
+    for outcome, number in (found["counts"] if pairs is None else _count_preferences(pairs)).items():
         add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
     for reason, number in found["undecided_because"].items():
         add_row(table, f"  {reason}", f"{number:,}", "")
-    if found["mean_score"] is not None:
+    if pairs is not None:
+        _add_shares(table, pairs)
+    elif found["mean_score"] is not None:
         add_row(table, "mean score", f"{found['mean_score']:.3f}", "")
-    if found["labelled"]:
+    if found["labelled"] and pairs is None:
         share = f"{100 * found['agreed'] / found['labelled']:.1f} %"
         add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
     if found["input_tokens"] is not None:
@@ -158,15 +171,43 @@ def print_summary(done: Run) -> None:
     add_row(table, "cost", _write_cost(found), "")
     show(table)
     note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
+    _note_what_is_missing(done)
+
+
+def _count_preferences(found: PairSummary) -> dict[str, int]:
+    counts = {"first is better": found.wins, "second is better": found.losses, "tie": found.ties}
+    return counts | {"undecided": found.undecided}
+
+
+def _add_shares(table: Any, found: PairSummary) -> None:
+    shares = {"win rate of the first": found.win_rate, "orders agree": found.agreement, "orders disagree": found.flips}
+    if found.labelled:
+        shares |= {"agree with the label": found.accuracy, "  first shown first": found.accuracy_ab}
+        shares |= {"  second shown first": found.accuracy_ba, "  in both orders": found.both_right}
+    for name, share in shares.items():
+        add_row(table, name, f"{share.count:,g} of {share.of:,}", _write_share(share))
+
+
+def _write_share(share: Share) -> str:
+    if share.rate is None or share.interval is None:
+        return ""
+    low, high = share.interval
+    return f"{100 * share.rate:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _note_what_is_missing(done: Run) -> None:
+    budget, cut_off = done.manifest.get("budget"), done.summary["undecided_because"].get("budget", 0)
+    if budget is not None:
+        note(f"spent ${budget['spent']:,.4f} of the budget of ${budget['usd']:,.4f}")
+    if cut_off:
+        note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
     skipped = done.manifest["dataset"].get("skipped")
     if skipped:
         note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
 
 
 def _write_cost(found: Any) -> str:
-    if not found["calls"] and not found["unknown_costs"]:
-        return "none" if found["calls"] == 0 else "unknown"
-    known = found["known_cost_usd"]
-    if not found["unknown_costs"]:
-        return f"${known:,.4f}"
-    return "unknown" if known is None else f"${known:,.4f} and more (unknown for {found['unknown_costs']:,})"
+    known, unknown = found["known_cost_usd"], found["unknown_costs"]
+    if not unknown:
+        return "none" if not known and not found["calls"] else f"${known:,.4f}"
+    return "unknown" if not known else f"${known:,.4f} and more (unknown for {unknown:,})"

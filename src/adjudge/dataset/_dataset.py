@@ -45,6 +45,8 @@ class _Reading:
     notes: Notes = field(default_factory=Counter)
     seen: dict[str | bytes, int] = field(default_factory=dict)
     """Where each id stands."""
+    line: int = 0
+    """Where the latest row stands."""
 
 
 def add_note(notes: Notes, said: str) -> None:
@@ -138,11 +140,19 @@ class Dataset:
         self._latest = _Reading()
         return self._iterate(self._latest)
 
+    def refuse(self, why: str) -> None:
+        """Treat the row that was read last as one that is no case, for whoever compares ids elsewhere.
+
+        It is skipped, counted and listed, or raises ``UsageError`` with its place, as ``on_bad_row`` says.
+        """
+        self._refuse(self._latest.line, UsageError(why), self._latest)
+
     def __repr__(self) -> str:
         return f"Dataset({self.name!r})"
 
     def _iterate(self, reading: _Reading) -> Iterator[Case]:
         for line, row in self._read(reading.notes):
+            reading.line = line
             try:
                 case = self._make(row)
                 if self._checks_ids:

@@ -53,6 +53,8 @@ class Budget:
         self._total = int(self.usd * _PARTS)
         self._spent = _round_up(_check_amount("what was spent of a budget", spent, least=0.0))
         self._held = 0
+        self.dearest: float | None = None
+        """The most that one call was to be held for; ``None`` before the first."""
         self._lock = threading.Lock()
         # With ``per``: what was spent when, to be taken off again.
         self._recent: deque[tuple[float, int]] = deque([(clock(), self._spent)] if per is not None else ())
@@ -83,6 +85,7 @@ class Budget:
         Raises ``ReplyError`` (``budget``) when it does not fit. What is returned must be given to ``settle``.
         """
         parts = _round_up(usd)
+        self.dearest = max(self.dearest or 0.0, usd)
         while True:
             with self._lock:
                 self._forget_old()

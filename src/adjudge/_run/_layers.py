@@ -1,0 +1,141 @@
+"""What stands between the judges of a run and their models: a cache, a budget, prices, a pace."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adjudge._display import clean
+from adjudge._price import Prices
+from adjudge._rewire import Wrap, rewire
+from adjudge._run._pool import Limit
+from adjudge._run._store import RunStore
+from adjudge._wire import check_reach, make_wrap
+from adjudge.errors import UsageError
+from adjudge.models import Model
+from adjudge.models._budget import Budget, Held
+from adjudge.models._pace import PACE, Pace
+
+if TYPE_CHECKING:
+    from adjudge.models._reply_cache import ReplyCache
+
+SPENT = "budget spent"
+"""The fact of a run that says what of its budget is gone."""
+
+
+class Layers:
+    """What a run was told to put around its models. What it opened itself it closes."""
+
+    def __init__(
+        self,
+        *,
+        cache: ReplyCache | str | os.PathLike[str] | None,
+        budget: Budget | float | None,
+        prices: Prices | None,
+        wrap: Wrap | None,
+        limit: Limit,
+    ) -> None:
+        self._cache, self._owns_cache = _open_cache(cache)
+        # A budget that was handed in is counted by whoever has it, and may be shared with others.
+        self._owns_budget = budget is not None and not isinstance(budget, Budget)
+        self.budget: Budget | None = Budget(budget) if self._owns_budget else budget  # type: ignore[arg-type, assignment]
+        self._prices, self._wrap = prices, wrap
+        self._limit = limit
+        self._width = 0
+
+    def wire(self, judge: Any, *, calls: int = 1) -> Any:
+        """A judge like this one behind the layers; raises ``UsageError`` for a budget that cannot hold.
+
+        ``calls`` is how many calls a seat makes at once.
+        """
+        if self.budget is not None:
+            check_reach(judge)
+        ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices)
+
+        def wrap(model: Model, number: int) -> Model:
+            self._width += calls
+            return ours(model if self._wrap is None else self._wrap(model, number), number)
+
+        return rewire(judge, wrap)
+
+    @property
+    def limit(self) -> Limit:
+        """How many items may be under way at this moment."""
+        return self._limit if self.budget is None else _Within(self._limit, self.budget, max(self._width, 1))
+
+    def listen(self) -> None:
+        """Let the pace hear how providers answer what the running task asks from here on."""
+        # In the task's own context, which ends with it: another wrapper around every model would do the same for more.
+        if isinstance(self._limit, Pace):
+            PACE.set(self._limit)
+
+    def go_on(self, store: RunStore) -> None:
+        """Take off the budget what the run has spent before; raises ``UsageError`` when nobody knows what that is."""
+        if self.budget is None or not self._owns_budget:
+            return
+        said = store.find_fact(SPENT)
+        known, unknown = store.add_costs()
+        if said is None and unknown:
+            raise UsageError(
+                f"the run {store.path.parent} has {unknown:,} replies of unknown cost, so nobody knows what is left of "
+                "a budget; go on without one, or begin another run"
+            )
+        self.budget.settle(Held(0), Budget(max(known, _read_amount(said))).usd)
+
+    def note(self, store: RunStore) -> None:
+        """Keep what is gone of the budget, with the next item that is kept."""
+        if self.budget is not None and self._owns_budget:
+            # With what is held: a process that is killed now has asked, and the provider charges.
+            store.keep_fact(SPENT, repr(self.budget.spent + self.budget.held))
+
+    def describe(self) -> dict[str, float] | None:
+        """The budget and what was spent of it."""
+        return None if self.budget is None else {"usd": self.budget.usd, "spent": self.budget.spent}
+
+    def close(self) -> None:
+        """Write what the cache has not written yet, and close what was opened here."""
+        if self._cache is not None and self._owns_cache:
+            self._cache.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """A limit that falls with what is left of a budget.
+
+    A call that waits for others to leave enough of the budget waits within its judge's timeout. What waits out here
+    instead is not late.
+    """
+
+    limit: Limit
+    budget: Budget
+    width: int
+    """How many calls an item makes at once."""
+
+    @property
+    def current(self) -> int:
+        """As many as the budget can pay for, at least one."""
+        most = self.budget.dearest
+        if most is None:  # the first says what a call may cost
+            return 1
+        left = self.budget.usd - self.budget.spent
+        if most <= 0 or left < most:  # nothing to pay for, or nothing that can be: that takes no time
+            return self.limit.current
+        return max(1, min(self.limit.current, int(left / (most * self.width))))
+
+
+def _read_amount(said: str | None) -> float:
+    try:
+        return float(said or 0.0)
+    except ValueError:
+        raise UsageError(
+            f"the run says that {clean(str(said)[:40])!r} is spent of its budget, which is no amount"
+        ) from None
+
+
+def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[ReplyCache | None, bool]:
+    if cache is None or not isinstance(cache, str | os.PathLike):
+        return cache, False
+    from adjudge.models._reply_cache import ReplyCache
+
+    return ReplyCache(cache), True
