@@ -12,7 +12,8 @@ leanest form that was found, by ``peers/NAME_.py``. Fresh processes by turns, ag
   2 s, 4 retries where a library has them. Target: every case ends with an outcome or a stated reason, within 1.3 times
   the time without faults, plus the timeout, plus the longest sum of Retry-After that one case met at the server.
 
-Others judge fewer items with faults, and DeepEval, which takes longest, fewer everywhere; the table says how many.
+Others judge fewer items with faults, and DeepEval and Verdict, which take longest, fewer everywhere; the table says how
+many.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ PEERS = (
     ("verdict", "pipeline"),
     ("deepeval", "direct"),
 )
-FEWER = {"deepeval": 4}
+FEWER = {"deepeval": 4, "verdict": 4}
 """By what the number of judgements is divided."""
 
 Row = dict[str, Any]
@@ -169,9 +170,9 @@ def show_throughput(found: Found, long: Found) -> Row:
         own = pick(rows, "bytes_per_judgement") if name not in slope else slope[name]
         table.append([name, str(rows[0]["n"]), *shown, write(pick(rows, "peak_rss_mb"), ".0f"), write(own, ".0f")])
     print(
-        "\n200 ms, 256 in flight (bytes: growth per judgement in the second half; of adjudge and the bare client over"
+        "\n200 ms, 256 in flight. Bytes: growth per judgement in the second half, of adjudge and the bare client over"
     )
-    print(f"{next(iter(long.values()))[0]['n']:,} judgements, of the others over n, in which their pools still fill)\n")
+    print(f"{next(iter(long.values()))[0]['n']:,} judgements, of the others over n, in which pools still fill.\n")
     common.print_table(["library", "n", "per s", "of bare", "in flight", "CPU ms", "peak MB", "bytes"], table)
     shares = {name: (rate[name] or 0.0) / bare for name in OURS}
     return {

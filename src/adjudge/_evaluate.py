@@ -221,22 +221,18 @@ async def work_through(
     """
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
-    ahead = _Ahead[T](concurrency)
-    try:
-        async with aclosing(_iterate(source)) as items:
-            async for item in items:
-                ahead.begin(work(item))
-                while not ahead.has_room() or ahead.has_next():
-                    if not ahead.has_next():
-                        await ahead.news()
-                        continue
-                    yield await ahead.begun.popleft()
-                    if ahead.has_room():  # whoever takes them may take his time: the places are not empty meanwhile
-                        break
+    async with _Ahead[T](concurrency) as ahead, aclosing(_iterate(source)) as items:
+        async for item in items:
+            ahead.begin(work(item))
+            while not ahead.has_room() or ahead.has_next():
+                if not ahead.has_next():
+                    await ahead.news()
+                    continue
+                yield await ahead.begun.popleft()
+                if ahead.has_room():  # whoever takes them may take his time: the places are not empty meanwhile
+                    break
         while ahead.begun:
             yield await ahead.begun.popleft()
-    finally:
-        await ahead.stop()
 
 
 class _Ahead(Generic[T]):
@@ -268,7 +264,10 @@ class _Ahead(Generic[T]):
         self._news.clear()
         await self._news.wait()
 
-    async def stop(self) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
         """Cancel what still runs, and wait until it is gone."""
         for task in self.begun:
             task.cancel()
