@@ -4,16 +4,17 @@
 Every library has an environment of its own (``setup.sh peers``; made here where it is absent) and is driven in its
 leanest form that was found, by ``peers/NAME_.py``. Fresh processes by turns, against one mock:
 
-* zero latency, 64 in flight, 2,000 judgements: CPU for each; the median of 3 rounds. Target: ``evaluate_many`` and
+* zero latency, 64 in flight, 2,000 judgements: CPU for each. Target: ``evaluate_many`` and
   ``run`` take at most a sixth (aim: a tenth) of the best other library.
-* 200 ms, 256 in flight, 2,560 judgements: throughput. Target: at least 0.92 of the bare client; and in 20,480
+* 200 ms, 256 in flight, ten whole rounds of them: throughput. Target: at least 0.92 of the bare client; and in 20,480
   judgements, memory that does not grow in the second half by more than 64 bytes each.
 * the same latency with 5 % answered 429 (with Retry-After), 5 % 500, 2 % cut off and 1 % never answered; a timeout of
   2 s, 4 retries where a library has them. Target: every case ends with an outcome or a stated reason, within 1.3 times
   the time without faults, plus the timeout, plus the longest sum of Retry-After that one case met at the server.
 
-Others judge fewer items with faults, and DeepEval and Verdict, which take longest, fewer everywhere; the table says how
-many.
+Figures are medians. adjudge, the bare client and autoevals, which comes nearest, take part in every round, the others
+in the first ``--others``. Others judge fewer items at 200 ms, and DeepEval and Verdict, which take longest, fewer
+everywhere; the table says how many.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ PEERS = (
     ("verdict", "pipeline"),
     ("deepeval", "direct"),
 )
+CLOSE = (BARE, *OURS, "autoevals")
+"""Who takes part in every round."""
 FEWER = {"deepeval": 4, "verdict": 4}
 """By what the number of judgements is divided."""
 
@@ -108,15 +111,16 @@ def measure(contender: suite.Contender, port: int, count: int, *arguments: str, 
 
 
 def take_turns(
-    contenders: list[suite.Contender], port: int, count: int, *arguments: str, rounds: int, others: int
+    contenders: list[suite.Contender], port: int, count: int, *arguments: str, rounds: int, others: int, share: int = 1
 ) -> Found:
-    """Rounds of all by turns; those in environments of their own take part in the first ``others``."""
+    """Rounds of all by turns; those that are far off take part in the first ``others``."""
     found: Found = {item.name: [] for item in contenders}
     by_name = {item.name: item for item in contenders}
     for number in range(rounds):
         for name in common.rotate(list(by_name), number):
-            if number < others or not by_name[name].environment:
-                found[name].append(measure(by_name[name], port, count, *arguments, limit=180))
+            if number < others or name in CLOSE:
+                each = count if name in CLOSE else count // share
+                found[name].append(measure(by_name[name], port, each, *arguments, limit=180))
     return found
 
 
@@ -193,9 +197,9 @@ def meet_faults(contenders: list[suite.Contender], port: int, count: int, seeds:
             continue
         ours = item.name in OURS
         for seed in range(seeds if ours else 1):
-            number = count if ours else count // 2
-            free = measure(item, port, number, *settings, "--cfg", SLOW, limit=60)
-            hurt = measure(item, port, number, *settings, "--cfg", f"{FAULTS}_seed-{seed}", limit=60)
+            number = count if ours else count // 4
+            free = measure(item, port, number, *settings, "--cfg", SLOW, limit=30)
+            hurt = measure(item, port, number, *settings, "--cfg", f"{FAULTS}_seed-{seed}", limit=30)
             found.append((item.name, free, hurt))
     return found
 
@@ -232,8 +236,8 @@ def main() -> None:
     """Measure, print, and say whether the targets are met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of all at zero latency")
-    parser.add_argument("--others", type=int, default=1, help="rounds of the other libraries at 200 ms (adjudge: 5)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--others", type=int, default=1, help="rounds of those that are far off")
     parser.add_argument("--seeds", type=int, default=3, help="how often adjudge meets other faults")
     parser.add_argument("--only", action="append", default=[], help="leave out the other libraries that are not named")
     parser.add_argument("--json", default="", help="write every measurement into this file")
@@ -245,10 +249,10 @@ def main() -> None:
         everybody = [item for item in list_contenders(body, options.only) if item.python.exists()]
         few = [item for item in everybody if not item.environment]
         zero = take_turns(
-            everybody, port, options.n, "--c", "64", "--warm", "128", rounds=options.rounds, others=options.rounds
+            everybody, port, options.n, "--c", "64", "--warm", "128", rounds=options.rounds, others=options.others
         )
-        at_200 = ("--c", "256", "--warm", "512", "--cfg", SLOW)
-        slow = take_turns(everybody, port, 2560, *at_200, rounds=5, others=options.others)
+        at_200 = ("--c", "256", "--warm", "256", "--cfg", SLOW)
+        slow = take_turns(everybody, port, 2560, *at_200, rounds=options.rounds, others=options.others, share=2)
         long = take_turns(few, port, 20480, *at_200, rounds=1, others=0)
         faults = meet_faults(everybody, port, options.n, options.seeds)
     figures = show_cost(zero) | show_throughput(slow, long) | show_faults(faults)

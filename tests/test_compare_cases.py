@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_a_pair_is_kept_in_a_run_beside_results(tmp_path: Any):
     store = asyncio.run(go())
     assert list(store.items()) == items
     assert store.count() == {"passed": 2, "failed": 1, "undecided": 1}
-    with store._using() as connection:
+    with closing(sqlite3.connect(store.path)) as connection:
         scores = connection.execute("SELECT score FROM results ORDER BY place, sample").fetchall()
     assert scores == [(1.0,), (0.5,), (None,), (0.9,)]
     store.close()
