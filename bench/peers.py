@@ -251,11 +251,12 @@ def main() -> None:
         zero = take_turns(
             everybody, port, options.n, "--c", "64", "--warm", "128", rounds=options.rounds, others=options.others
         )
+        figures = show_cost(zero)
         at_200 = ("--c", "256", "--warm", "256", "--cfg", SLOW)
         slow = take_turns(everybody, port, 2560, *at_200, rounds=options.rounds, others=options.others, share=2)
         long = take_turns(few, port, 20480, *at_200, rounds=1, others=0)
-        faults = meet_faults(everybody, port, options.n, options.seeds)
-    figures = show_cost(zero) | show_throughput(slow, long) | show_faults(faults)
+        figures |= show_throughput(slow, long)
+        figures |= show_faults(meet_faults(everybody, port, options.n, options.seeds))
     print()
     if options.json:
         everything = {"zero": zero, "slow": slow, "long": long, "figures": figures}
