@@ -1,9 +1,12 @@
 """What the drivers share. A driver is ``peers/NAME_.py`` and calls ``main(peer, distribution, {variant: make})``.
 
-``make(ctx)`` returns ``J(judge=...)``, with an async function from an item to a verdict: True (passed), False (failed)
-or None (no verdict). ``ctx`` has ``base_url``, ``model``, ``timeout``, ``retries`` and ``options``. The harness keeps
-``--c`` judgements in flight, warms up first, and prints one line: ``RESULT {json}``. The mock always answers "passed",
-so False counts as wrong.
+``make(ctx)`` returns ``J(judge=...)``, with an async function from an item to a verdict: True (passed), False (failed),
+None (no verdict) or the reason why there is none; or ``J(batch=...)``, with an async function that is handed all items,
+how many may be in flight, and a function that takes each verdict, in any order.
+
+``ctx`` has ``base_url``, ``model``, ``timeout``, ``retries``, the two as the openai SDK takes them (``given``), and
+``options``. The harness keeps ``--c`` judgements in flight, warms up first, and prints one line: ``RESULT {json}``. The
+mock always answers "passed", so False counts as wrong.
 
 CPU is that of the whole process, user and system, without imports, set-up and warm-up; the garbage collector is on.
 """
@@ -22,6 +25,7 @@ import sys
 import time
 import urllib.request
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +38,21 @@ Item = dict[str, Any]
 for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
     os.environ.pop(name, None)
 os.environ.update(OPENAI_API_KEY="sk-mock", NO_PROXY="127.0.0.1,localhost", DO_NOT_TRACK="1", BRAINTRUST_DISABLE="1")
+os.environ.update(
+    ANONYMIZED_TELEMETRY="false",
+    CONFIDENT_TRACE_FLUSH="NO",
+    DEEPEVAL_DISABLE_DOTENV="1",
+    DEEPEVAL_TELEMETRY_OPT_OUT="YES",
+    HF_HUB_OFFLINE="1",
+    LANGSMITH_TRACING="false",
+    LITELLM_LOCAL_MODEL_COST_MAP="True",
+    LITELLM_TELEMETRY="False",
+    MLFLOW_DISABLE_TELEMETRY="true",
+    OTEL_SDK_DISABLED="true",
+    PYDANTIC_DISABLE_PLUGINS="1",
+    RAGAS_DO_NOT_TRACK="true",
+    TQDM_DISABLE="1",
+)
 
 CRITERION = (
     "The output answers the question in the input correctly, completely and without unsupported claims; "
@@ -61,8 +80,36 @@ _TOPICS = (
 )
 
 
+PROMPT = f"You are a strict judge. Criterion: {CRITERION}"
+"""What libraries that take a prompt are given."""
+
+
 class J(SimpleNamespace):
-    """What a driver makes: ``J(judge=async function, close=async function or None)``."""
+    """What a driver makes: ``J(judge=async function, close=async function or None)``, or ``batch`` instead."""
+
+
+class Answers(list[Any]):
+    """Verdicts as they come, and the resident memory of the process forty times on the way."""
+
+    def __init__(self, expected: int) -> None:
+        self.step, self.samples = max(expected // 40, 1), list[tuple[int, int]]()
+
+    def append(self, answer: Any) -> None:
+        super().append(answer)
+        if len(self) % self.step == 0:
+            self.samples.append((len(self), read_memory()))
+
+    def find_slope(self) -> float | None:
+        """Bytes per verdict in the second half, by a straight line."""
+        half = self.samples[len(self.samples) // 2 :]
+        if len(half) < 5:
+            return None
+        return statistics.linear_regression([at for at, _ in half], [size for _, size in half]).slope
+
+
+def read_memory() -> int:
+    """Resident bytes of this process."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def make_item(number: int) -> Item:
@@ -73,6 +120,11 @@ def make_item(number: int) -> Item:
         "input": f"[item-{number:06d}] {_INPUT.format(topic=topic)}",
         "output": f"{_OUTPUT.format(topic=topic)}(answer {number})",
     }
+
+
+def write_user(item: Item) -> str:
+    """An item for a library that takes a message as it is."""
+    return f"<input>\n{item['input']}\n</input>\n<output>\n{item['output']}\n</output>"
 
 
 def cpu() -> float:
@@ -100,6 +152,7 @@ def read_options(variants: Mapping[str, Any]) -> argparse.Namespace:
     parser.add_argument("--criteria", type=int, default=1, help="criteria of the rubric (adjudge)")
     parser.add_argument("--timeout", type=float, default=0)
     parser.add_argument("--retries", type=int, default=-1)
+    parser.add_argument("--limit", type=float, default=0, help="seconds after which what is under way counts as hung")
     parser.add_argument("--profile", default="", help="write a profile here instead of measuring")
     return parser.parse_args()
 
@@ -117,47 +170,84 @@ def main(peer: str, distribution: str, variants: Mapping[str, Callable[[Any], J]
         retries=options.retries if options.retries >= 0 else None,
         options=options,
     )
+    given = {"timeout": ctx.timeout, "max_retries": ctx.retries}
+    ctx.given = {name: value for name, value in given.items() if value is not None}  # for the openai SDK
     made = variants[options.variant](ctx)
     measured = asyncio.run(measure(made, options, f"{root}/reset?run={run}"))
     server = json.loads(get(f"{root}/stats?run={run}"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
     facts = {"peer": peer, "variant": options.variant, "version": find_version(distribution), "cfg": options.cfg}
     shown = facts | {"n": options.n, "c": options.c, "peak_rss_mb": round(peak, 1)} | measured
     print("RESULT " + json.dumps(shown | {"server": server, "run": run}), flush=True)
+    if measured["hung"]:
+        os._exit(0)  # threads that will never end
 
 
 async def measure(made: J, options: argparse.Namespace, reset: str) -> dict[str, Any]:
     """Warm up, then judge and take the time."""
-    warm = await judge_all(made.judge, range(900_000, 900_000 + options.warm), options.c)
+    warm = Answers(options.warm)
+    await run_items(made, range(900_000, 900_000 + options.warm), options, warm)
     await asyncio.to_thread(get, reset)
     gc.collect()
     profiler = start_profiler() if options.profile else None
+    verdicts = Answers(options.n)
     started, used = time.perf_counter(), cpu()
-    verdicts = await judge_all(made.judge, range(options.n), options.c)
+    finished = await run_items(made, range(options.n), options, verdicts)
     wall, used = time.perf_counter() - started, cpu() - used
     if profiler:
         profiler.stop()
         await asyncio.to_thread(write_profile, profiler, options.profile)
     close = getattr(made, "close", None)
-    if close:
+    if close and finished:
         await close()
     errors = [repr(item) for item in [*warm, *verdicts] if isinstance(item, BaseException)]
+    absent = options.n - len(verdicts)
     return {
         "wall_s": wall,
         "per_second": options.n / wall,
         "cpu_us": 1e6 * used / options.n,
+        "bytes_per_judgement": verdicts.find_slope(),
         "passed": verdicts.count(True),
         "wrong": verdicts.count(False),
         "none": verdicts.count(None),
+        "outcomes": Counter(map(name_answer, verdicts)),
+        "lost": absent if finished else 0,
+        "hung": 0 if finished else absent,
         "errors": len(errors),
         "first_error": errors[0][:300] if errors else "",
     }
 
 
-async def judge_all(judge: Callable[[Item], Awaitable[Any]], numbers: range, in_flight: int) -> list[Any]:
+def name_answer(answer: Any) -> str:
+    """A verdict, or what stands in its place, as tables call it."""
+    if isinstance(answer, BaseException):
+        return f"raised {type(answer).__name__}"
+    return {True: "passed", False: "wrong", None: "no verdict"}.get(answer, str(answer))
+
+
+async def run_items(made: J, numbers: range, options: argparse.Namespace, answers: Answers) -> bool:
+    """Judge an item for every number; whether that ended within the limit, with answers or without."""
+    if not numbers:
+        return True
+    try:
+        async with asyncio.timeout(options.limit or None):
+            if hasattr(made, "batch"):
+                await made.batch(map(make_item, numbers), options.c, answers.append)
+            else:
+                await judge_all(made.judge, numbers, options.c, answers)
+    except TimeoutError:
+        return False
+    except Exception as error:  # noqa: BLE001 - a runner that raises has lost what it did not hand out before
+        print(f"the runner raised {error!r:.300}", file=sys.stderr)
+    return True
+
+
+async def judge_all(
+    judge: Callable[[Item], Awaitable[Any]], numbers: range, in_flight: int, answers: list[Any] | None = None
+) -> list[Any]:
     """Judge an item for every number, so many at once; an exception is an answer too."""
     waiting = iter(numbers)
-    answers: list[Any] = []
+    answers = [] if answers is None else answers
 
     async def work() -> None:
         for number in waiting:

@@ -18,10 +18,11 @@ Which requests get a fault follows from the seed, the item ("item-" and digits i
 has seen that item: every client meets the same ones.
 
 The answer has the shape that was asked for: a tool call, an instance of the JSON Schema, adjudge's own form in text,
-or a JSON verdict. Where the schema has a member "token", or adjudge's text form is asked for, the eight characters
-that the last user message tells the judge to begin with are copied, as a model would.
+a line with a grade, or a JSON verdict. Where the schema has a member "token", or adjudge's text form is asked for, the
+eight characters that the last user message tells the judge to begin with are copied, as a model would.
 
-Also GET /stats?run=ID, /reset?run=ID, and /last?run=ID, which returns the last request of a run as it came.
+Also GET /stats?run=ID (with the longest sum of Retry-After that one item was told to wait), /reset?run=ID, and
+/last?run=ID, which returns the last request of a run as it came.
 """
 
 from __future__ import annotations
@@ -110,6 +111,7 @@ class Run:
         self.bytes_in = self.bytes_out = 0
         self.faults: dict[str, int] = {}
         self.attempts: dict[bytes, int] = {}
+        self.waits: dict[bytes, float] = {}
         self.last = b""
         self.first_at = self.marked_at = time.perf_counter()
         self.area = 0.0
@@ -130,7 +132,8 @@ class Run:
         span = self.marked_at - self.first_at
         shown = {name: value for name, value in vars(self).items() if isinstance(value, int)}
         mean = self.area / span if span else 0.0
-        return shown | {"mean_in_flight": round(mean, 2), "faults": self.faults, "items": len(self.attempts)}
+        items = {"items": len(self.attempts), "longest_wait_s": round(max(self.waits.values(), default=0.0), 3)}
+        return shown | {"mean_in_flight": round(mean, 2), "faults": self.faults} | items
 
 
 RUNS: dict[str, Run] = {}
@@ -187,13 +190,21 @@ def choose_scalar(schema: Json, kind: str, settings: Settings, name: str) -> Any
     return settings.reason if is_reason else ("yes" if settings.passes else "no")
 
 
+def asks_grade(request: Json) -> bool:
+    """Whether the reply is to end with a line like ``GRADE: C``."""
+    return "GRADE:" in str(request["messages"][-1].get("content", ""))
+
+
 def write_text(request: Json, settings: Settings) -> str:
     """The verdict for a request that asks for no structured output."""
     system = str(request["messages"][0].get("content", ""))
     reason, passes = settings.reason, settings.passes
+    if asks_grade(request):
+        return f"{reason}\n\nGRADE: {'C' if passes else 'I'}"
     if "Reply with one JSON object of this shape" not in system:
         words: Json = dict.fromkeys(("verdict", "choice", "value", "result", "label"), "yes" if passes else "no")
-        return dumps(words | {"reasoning": reason, "safe": passes, "pass": passes, "score": int(passes)}).decode()
+        words |= {"reason": reason, "reasoning": reason}
+        return dumps(words | {"safe": passes, "pass": passes, "score": int(passes)}).decode()
     names = CRITERION.findall(system)
     scores = [{"name": name, "reasoning": reason, "score": float(passes)} for name in names]
     first = {"token": ASKED_TOKEN} if '"token"' in system else {}
@@ -260,7 +271,8 @@ def find_answer(request: Json, settings: Settings, *, cut: bool) -> bytes:
     messages = request["messages"]
     shape = [request.get(name) for name in ("tools", "response_format", "logprobs", "top_logprobs", "model")]
     constant = messages[0].get("content") if len(messages) > 1 else ""
-    key = (dumps(shape), constant if isinstance(constant, str) else "", settings.passes, settings.reason)
+    grade = not shape[0] and not shape[1] and asks_grade(request)
+    key = (dumps(shape), constant if isinstance(constant, str) else "", grade, settings.passes, settings.reason)
     pair = ANSWERS.get(key)
     if pair is None:
         pair = ANSWERS[key] = (
@@ -349,6 +361,7 @@ class Connection(asyncio.Protocol):
         if fault == "hang":
             return
         if fault == "e429":
+            run.waits[item] = run.waits.get(item, 0.0) + float(settings.retry_after)
             answer = write_error(429, f"Retry-After: {settings.retry_after}\r\n")
         elif fault == "e500":
             answer = write_error(500)

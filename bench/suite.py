@@ -16,6 +16,8 @@ from typing import Any
 import common
 
 SOURCE = common.BENCH.parent / "src"
+ENVIRONMENTS = Path(os.environ.get("BENCH_VENVS") or common.BENCH / "venvs").resolve()
+"""Where setup.sh makes the environments."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Contender:
 
 def find_python(environment: str) -> Path:
     """The Python of an environment that setup.sh makes."""
-    return common.BENCH / "venvs" / environment / "bin" / "python"
+    return ENVIRONMENTS / environment / "bin" / "python"
 
 
 def make_environment() -> dict[str, str]:

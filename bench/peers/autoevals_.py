@@ -20,9 +20,7 @@ def direct(ctx: Any) -> common.J:
     from autoevals.llm import LLMClassifier
     from openai import AsyncOpenAI
 
-    given = {"timeout": ctx.timeout, "max_retries": ctx.retries}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    client = AsyncOpenAI(base_url=ctx.base_url, api_key="sk-mock", **chosen)
+    client = AsyncOpenAI(base_url=ctx.base_url, api_key="sk-mock", **ctx.given)
     classifier = LLMClassifier(
         name="correctness",
         prompt_template=PROMPT,

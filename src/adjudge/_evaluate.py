@@ -26,6 +26,9 @@ from adjudge.score import settle_rubric
 R = TypeVar("R", bound=JudgeResult)
 T = TypeVar("T")
 
+AHEAD = 16
+"""Rounds of ``concurrency`` items that are begun while an earlier one takes its time, and wait for it when finished."""
+
 
 @runtime_checkable
 class JudgeLike(Protocol):
@@ -213,28 +216,70 @@ async def work_through(
 ) -> AsyncGenerator[T, None]:
     """What ``work`` makes of each item, in the order of the items, at most ``concurrency`` at once.
 
-    Items are taken as they are needed. What ``work`` raises ends the iteration, and leaving it early cancels what
-    still runs.
+    Items are taken as they are needed. One that takes long holds up what comes after it, but not the work on it, for
+    ``AHEAD`` rounds. What ``work`` raises ends the iteration, and leaving it early cancels what still runs.
     """
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
-    running: deque[asyncio.Task[T]] = deque()
-    try:
-        async with aclosing(_iterate(source)) as items:
-            async for item in items:
-                running.append(asyncio.ensure_future(work(item)))
-                if len(running) >= concurrency:
-                    yield await running.popleft()
-        while running:
-            yield await running.popleft()
-    finally:
-        for task in running:
+    async with _Ahead[T](concurrency) as ahead, aclosing(_iterate(source)) as items:
+        async for item in items:
+            ahead.begin(work(item))
+            while not ahead.has_room() or ahead.has_next():
+                if not ahead.has_next():
+                    await ahead.news()
+                    continue
+                yield await ahead.begun.popleft()
+                if ahead.has_room():  # whoever takes them may take his time: the places are not empty meanwhile
+                    break
+        while ahead.begun:
+            yield await ahead.begun.popleft()
+
+
+class _Ahead(Generic[T]):
+    """Work in the order in which it was begun, of which what is finished early waits for what came before it."""
+
+    def __init__(self, concurrency: int) -> None:
+        self.begun: deque[asyncio.Task[T]] = deque()
+        self._running: set[asyncio.Task[T]] = set()
+        self._concurrency = concurrency
+        self._news = asyncio.Event()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> None:
+        """Begin one more."""
+        task = asyncio.ensure_future(work)
+        self.begun.append(task)
+        self._running.add(task)
+        task.add_done_callback(self._settle)
+
+    def has_room(self) -> bool:
+        """Whether one more may be begun."""
+        return len(self._running) < self._concurrency and len(self.begun) < AHEAD * self._concurrency
+
+    def has_next(self) -> bool:
+        """Whether one is to be handed out now; not before as many were begun as may run, so that all of them do."""
+        return len(self.begun) >= self._concurrency and self.begun[0].done()
+
+    async def news(self) -> None:
+        """Wait until one is finished."""
+        self._news.clear()
+        await self._news.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Cancel what still runs, and wait until it is gone."""
+        for task in self.begun:
             task.cancel()
-        if running:
-            await asyncio.wait(running)
-        for task in running:
-            if task.done() and not task.cancelled():
+        if self.begun:
+            await asyncio.wait(self.begun)
+        for task in self.begun:
+            if not task.cancelled():
                 task.exception()  # seen, so that the loop does not report it as never retrieved
+
+    def _settle(self, task: asyncio.Task[T]) -> None:
+        self._running.discard(task)
+        self._news.set()
 
 
 async def _iterate(contents: Iterable[object] | AsyncIterable[object]) -> AsyncGenerator[object, None]:
