@@ -158,6 +158,14 @@ def test_a_case_judged_several_times_counts_once(tmp_path: Path):
     assert found.cases == 3
 
 
+def test_an_even_split_is_undecided(tmp_path: Path):
+    """One of two is not more than half."""
+    case = Case(id="a", content="x")
+    do([case], Judge(Turning("x", {"a": [GOOD, BAD]})), repeat=2, out=tmp_path / "run")
+
+    assert diff(tmp_path / "run", tmp_path / "run").transitions == {("undecided", "undecided"): 1}
+
+
 def test_runs_may_be_handed_in_open(tmp_path: Path):
     """A ``Run`` is as good as its folder, and stays open."""
     one = open_run(make_run(tmp_path / "one", [GOOD]))
@@ -235,6 +243,11 @@ def test_sign_flips_are_all_of_them(differences: list[float]):
 
     found = tally(differences).sum_up()
     assert (found.p_value, found.cases, found.differing) == (expected, len(differences), len(real))
+
+
+def test_rounding_makes_nothing_rarer():
+    """Sums that differ in their last digit alone are the same sum."""
+    assert tally([0.7, 0.1, 0.2]).sum_up().p_value == 2 / 2**3
 
 
 def test_many_sign_flips_are_drawn_and_very_many_are_normal():

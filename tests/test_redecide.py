@@ -385,3 +385,47 @@ def test_every_change_is_told(tmp_path: Path):
     ]
     assert found.to_dict()["schema"] == "adjudge/redecision/1"
     assert found.to_dict()["policy"] == {"threshold": 0.45}
+
+
+def test_an_early_end_hides_those_it_cut_short(tmp_path: Path):
+    """Numbers that cannot be reached are undecided whatever the last one says; but it might have said no."""
+    panel = [Told(name, {"0": RuntimeError("gone")}) for name in "xy"]
+    folder = make_run(tmp_path, *panel, Slow("z", {"0": None}), strategy="majority", timeout=None)
+
+    found, result = see(folder, threshold=0.1)
+    assert (result.undecided_because, found.unknown) == ("error", 0)
+    found, result = see(folder, fail_open=True)
+    assert (result.outcome, found.unknown_because) == ("undecided", {"z was cut short then": 1})
+
+
+def test_nobody_is_passed_over(tmp_path: Path):
+    """A fallback begins with its first seat: where that one was cut short, those after it decide nothing."""
+    panel = [Told(name, {"0": score(a=1.0, b=1.0)}) for name in "yz"]
+    folder = make_run(tmp_path, Slow("x", {"0": None}), *panel, strategy="majority", timeout=None)
+
+    for strategy in ("fallback", "cascade"):
+        more = {"escalate_below": 0.5} if strategy == "cascade" else {}
+        found, result = see(folder, strategy=strategy, **more)
+        assert (result.outcome, found.unknown_because) == ("undecided", {"x was cut short then": 1})
+    assert see(folder, threshold=0.9)[1].outcome == "passed"
+
+
+def test_what_belongs_to_a_strategy_goes_with_it(tmp_path: Path):
+    """A quorum's number is no parameter of a majority, and is not held against it."""
+    panel = [Told(name, {"0": score(a=value, b=value)}) for name, value in zip("xyz", (1.0, 0.0, 0.0), strict=True)]
+    folder = make_run(tmp_path, *panel, strategy="quorum", quorum=1, stop_early=False)
+
+    assert [see(folder)[1].outcome, see(folder, strategy="majority")[1].outcome] == ["passed", "failed"]
+    assert see(folder, strategy="majority")[1].judge == "majority(x, y, z)"
+
+
+def test_what_came_first_then_has_had_its_say(tmp_path: Path):
+    """Seats that say what they said, under the policy they had, are not put together in another order."""
+    panel = [Told("x", {"0": score(a=0.7, b=0.7)}), Told("y", {"0": score(a=0.9, b=0.9)})]
+    folder = make_run(tmp_path, *panel, strategy="quorum", quorum=1, stop_early=False)
+    with open_run(folder) as done, done.store._writer.using() as connection:
+        # As if the second had answered first: the chain shows the seat that reached its number.
+        connection.execute("UPDATE results SET body = CAST(json_set(CAST(body AS TEXT), '$.score', 0.9) AS BLOB)")
+
+    assert see(folder)[1].score == 0.9
+    assert see(folder, quorum=2)[1].score == 0.7

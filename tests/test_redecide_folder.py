@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Criterion, Judge, JudgeChain, Rubric, UsageError, open_run, redecide
+from adjudge import Case, Criterion, Judge, JudgeChain, Rubric, UsageError, open_run, redecide
 from adjudge._run._redecide import MOST_CHANGES
 from adjudge.models import Reply, Request
 from judge_support import Seat
@@ -107,6 +107,15 @@ def test_a_model_that_the_rubric_named_is_found(tmp_path: Path):
 
     found = redecide(tmp_path / "run", threshold=0.5)
     assert (found.after["passed"], found.unknown) == (2, 0)
+
+
+def test_a_case_that_nobody_could_be_asked_about_stays_so(tmp_path: Path):
+    """Content that cannot be judged is an error under every policy, and nothing about it is unknown."""
+    do([Case(id="0", content="\ud800")], Judge(Told("x", {"0": score(a=1.0, b=1.0)})), out=tmp_path / "run")
+
+    rubric = Rubric(name="New", criteria=[Criterion(name="c", description="Is c.")])
+    found = redecide(tmp_path / "run", rubric=rubric)
+    assert (found.after["undecided"], found.unknown) == (1, 0)
 
 
 def test_somebody_elses_judge_stays_as_it_was(tmp_path: Path):
