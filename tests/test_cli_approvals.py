@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import cli_support
-from adjudge import Approval, read_rows
+from adjudge import Approval, open_dataset
 from adjudge.cli._ledger import find_user
 from adjudge.ledger import create_key
 from approval_support import make_result, tell, use
@@ -348,7 +348,7 @@ def test_overrides_are_exported_as_labelled_cases(line: Line):
     line("approvals", "approve", over, "--reason", "it is fine", *HERE)
     line("approvals", "deny", agreed, "--reason", "it is not", *HERE)
     done = line("approvals", "export", "cases.jsonl", *HERE)
-    (row,) = read_rows("cases.jsonl")
+    (row,) = open_dataset("cases.jsonl")
 
     assert done.out == "1 override written to cases.jsonl\n"
     assert (row.content, row.label, row.labels) == ("The content.", True, {ME: True})

@@ -107,7 +107,7 @@ def test_rows_that_are_judged_together_share_commits(line: Line):
     entries = read()
 
     assert done.status == 0
-    assert {item["row"]: item["ledger_seq"] for item in done.document["results"]} == {
+    assert {item["case"]: item["ledger_seq"] for item in done.document["results"]} == {
         entry.payload["metadata"]["case"]: entry.seq for entry in entries if entry.payload
     }
     assert len({entry.at for entry in entries}) < 100

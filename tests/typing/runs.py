@@ -1,0 +1,265 @@
+"""The public API of runs, data sets, tools and approvals as a type checker sees it; as api.py says. Never run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, assert_type
+
+from adjudge import (
+    Approval,
+    Approvals,
+    AuditEntry,
+    AuditQuery,
+    Budget,
+    Case,
+    CreationVerdict,
+    Criterion,
+    Dataset,
+    Decision,
+    Diff,
+    EmergentJudge,
+    EmergentTool,
+    ForgeResult,
+    Gate,
+    Judge,
+    JudgeChain,
+    JudgeChainResult,
+    JudgeLike,
+    JudgeResult,
+    Ledger,
+    Outcome,
+    PairResult,
+    Price,
+    ProbeReport,
+    ProbeResult,
+    ProbeThresholds,
+    PromotionVerdict,
+    Redecision,
+    ReplyCache,
+    ReuseVerdict,
+    ReviewVerdict,
+    Rubric,
+    Run,
+    RunItem,
+    SemanticProbe,
+    ToolCandidate,
+    ToolRegistry,
+    ToolTest,
+    Usage,
+    Vote,
+    compare,
+    compare_sync,
+    derive_audit,
+    diff,
+    evaluate_probe,
+    evaluate_probes,
+    forge,
+    open_dataset,
+    open_run,
+    parse_audit,
+    redecide,
+    run,
+    wire,
+    write_audit,
+    write_cases,
+)
+from adjudge.approval import Webhook, verify_webhook
+from adjudge.dataset import BadRow, import_inspect, import_promptfoo
+from adjudge.gate import Answer
+from adjudge.ledger import Entry
+from adjudge.report import Report, ShownCase, Spread, make_report, write_html, write_junit, write_markdown
+from adjudge.tools import ToolHistory, ToolRecord, validate_reuse
+
+RUBRIC = Rubric(
+    name="Login",
+    passing_threshold=0.8,
+    criteria=[
+        Criterion(name="security", description="Hashes passwords with bcrypt or argon2", weight=3, threshold=0.9),
+        Criterion(name="errors", description="Tells the user what went wrong", levels={0: "never", 1: "always"}),
+        Criterion(name="length", description="Is short", rule={"length": 400}),
+    ],
+)
+
+
+def answer(prompt: str) -> str:
+    """A function from string to string is a model."""
+    return prompt
+
+
+def make_wired(judge: Judge) -> Any:
+    """A cache, a budget and prices around a judge."""
+    with ReplyCache(Path("replies.sqlite"), expires_in=60, max_bytes=1_000_000) as cache:
+        prices: dict[str, Price | Mapping[str, float]] = {"a": Price(input=1, output=2), "b": {"input": 1, "output": 2}}
+        return wire(judge, cache=cache, budget=Budget(5, per=60, spent=1), prices=prices, identities={"a": "1"})
+
+
+async def prefer(single: Judge, chain: JudgeChain) -> None:
+    """Which of two, by a judge, a chain or a spec."""
+    pair = await compare("a", {"b": 1}, judge=single, criteria="Friendly.", on_conflict="undecided", ties=False)
+    assert_type(pair, PairResult)
+    assert_type(pair.preferred, Literal["first", "second", "tie"] | None)
+    assert_type(pair.outcome, Outcome)
+    assert_type(pair.flipped, bool | None)
+    assert_type(pair.orders[0].result, JudgeResult)
+    assert_type(compare_sync("a", "b", judge="openai:gpt-5-mini", rubric=RUBRIC), PairResult)
+    compare_sync("a", "b", judge=single, on_conflict="first")  # pyrefly: ignore[bad-argument-type]
+    compare_sync("a", "b", judge=single, referense="x")  # pyrefly: ignore[unexpected-keyword]
+    await compare("a", "b", judge=chain, rubric=RUBRIC, task="the task", metadata={"case": "1"})
+    await compare("a", "b", rubric=RUBRIC)  # pyrefly: ignore[missing-argument]
+    await compare("a", "b", judge=single, on_conflict="first")  # pyrefly: ignore[bad-argument-type]
+    await compare("a", "b", judge=single, referense="x")  # pyrefly: ignore[unexpected-keyword]
+
+
+async def probe_tool(judge: JudgeLike) -> None:
+    """An output or a tool; a report's mean and drift may be unknown."""
+    probe = SemanticProbe(name="hours", input={"q": 1}, expected="9 to 18", contract={"readOnly": True})
+    result = await evaluate_probe(probe, judge, actual=None, thresholds=ProbeThresholds(low=0.8))
+    assert_type(result, ProbeResult)
+    assert_type(result.outcome, Outcome)
+    assert_type(result.similarity, float | None)
+    assert_type(result.drift, Literal["none", "low", "medium", "high"] | None)
+    report = await evaluate_probes([probe], "openai:gpt-5-mini", tool=answer, concurrency=2)
+    assert_type(report, ProbeReport)
+    assert_type(report.mean, float | None)
+    assert_type((await evaluate_probes([(probe, "9 to 18")], answer)).stable, bool)
+    SemanticProbe(name="hours", input=1)  # pyrefly: ignore[missing-argument]
+    await evaluate_probe(probe, judge, "x")  # pyrefly: ignore[bad-argument-count]
+    result.outcome = "passed"  # pyrefly: ignore[read-only]
+
+
+async def review_tools(judge: JudgeLike, tool: EmergentTool) -> None:
+    """Any model, judge or chain in either place; verdicts are values."""
+    candidate = ToolCandidate(
+        name="add",
+        description="Adds.",
+        input_schema={"type": "object"},
+        mode="sandbox",
+        source="x",
+        tests=(
+            ToolTest(input={}, output=3, success=True),
+            ToolTest(input={}, output=None, success=True, expected=None),
+        ),
+    )
+    reviewer = EmergentJudge(judge_model=judge, promotion_model={"safety": answer, "correctness": "openai:gpt-5-mini"})
+    verdict = await reviewer.review_creation(candidate)
+    assert_type(verdict, CreationVerdict)
+    assert_type(verdict.chain_result, JudgeChainResult | None)
+    assert_type(reviewer.validate_reuse("t", 3, {"type": "integer"}, history=ToolHistory()), ReuseVerdict)
+    promotion = await reviewer.review_promotion(tool)
+    assert_type(promotion, PromotionVerdict)
+    assert_type(promotion.safety, ReviewVerdict)
+    assert_type(validate_reuse("t", b"", True, strict_properties=True).schema_errors, tuple[str, ...])
+    ToolCandidate(name="add", description="", input_schema={}, mode="shell")  # pyrefly: ignore[bad-argument-type]
+    await reviewer.review_creation(tool)  # pyrefly: ignore[bad-argument-type]
+    verdict.approved = True  # pyrefly: ignore[read-only]
+
+
+async def keep_tools(reviewer: EmergentJudge, candidate: ToolCandidate) -> None:
+    """Tools are forged, used and promoted by id; what came of it is a value, true exactly when it went well."""
+    async with ToolRegistry("sqlite:///a.db", session_cap=3) as registry:
+        made = await forge(candidate, reviewer, registry, agent="ana", session="s1")
+        assert_type(made, ForgeResult)
+        assert_type(made.tool, EmergentTool | None)
+        use = await registry.use("t", lambda tool, given: tool.name, {}, agent="ana", session="s1")
+        assert_type(use.verdict, ReuseVerdict | None)
+        risen = await registry.promote("t", reviewer, to="shared", approved_by="grace")
+        assert_type(risen.verdict, PromotionVerdict | None)
+        assert_type(await registry.demote("t", "it lies", by="grace"), ToolRecord)
+        await registry.promote("t", reviewer, to="all")  # pyrefly: ignore[bad-argument-type]
+        await registry.promote("t", answer)  # pyrefly: ignore[bad-argument-type]
+        await registry.use("t", lambda *_: 1, {})  # pyrefly: ignore[missing-argument]
+
+
+async def audit(ledger: Ledger) -> None:
+    """An audit is of a ledger or of an export, and goes to text and back."""
+    found = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
+    assert_type(await derive_audit(Path("a.jsonl"), opinion="adverse", opinion_by="Ada", reason="..."), AuditEntry)
+    assert_type(parse_audit(write_audit(found)), AuditEntry)
+    assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(found), bool)
+    AuditQuery(opinion="fine")  # type: ignore[bad-argument-type]
+    found.opinion = "unqualified"  # pyrefly: ignore[read-only]
+
+
+async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
+    """People are asked about a result or a decision, and a gate takes approvals as whom it asks."""
+    hook = Webhook("https://example.org/hook", secret=b"sixteen bytes or more", retries=2)
+    async with Approvals("sqlite:///a.db", webhook=hook) as approvals:
+        assert_type(await approvals.request(result, "Publish?", approvers=["ana"], expires_in=60), str)
+        await approvals.request(held, "Publish?", approvers=("ana", "bob"), required=2, expires_in=timedelta(hours=1))
+        await approvals.request(held, "?", approvers=["ana"], first=single, content="x", on_expiry="approve")
+        await approvals.request(held, "?", approvers=["ana"], on_expiry="allow")  # pyrefly: ignore[bad-argument-type]
+        await approvals.request(held, "Publish?")  # pyrefly: ignore[missing-argument]
+        found = await approvals.decide("id", "ana", True, "why")
+        assert_type(found, Approval)
+        assert_type(found.votes, tuple[Vote, ...])
+        assert_type(found.status, Literal["open", "approved", "denied"])
+        assert_type(await approvals.wait("id"), Answer)
+        assert_type(await approvals.list(status=None, approver="ana"), tuple[Approval, ...])
+        assert_type(await approvals.find("8f3a"), str)
+        assert_type(await approvals.is_open("id"), bool)
+        assert_type(found.result, JudgeResult | None)
+        assert_type(await approvals.history("id"), tuple[Entry, ...])
+        assert_type(await approvals.export_labels(Path("a.jsonl")), int)
+        Gate(
+            "door", rules=["json"], on_failed="ask", approvals=approvals, ask={"approvers": ["ana"]}, show_content=True
+        )
+    assert_type(verify_webhook({}, b"", "secret"), dict[str, Any])
+
+
+async def run_data(judge: Judge, ask: JudgeLike) -> None:
+    """A run is awaited, iterated, or finished without a loop, and takes what a judge takes."""
+    running = run("data.jsonl", judge, RUBRIC, out=Path("run"), concurrency=4, repeat=2, sample=10, resume=True)
+    async for item in running:
+        assert_type(item, RunItem)
+        assert_type(item.result, JudgeResult | PairResult)
+    assert_type(await running, Run)
+    assert_type(run(["a"], answer, criteria="Is polite.").finish_sync(), Run)
+    assert_type(list(open_run("run").items("failed")), list[RunItem])
+    assert_type(open_run("run").usage, Usage)
+    await run([], ask, retry=["error", "timeout"])
+    await run([], judge, cache="replies.sqlite", budget=5, prices={"small": Price(input=1, output=2)}, concurrency=8)
+    with ReplyCache("replies.sqlite") as cache:
+        compared = await run([], judge, RUBRIC, cache=cache, budget=Budget(5), pairs=True, on_conflict="undecided")
+    assert_type(compared.compares, bool)
+    await run([], judge, pairs=True, on_conflict="first")  # type: ignore[bad-argument-type]
+    await run([], ask, retry=["late"])  # type: ignore[bad-argument-type]
+    await run(3, ask)  # type: ignore[bad-argument-type]
+
+
+async def read_data_sets(lots: Judge) -> None:
+    """Data sets are iterables of cases, and what judges take many of."""
+    dataset = open_dataset(Path("answers.csv"), fields={"content": "answer", "label": None}, on_bad_row="skip")
+    open_dataset("answers.csv", on_bad_row="ignore")  # pyrefly: ignore[bad-argument-type]
+    assert_type(dataset.bad_rows, tuple[BadRow, ...])
+    assert_type([case.id for case in dataset], list[str])
+    assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
+    assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
+    assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
+    async for result in lots.evaluate_many(dataset, criteria="Is polite."):
+        assert_type(result, JudgeResult)
+
+
+def report_run(done: Run) -> None:
+    """A report is made of a run, and written in the forms it has."""
+    report = make_report(done, most_cases=100)
+    assert_type(report, Report)
+    assert_type(report.shown, tuple[ShownCase, ...])
+    assert_type(write_html(report), str)
+    assert_type(write_markdown(report, needed=0.9), str)
+    assert_type(list(write_junit(report, done.items())), list[str])
+    assert_type(report.scores, Spread | None)
+    make_report("monday")  # type: ignore[bad-argument-type]
+
+
+def look_back(done: Run) -> None:
+    """A run is redecided and compared as a value or a folder, without a loop."""
+    found = redecide(done, rubric="security", strategy="majority", fail_open=False, judges=["a"], out=Path("new"))
+    assert_type(found, Redecision)
+    assert_type(found.changes[0].known, bool)
+    redecide("run", strategy="votes")  # type: ignore[bad-argument-type]
+    compared = diff(done, "new")
+    assert_type(compared, Diff)
+    assert_type(compared.score.p_value, float | None)
+    assert_type(compared.listed[0].regressed, bool)
