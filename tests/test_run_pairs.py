@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Case, Judge, JudgeChain, PairResult, Rubric, UsageError, open_run, run
+from adjudge import Case, Judge, JudgeChain, PairResult, Rubric, UsageError, open_run, redecide, run
 from adjudge.models import ReplayModel
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, Chooser, prefer, prefer_good
@@ -193,3 +193,12 @@ def test_a_recorded_reply_without_a_verdict_stands(tmp_path: Path):
     assert item.result.undecided_because == "unparseable"
     assert [order.preferred for order in item.result.orders] == ["first", None]
     assert [order.result.attempts for order in item.result.orders] == [1, 1]
+
+
+def test_a_run_of_pairs_is_not_redecided(tmp_path: Path):
+    """No policy about one content decides two orders: the error says so, and nothing is written."""
+    do(make_pairs(2), Judge(ScriptedModel(prefer_good)), out=tmp_path / "run")
+
+    with pytest.raises(UsageError, match="this run compared pairs"):
+        redecide(tmp_path / "run", threshold=0.5, out=tmp_path / "again")
+    assert not (tmp_path / "again").exists()
