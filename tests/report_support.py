@@ -72,6 +72,8 @@ def make_manifest_of(cases: int, **changes: Any) -> dict[str, Any]:
         dataset={"path": "/data/support.jsonl", "name": "support.jsonl", "cases": cases},
         judge={"kind": "chain", "name": f"majority({', '.join(SEATS)})", "seats": seats},
         rubric={"name": "Support answers", "passing_threshold": 0.7},
+        asked={},
+        digests={},
         options={"repeat": 1, "sample": None},
     ) | {"status": "finished", **changes}
 
@@ -80,16 +82,19 @@ def keep_run(folder: Path, items: Iterable[RunItem], manifest: Mapping[str, Any]
     """A run's folder with these items."""
     items = list(items)
 
+    store = RunStore(folder).create()
+
     async def keep() -> None:
-        store = RunStore(folder).create()
         async with asyncio.TaskGroup() as group:
             for item in items:
                 group.create_task(store.keep(item))
         await store.flush()
-        store.close()
 
     asyncio.run(keep())
-    write_manifest(folder, {**(manifest or make_manifest_of(len({item.place for item in items})))})
+    summary = store.sum_up()
+    store.close()
+    said = {**(manifest or make_manifest_of(len({item.place for item in items})))}
+    write_manifest(folder, {"counts": summary.pop("counts"), "summary": summary} | said)
     return open_run(folder)
 
 

@@ -141,8 +141,8 @@ def test_what_run_wrote_is_reported(line: Line):
         (["run", "--json", "--markdown", "-"], "--json and --markdown - both write to standard output"),
         (["run", "--top", "3000"], "a report shows 0 to 2000 cases, and 3000 were asked for"),
         (["run", "--html", "no/where/r.html"], "cannot write no/where/r.html: No such file or directory"),
-        (["broken"], "the run broken cannot be read ("),
-        (["garbled"], "the run garbled cannot be read: "),
+        (["broken"], "broken/results.sqlite cannot be read as a run: "),
+        (["garbled"], "what the run kept of case 7 cannot be read ("),
     ],
     ids=range(7),
 )

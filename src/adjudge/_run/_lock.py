@@ -28,6 +28,10 @@ class RunLock:
             raise UsageError(
                 f"the run {self.folder} is being written by another process; wait for it, or name another folder"
             ) from None
+        except sqlite3.Error:
+            raise UsageError(
+                f"{self.folder / FILE} is no lock of a run; delete it if nobody writes to that run, or name another"
+            ) from None
 
     def free(self) -> None:
         """Let go of the lock."""

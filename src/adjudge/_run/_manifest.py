@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ SCHEMA = "adjudge/run/1"
 LARGEST = 50_000_000
 """Bytes of the largest manifest that is read; one has some thousand."""
 
+_OUTCOMES = ("passed", "failed", "undecided")
+_SUMMARY = ("items", "cases", "undecided_because", "mean_score", "calls", "input_tokens", "output_tokens",
+            "known_cost_usd", "unknown_costs", "labelled", "agreed")  # fmt: skip
 _DIGESTS = {"judge": "the judge", "rubric": "the rubric", "asked": "what is asked"}
 
 
@@ -36,7 +40,9 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write a manifest in one step, readable by its owner alone: there is the old one or the new one."""
     path, fresh = folder / FILE, folder / f"{FILE}.new"
     try:
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # A new file, and never through a link that somebody put there: it would overwrite what that points to.
+        fresh.unlink(missing_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(json.dumps(manifest, indent=2).encode() + b"\n")
             file.flush()
@@ -49,6 +55,9 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a run; raises ``UsageError`` when it is none of ours."""
     path = folder / FILE
+    with suppress(OSError):  # opening it says what is wrong
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise UsageError(f"{path} is not a regular file; name a folder of `adjudge run`")
     try:
         with path.open("rb") as file:
             found = json.loads(file.read(LARGEST))
@@ -61,7 +70,27 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     said = found.get("schema") if isinstance(found, dict) else None
     if said != SCHEMA:
         raise UsageError(f"{path} is of the schema {said!r}, not {SCHEMA!r}; name a folder of `adjudge run`")
+    _check_shape(path, found)
     return found
+
+
+def _check_shape(path: Path, found: Mapping[str, Any]) -> None:
+    """Raise ``UsageError`` for a member that is missing or of another kind, before anybody relies on it."""
+    needed = dict.fromkeys(("dataset", "judge", "asked", "digests", "options"), dict) | {"id": str, "status": str}
+    if found.get("status") == "finished":  # what it came to is then taken from here
+        needed |= {"counts": dict, "summary": dict}
+    wrong = [name for name, kind in needed.items() if not isinstance(found.get(name), kind)]
+    if not isinstance(found.get("rubric", 0), dict | None):
+        wrong.append("rubric")
+    if not wrong and type(found["options"].get("repeat", 1)) is not int:
+        wrong.append("options.repeat")
+    if not wrong and found["status"] == "finished":
+        numbers, members = found["counts"], found["summary"]
+        if set(numbers) != set(_OUTCOMES) or any(type(number) is not int or number < 0 for number in numbers.values()):
+            wrong.append("counts")
+        wrong += [f"summary.{name}" for name in _SUMMARY if name not in members]
+    if wrong:
+        raise UsageError(f"{path} is damaged: the manifest has no {wrong[0]} to go by; name a folder of `adjudge run`")
 
 
 def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

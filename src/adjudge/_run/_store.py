@@ -101,7 +101,7 @@ class RunStore:
         """Whether there is a file with our tables in it."""
         if not self.path.is_file():
             return False
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
 
     def _begin(self) -> Self:
@@ -188,54 +188,54 @@ class RunStore:
 
     def find_fact(self, name: str) -> str | None:
         """A fact about the whole run."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             row = connection.execute("SELECT said FROM about WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
     def find_reply(self, key: str) -> bytes | None:
         """The reply kept under a key."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             row = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def find_case(self, place: int) -> tuple[str, str] | None:
         """Id and subject of the case at a place, once one of its items is kept."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             row = connection.execute("SELECT id, subject FROM cases WHERE place = ?", (place,)).fetchone()
         return (row[0], row[1]) if row else None
 
     def list_samples(self, place: int) -> set[int]:
         """The samples of a case that are judged."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             rows = connection.execute("SELECT sample FROM results WHERE place = ?", (place,)).fetchall()
         return {row[0] for row in rows}
 
     def list_kept(self, place: int) -> Mapping[int, str | None]:
         """The samples of a case that are judged, each with the reason why it is undecided."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             return dict(connection.execute("SELECT sample, because FROM results WHERE place = ?", (place,)).fetchall())
 
     def find_twin(self, name: str) -> int | None:
         """The place of the case that is kept with this id."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             row = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
         return row[0] if row else None
 
     def add_costs(self) -> tuple[float, int]:
         """What all kept replies cost as far as that is known, and of how many it is not."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             usd, unknown = connection.execute(_COSTS).fetchone()
         return usd, unknown
 
     def find_last_place(self) -> int:
         """The last place of a case that is kept; -1 when there is none."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             found = connection.execute("SELECT max(place) FROM cases").fetchone()[0]
         return -1 if found is None else found
 
     def sum_up(self) -> dict[str, Any]:
         """What all items come to: counts, the mean score, tokens, and the cost where it is known."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             connection.row_factory = sqlite3.Row
             try:
                 found = dict(connection.execute(_TOTALS).fetchone())
@@ -248,7 +248,7 @@ class RunStore:
 
     def count(self) -> Mapping[str, int]:
         """How many items have which outcome."""
-        with self._reader.using() as connection:
+        with self._reading() as connection:
             return dict(connection.execute("SELECT outcome, count(*) FROM results GROUP BY outcome").fetchall())
 
     def items(self, *, where: str = "1", order: str = "r.place, r.sample") -> Iterator[RunItem]:
@@ -258,14 +258,14 @@ class RunStore:
             f"WHERE {where} ORDER BY {order}"
         )
         # A connection of its own: a reader that is half-way must not stand in the way of the writer's commits.
-        with closing(self._connect("ro")) as connection:
+        with self._reading(once=True) as connection:
             rows = connection.execute(query)
             while page := rows.fetchmany(PAGE):
                 yield from map(_read_item, page)
 
     def replies(self) -> Iterator[bytes]:
         """The kept replies as they were written, in the order of their keys: those to one case stand together."""
-        with closing(self._connect("ro")) as connection:
+        with self._reading(once=True) as connection:
             rows = connection.execute("SELECT body FROM replies ORDER BY key")
             while page := rows.fetchmany(PAGE):
                 yield from (row[0] for row in page)
@@ -275,18 +275,31 @@ class RunStore:
         self._reader.close()
         self._writer.close()
 
+    @contextmanager
+    def _reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection to read with; raises ``UsageError`` for a file that is damaged, or whose tables are not ours."""
+        try:
+            with closing(self._connect("ro")) if once else self._reader.using() as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise self._refuse(error) from None
+
+    def _refuse(self, error: Exception) -> UsageError:
+        said = clean(str(error)[:200], keep_lines=False)
+        return UsageError(f"{self.path} cannot be read as a run: {said}; name a folder of `adjudge run`")
+
     def _connect(self, mode: str = "rw") -> sqlite3.Connection:
         # Never created here: whoever reads a mistyped path must not leave an empty run there.
-        address = f"{self.path.resolve().as_uri()}?mode={mode}"
         try:
+            address = f"{self.path.resolve().as_uri()}?mode={mode}"
             connection = sqlite3.connect(
                 address, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
             )
             if mode == "rw":
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
-        except sqlite3.Error as error:
-            raise UsageError(f"{self.path} cannot be read as a run: {error}; name a folder of `adjudge run`") from None
+        except (sqlite3.Error, OSError, RuntimeError) as error:  # RuntimeError: a link to itself, before Python 3.13
+            raise self._refuse(error) from None
         return connection
 
 
@@ -334,12 +347,15 @@ def _write_item(item: RunItem, case_body: bytes) -> Rows:
 
 
 def _read_item(row: tuple[Any, ...]) -> RunItem:
-    place, sample, subject, case, result = row
-    said = json.loads(case)
-    said.pop("schema", None)
-    return RunItem(
-        place=place, sample=sample, subject=subject, case=Case(**said), result=read_judged(json.loads(result))
-    )
+    place, sample, subject, body, result = row
+    try:
+        said = json.loads(body)
+        said.pop("schema", None)
+        case, judged = Case(**said), read_judged(json.loads(result))
+    except (AdjudgeError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        why = clean(str(error)[:200], keep_lines=False)
+        raise UsageError(f"what the run kept of case {place} cannot be read ({why}); judge the case again") from None
+    return RunItem(place=place, sample=sample, subject=subject, case=case, result=judged)
 
 
 def _write_all(connection: sqlite3.Connection, together: Sequence[Rows]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,7 @@ from adjudge.cli import _options as option
 from adjudge.cli._output import Progress, complain, note, say, show_progress, write_json
 from adjudge.cli._report_text import print_report
 from adjudge.cli._run_session import DONE, MISSED, UNKNOWN, find_status
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import UsageError
 
 if TYPE_CHECKING:
     from adjudge._run import Run, RunItem
@@ -49,7 +48,9 @@ def report(
         raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
     if as_json and markdown == "-":
         raise UsageError("--json and --markdown - both write to standard output; name a file for the comment")
-    with _open(run) as opened:
+    from adjudge._run import open_run
+
+    with open_run(run) as opened:
         found = _summarise(opened, top, whole=html is not None or as_json)
         if html is not None:
             from adjudge.report._html import write_html
@@ -67,15 +68,6 @@ def report(
         return _find_status(found, fail_under)
 
 
-def _open(folder: Path) -> Run:
-    from adjudge._run import open_run
-
-    try:
-        return open_run(folder)
-    except sqlite3.Error as error:
-        raise UsageError(f"the run {folder} cannot be read ({error}); it is no run that adjudge wrote") from None
-
-
 def _summarise(run: Run, top: int | None, *, whole: bool) -> Report:
     from adjudge.report._shown import MOST_CASES
     from adjudge.report._summary import read_status, summarise
@@ -86,17 +78,10 @@ def _summarise(run: Run, top: int | None, *, whole: bool) -> Report:
 
 
 def _read(run: Run, progress: Progress | None = None) -> Iterator[RunItem]:
-    """The items of a run; what is wrong with its file is said in a sentence."""
-    try:
-        for item in run.items():
-            yield item
-            if progress is not None:
-                progress.step()
-    except AdjudgeError as error:
-        raise UsageError(f"the run {run.folder} cannot be read: {error}") from None
-    except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise UsageError(f"the run {run.folder} cannot be read ({said}); it is no run that adjudge wrote") from None
+    for item in run.items():
+        yield item
+        if progress is not None:
+            progress.step()
 
 
 def _write_comment(found: Report, path: str | None, top: int | None, needed: float | None) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from adjudge._display import clean
 from adjudge._run import Run, open_run
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.report._joined import Joined, Side, join_runs
 from adjudge.report._paired import Means, PairedTally, compute_mcnemar
 from adjudge.result import Outcome
@@ -124,6 +127,11 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
         for pair in join_runs(runs[0][0], runs[1][0]):
             tally.add(pair)
         return tally.sum_up(runs[0][0], runs[1][0])
+    except AdjudgeError:
+        raise
+    except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
+        said = clean(str(error)[:200], keep_lines=False)
+        raise UsageError(f"these runs cannot be compared ({said}); name two folders of `adjudge run`") from None
     finally:
         for run, is_ours in runs:
             if is_ours:
