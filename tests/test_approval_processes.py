@@ -44,6 +44,7 @@ async def get_all(approvals: Approvals) -> tuple[Any, ...]:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_eight_processes_decide_a_hundred_requests(url: str):
     """All at once: one end each, as many counted votes as it took, every other decision refused, all on record."""
     every = use(url, ask_many)

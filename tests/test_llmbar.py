@@ -17,6 +17,7 @@ import house
 SCRIPT = house.ROOT / "bench" / "llmbar.py"
 
 
+@pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: Path):
     """Every Vanilla and CoT row is as published, or differs by a reply without a verdict, and by nothing else."""
     if not (cases / "data" / "llmbar_pairwise.jsonl.gz").is_file():
@@ -37,6 +38,7 @@ def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: 
     assert all("| CoT     |" in line for line in told)
 
 
+@pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_the_converted_files_are_ordinary_ones(cases: Path, tmp_path: Path):
     """The cases are pairs with a task and a label, and a recording's rows are found by case and order."""
     if not (cases / "data" / "llmbar_pairwise.jsonl.gz").is_file():

@@ -418,6 +418,7 @@ def test_junit_has_the_judgements(suite):
 # ---------------------------------------------------------------- workers, and nobody
 
 
+@pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_workers_record_replay_and_report_together(suite, require):
     """Under xdist a suite is recorded and replayed as alone, and one summary counts every worker's judgements."""
     require("pytest-xdist", find_spec("xdist"), "pip install pytest-xdist")

@@ -21,6 +21,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is POSIX's")
 
 
 @posix
+@pytest.mark.timeout(300)  # five processes judge thousands of cases each
 def test_a_run_that_is_killed_ends_like_one_that_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """5,000 cases, killed three times at random points: every kept case stays, and at most those under way are lost.
 
@@ -30,6 +31,9 @@ def test_a_run_that_is_killed_ends_like_one_that_is_not(tmp_path: Path, monkeypa
     directory = tmp_path / "work"
     directory.mkdir()
     cli_support.isolate(monkeypatch, directory)
+    # A process that is killed reports no coverage, and being measured takes it twice the time.
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)
     Path("data.jsonl").write_text(
         "".join(json.dumps({"id": str(n), "content": f"text {n}"}) + "\n" for n in range(CASES))
     )
