@@ -54,6 +54,21 @@ def test_a_budget_is_kept_and_told(line: Line):
     assert little.document["undecided_because"] == "budget"
 
 
+@pytest.mark.parametrize("command", [("judge", "good.txt"), ("run", "cases.jsonl", "--out", "kept")])
+def test_a_function_is_said_not_to_be_kept(line: Line, command: tuple[str, ...]):
+    """A cache that stays empty is told of; one that keeps the replies of a server is not."""
+    Path("cases.jsonl").write_text('{"content": "good"}\n', encoding="utf-8")
+    with serve() as server:
+        kept = line(*command, *CRITERIA, "--judge", server.spec, "--cache", "c")
+    Path("kept").rename("before") if command[0] == "run" else None
+    function = line(*command, *CRITERIA, "--judge", WORDS, "--no-token", "--cache", "d")
+
+    assert f"--cache keeps only replies of models behind an address, so none of {WORDS}\n" in function.err
+    assert "--cache keeps only" not in kept.err
+    assert Path("c").exists()
+    assert not Path("d").exists()
+
+
 def test_a_budget_without_a_price_is_refused(line: Line):
     """Before anything is asked."""
     ran = line("judge", "good.txt", *CRITERIA, "--judge", "http://127.0.0.1:9/v1#m", "--budget", "1")

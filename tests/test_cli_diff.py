@@ -47,6 +47,17 @@ def test_what_changed_is_shown(line: Line):
     assert ran.err == ""
 
 
+def test_nothing_is_shown_as_moved_that_stayed(line: Line):
+    """A score that is the same stands once, one that moved with an arrow; a column without a text is left out."""
+    moved = line("diff", "was", "worse").out
+    line("redecide", "was", "--threshold", "0.9", "--out", "strict")
+    stayed = line("diff", "was", "strict").out
+
+    assert " → " in moved
+    assert " → " not in stayed
+    assert ["case", "before", "after", "score"] in [row.split() for row in stayed.splitlines()]
+
+
 def test_json_is_one_document(line: Line):
     """The diff, and nothing else anywhere."""
     ran = line("diff", "was", "worse", "--json")

@@ -55,7 +55,9 @@ def test_a_finished_run_asks_nobody(tmp_path: Path):
 def test_a_folder_with_a_run_is_not_begun_anew(tmp_path: Path):
     """Without ``resume`` a run in the folder is an error, and stays as it is; with it, an empty folder is begun."""
     do(make_cases(3), out=tmp_path / "run", resume=True)
-    with pytest.raises(UsageError, match="holds a run already; go on with resume=True, or name another folder"):
+    with pytest.raises(
+        UsageError, match=r"holds a run already; go on with resume=True \(--resume\), or name another folder"
+    ):
         do(make_cases(3), out=tmp_path / "run")
     assert open_run(tmp_path / "run").counts["passed"] == 2
 

@@ -178,7 +178,9 @@ class Work:
         store, resumed = RunStore(folder), (folder / FILE).exists()
         if resumed:
             if not self.plan.resume:
-                raise UsageError(f"{folder} holds a run already; go on with resume=True, or name another folder")
+                raise UsageError(
+                    f"{folder} holds a run already; go on with resume=True (--resume), or name another folder"
+                )
             before = read_manifest(folder)
             check_same(folder, before, manifest)
             same = {name: before[name] for name in ("id", "created_at") if name in before}

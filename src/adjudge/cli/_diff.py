@@ -102,14 +102,19 @@ def draw_diff(found: Diff) -> None:
 
 
 def _draw_cases(found: Diff) -> None:
-    from adjudge.report._diff_markdown import show_score
+    from adjudge.report._diff_markdown import show_change
 
     if not found.listed:
         return
-    table = make_table("", ("case", "before", "after", "score", "criteria", "why"))
+    rows = [("case", "before", "after", "score", "criteria", "why")]
     for item in found.listed[:MOST_ROWS]:
-        scores = f"{show_score(item.score_before)} > {show_score(item.score_after)}"
-        add_row(table, _cut(item.case), item.before, item.after, scores, _list_criteria(item), _cut(item.detail))
+        scores = show_change(item.score_before, item.score_after)
+        rows.append((_cut(item.case), item.before, item.after, scores, _list_criteria(item), _cut(item.detail)))
+    # A column in which nobody has anything is left out: the width is wanted for the others.
+    kept = [number for number in range(len(rows[0])) if any(row[number] for row in rows[1:])]
+    table = make_table("", tuple(rows[0][number] for number in kept))
+    for row in rows[1:]:
+        add_row(table, *(row[number] for number in kept))
     say()
     show(table)
     if found.changed > MOST_ROWS:
@@ -119,9 +124,9 @@ def _draw_cases(found: Diff) -> None:
 
 
 def _list_criteria(item: CaseDiff) -> str:
-    from adjudge.report._diff_markdown import show_score
+    from adjudge.report._diff_markdown import show_change
 
-    said = [f"{_cut(name, 30)} {show_score(old)} > {show_score(new)}" for name, old, new in item.criteria[:3]]
+    said = [f"{_cut(name, 30)} {show_change(old, new)}" for name, old, new in item.criteria[:3]]
     return ", ".join(said) + (f" and {len(item.criteria) - 3} more" if len(item.criteria) > 3 else "")
 
 

@@ -13,7 +13,7 @@ from adjudge.cli import _options as option
 from adjudge.cli._choose import Panel, choose
 from adjudge.cli._config import Config, read_config
 from adjudge.cli._input import list_inputs, read_rule, read_text_file
-from adjudge.cli._layers import Layers, open_layers
+from adjudge.cli._layers import Layers, open_layers, tell_uncached
 from adjudge.cli._ledgers import open_recorder
 from adjudge.cli._output import note
 from adjudge.cli._session import Session
@@ -81,6 +81,8 @@ def judge(
     inputs = list_inputs(paths)
     layers = _open_layers(cache, budget, record, found)
     chosen = choose(panel, found, wanted)
+    if cache is not None:
+        tell_uncached(chosen.judge)
     chosen = chosen if show_prompt else replace(chosen, judge=layers.wire(chosen.judge))
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")

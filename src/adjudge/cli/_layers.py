@@ -12,6 +12,7 @@ from adjudge.errors import UsageError
 
 if TYPE_CHECKING:
     from adjudge import Budget, ReplyCache
+    from adjudge.models import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,22 @@ class Layers:
             self.cache.close()
         if self.budget is not None:
             note(f"spent ${self.budget.spent:.4f} of the budget of ${self.budget.usd:.4f}")
+
+
+def tell_uncached(judge: Any) -> None:
+    """Say of whom ``--cache`` will keep nothing: else an empty cache, and a second bill, are the first to tell."""
+    from adjudge._rewire import rewire
+
+    names: dict[str, None] = {}
+
+    def look(model: Model, _number: int) -> Model:
+        if getattr(model, "identity", None) is None and model.name != "rules":  # rules ask nobody
+            names[model.name] = None
+        return model
+
+    rewire(judge, look)
+    if names:
+        note(f"--cache keeps only replies of models behind an address, so none of {', '.join(names)}")
 
 
 def open_layers(

@@ -94,9 +94,11 @@ def draw_redecision(found: Redecision) -> None:
 
 
 def _draw_changes(found: Redecision) -> None:
+    from adjudge.report._diff_markdown import show_change
+
     table = make_table("", ("case", "sample", "before", "after", "score", "why"))
     for item in found.changes[:MOST_ROWS]:
-        scores = " > ".join("-" if score is None else f"{score:.3f}" for score in (item.score_before, item.score_after))
+        scores = show_change(item.score_before, item.score_after)
         case = item.case if len(item.case) <= 100 else f"{item.case[:97]}..."
         add_row(table, case, str(item.sample), item.before, item.after, scores, " ".join(item.detail.split())[:200])
     say()

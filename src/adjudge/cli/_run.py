@@ -13,6 +13,7 @@ from adjudge.cli._choose import Panel, choose
 from adjudge.cli._config import read_config
 from adjudge.cli._input import open_from_options
 from adjudge.cli._judge import choose_rubric, list_arguments
+from adjudge.cli._layers import tell_uncached
 from adjudge.cli._output import note
 from adjudge.errors import UsageError
 
@@ -92,6 +93,8 @@ def run_data(
     chosen = choose(panel, found, wanted)
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
+    if cache is not None:
+        tell_uncached(chosen.judge)
     folder = out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
     running = run(
         dataset,

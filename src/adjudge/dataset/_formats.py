@@ -50,7 +50,9 @@ def find_format(path: str, given: str | None) -> tuple[str, bool]:
     found = given or ("jsonl" if path == "-" else SUFFIXES.get(suffix))
     known = ", ".join(FORMATS)
     if found is None:
-        raise UsageError(f"the format of {path} cannot be told from its name; give it as one of {known}")
+        raise UsageError(
+            f"the format of {path} cannot be told from its name; give it as one of {known}, or end the name with one"
+        )
     if found not in FORMATS:
         raise UsageError(f"there is no format {found!r} of data sets; there are {known}")
     if gz and found not in LINES:

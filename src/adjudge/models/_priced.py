@@ -137,8 +137,9 @@ class PricedModel(Around):
     def _need_price(self) -> Price:
         if self.price is None:
             raise UsageError(
-                f"a budget needs the price of {self.name}, which is unknown; give it under prices, in dollars per "
-                "million tokens, or install 'adjudge[cost]', which knows those of providers"
+                f"a budget needs the price of {self.name}, which is unknown; give it under prices ([prices] in "
+                "adjudge.toml), in dollars per million tokens, or install 'adjudge[cost]', which knows those of "
+                "providers"
             )
         return self.price
 

@@ -51,6 +51,12 @@ def show_score(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def show_change(before: float | None, after: float | None) -> str:
+    """A score before and after, once where it reads the same: an arrow is for what moved."""
+    said = (show_score(before), show_score(after))
+    return said[0] if said[0] == said[1] else " → ".join(said)
+
+
 def show_delta(value: float | None) -> str:
     """A difference with its sign."""
     return "-" if value is None else f"{value:+.3f}"
@@ -91,7 +97,7 @@ def _list_cases(found: Diff) -> Iterator[str]:
 
 
 def _write_case(item: CaseDiff) -> str:
-    scores = f"{show_score(item.score_before)} → {show_score(item.score_after)}"
+    scores = show_change(item.score_before, item.score_after)
     return f"| {_escape(item.case)} | {item.before} | {item.after} | {scores} | {_escape(item.detail)} |"
 
 
