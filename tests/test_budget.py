@@ -355,7 +355,7 @@ def test_what_is_found_in_a_cache_is_not_charged(tmp_path):
 
 
 def test_a_connection_that_was_refused_costs_nothing():
-    """Nothing left this machine; one that broke while the server had the request counts in full."""
+    """Nothing left this machine; each of four that broke while the server had the request counts in full."""
 
     async def run(*, up: bool):
         budget = Budget(50)
@@ -368,7 +368,22 @@ def test_a_connection_that_was_refused_costs_nothing():
         return type(found[0]), budget.spent
 
     assert asyncio.run(run(up=False)) == (ModelError, 0.0)
-    assert asyncio.run(run(up=True)) == (ModelError, 4.0)
+    assert asyncio.run(run(up=True)) == (ModelError, 16.0)
+
+
+def test_what_broke_off_is_sent_again_only_within_the_budget():
+    """The provider may charge for each request it had: two fit, a third would not, and is not sent."""
+
+    async def run():
+        inner, outer = Budget(10), Budget(50)
+        async with serve(reset) as server:
+            model = open_model(f"{server.url}#m")
+            model.transport._sleep = lambda seconds: asyncio.sleep(0)  # type: ignore[attr-defined]
+            async with within(within(model, inner), outer) as priced:
+                found = await settle_all(priced.complete(request(4)))
+        return refused(found), len(server.bodies), inner.spent, outer.spent, inner.held + outer.held
+
+    assert asyncio.run(run()) == ([True], 2, 8.0, 8.0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,9 @@ from adjudge.errors import ReplyError, UsageError
 
 _PARTS = 10**12
 """Amounts are whole numbers of these parts of a dollar: sums of floats drift, and a limit must not."""
+
+PAY_AGAIN: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("adjudge_pay_again", default=None)
+"""Awaited before a request that broke off on the way is sent again: the provider may charge for both."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from adjudge.errors import ModelError, UsageError
+from adjudge.models._budget import PAY_AGAIN
 from adjudge.models._complaint import clean, read_complaint, refuse
 from adjudge.models._loops import PerLoop
 from adjudge.models._pace import PACE
@@ -81,6 +82,9 @@ class Transport:
                 if isinstance(found, _Broken):
                     raise ModelError(str(found), sent=sent)
                 return found
+            pay = PAY_AGAIN.get()
+            if pay is not None and isinstance(found, _Broken) and found.sent:
+                await pay()
             await self._sleep(self._find_wait(line.host(url), found, failures[kind], secrets))
 
     async def aclose(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._around import Around
-from adjudge.models._budget import Budget
+from adjudge.models._budget import PAY_AGAIN, Budget, Held
 from adjudge.models._types import Form, Model, Reply, Request
 from adjudge.result import Usage
 
@@ -117,7 +117,9 @@ class PricedModel(Around):
             return _add_cost(await self.model.complete(request), self.price)
         price = self._need_price()
         most = price.bound(bound_input(request), _bound_output(self.name, request))
-        held = await self.budget.reserve(most)
+        holding = _Holding(self.budget, most)
+        await holding.begin()
+        before = PAY_AGAIN.set(holding.pay_again)
         # Until more is known: a call that is cancelled may be charged in full.
         spent: float | None = None
         try:
@@ -132,7 +134,8 @@ class PricedModel(Around):
         else:
             return reply
         finally:
-            self.budget.settle(held, spent)
+            PAY_AGAIN.reset(before)
+            holding.end(spent)
 
     def _need_price(self) -> Price:
         if self.price is None:
@@ -145,6 +148,32 @@ class PricedModel(Around):
 
     def _again(self, model: Model) -> Self:
         return type(self)(model, self.find_price, budget=self.budget)
+
+
+class _Holding:
+    """What is held for one call, and for each request of it that has to be sent again."""
+
+    def __init__(self, budget: Budget, most: float) -> None:
+        self.budget, self.most = budget, most
+        self._held: Held | None = None
+        self._outer = PAY_AGAIN.get()
+
+    async def begin(self) -> None:
+        """Hold the most a request can cost; raises ``ReplyError`` (``budget``) when it does not fit."""
+        self._held = await self.budget.reserve(self.most)
+
+    async def pay_again(self) -> None:
+        """Count the request that broke off as the most it can have cost, and hold as much for the next."""
+        self.end(None)
+        await self.begin()
+        if self._outer is not None:  # a budget around this one
+            await self._outer()
+
+    def end(self, usd: float | None) -> None:
+        """Count what the request cost; ``None``: unknown, so all that was held."""
+        held, self._held = self._held, None
+        if held is not None:
+            self.budget.settle(held, usd)
 
 
 def _add_cost(reply: Reply, price: Price | None) -> Reply:
