@@ -46,7 +46,7 @@ def test_what_is_kept_comes_back(tmp_path: Path):
     store = RunStore(tmp_path / "run").open()
     assert list(store.items()) == sorted(items, key=lambda item: (item.place, item.sample))
     assert store.count() == {"passed": 4}
-    assert (store.list_samples(0), store.list_samples(7)) == ({0, 1}, set())
+    assert (store.list_kept(0), store.list_kept(7)) == ({0: None, 1: None}, {})
     assert store.find_case(2) == ("case-2", f"{2:064x}")
     store.close()
 

@@ -204,12 +204,6 @@ class RunStore:
             row = connection.execute("SELECT id, subject FROM cases WHERE place = ?", (place,)).fetchone()
         return (row[0], row[1]) if row else None
 
-    def list_samples(self, place: int) -> set[int]:
-        """The samples of a case that are judged."""
-        with self._reading() as connection:
-            rows = connection.execute("SELECT sample FROM results WHERE place = ?", (place,)).fetchall()
-        return {row[0] for row in rows}
-
     def list_kept(self, place: int) -> Mapping[int, str | None]:
         """The samples of a case that are judged, each with the reason why it is undecided."""
         with self._reading() as connection:
