@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -163,6 +165,16 @@ def test_what_nobody_knows_the_price_of():
     found = [find_price(model) for model in (Plain(""), open_model("http://127.0.0.1:1/v1#gpt-5-mini"), proxied)]
 
     assert found == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    "base", ["http://127.0.0.1:1", "http://[::1]:1", "http://10.1.2.3", "http://box:8000", "http://llm.internal"]
+)
+def test_a_server_nearby_loads_no_list_of_prices(base: str):
+    """The list takes tens of megabytes; a server on this machine or in one's own network is none of its providers."""
+    script = "import sys; from adjudge import open_model; from adjudge._price import find_price\n"
+    script += f"assert find_price(open_model('{base}/v1#gpt-5-mini')) is None and 'genai_prices' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_recording_is_free(tmp_path):

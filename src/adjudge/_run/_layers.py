@@ -39,7 +39,9 @@ class Layers:
         self._cache, self._owns_cache = _open_cache(cache)
         # A budget that was handed in is counted by whoever has it, and may be shared with others.
         self._owns_budget = budget is not None and not isinstance(budget, Budget)
-        self.budget: Budget | None = Budget(budget) if self._owns_budget else budget  # type: ignore[arg-type, assignment]
+        own = Budget(budget, on_hold=self._note_now) if self._owns_budget else budget  # type: ignore[arg-type]
+        self.budget: Budget | None = own  # type: ignore[assignment]
+        self._store: RunStore | None = None
         self._prices, self._wrap = prices, wrap
         self._limit = limit
         self._width = 0
@@ -70,9 +72,13 @@ class Layers:
         if isinstance(self._limit, Pace):
             PACE.set(self._limit)
 
-    def go_on(self, store: RunStore) -> None:
-        """Take off the budget what the run has spent before; raises ``UsageError`` when nobody knows what that is."""
-        if self.budget is None or not self._owns_budget:
+    def keep_in(self, store: RunStore, *, resumed: bool) -> None:
+        """Keep what is spent in a run's file, and take off the budget what the run has spent before.
+
+        Raises ``UsageError`` when nobody knows what that is.
+        """
+        self._store = store
+        if self.budget is None or not self._owns_budget or not resumed:
             return
         said = store.find_fact(SPENT)
         known, unknown = store.add_costs()
@@ -83,11 +89,16 @@ class Layers:
             )
         self.budget.settle(Held(0), Budget(max(known, _read_amount(said))).usd)
 
-    def note(self, store: RunStore) -> None:
+    def note(self) -> None:
         """Keep what is gone of the budget, with the next item that is kept."""
-        if self.budget is not None and self._owns_budget:
-            # With what is held: a process that is killed now has asked, and the provider charges.
-            store.keep_fact(SPENT, repr(self.budget.spent + self.budget.held))
+        if self._store is not None and self.budget is not None and self._owns_budget:
+            self._store.keep_fact(SPENT, _write_spent(self.budget))
+
+    async def _note_now(self) -> None:
+        # Before the call is made: a process that is killed while it is under way must not forget that it was. What
+        # cannot be written down is not asked.
+        if self._store is not None and self.budget is not None:
+            await self._store.keep_fact_now(SPENT, _write_spent(self.budget))
 
     def describe(self) -> dict[str, float] | None:
         """The budget and what was spent of it."""
@@ -122,6 +133,11 @@ class _Within:
         if most <= 0 or left < most:  # nothing to pay for, or nothing that can be: that takes no time
             return self.limit.current
         return max(1, min(self.limit.current, int(left / (most * self.width))))
+
+
+def _write_spent(budget: Budget) -> str:
+    # With what is held: a process that is killed now has asked, and the provider charges.
+    return repr(budget.spent + budget.held)
 
 
 def _read_amount(said: str | None) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from adjudge.errors import AdjudgeError
 
@@ -16,6 +16,12 @@ R = TypeVar("R")
 AHEAD = 256
 """Finished items that wait for whoever takes them before no more is begun."""
 
+READ_AHEAD = 64
+"""Units that are read before there is room for them, so that the next begins at the moment one is finished."""
+
+AT_ONCE = 8
+"""Units that are begun in one turn of the event loop. Those that are begun together are answered together, and then
+each waits until all the others are read: a crowd that stays one, and begins nothing while it is read."""
 
 LOOK = 1.0
 """Seconds after which a limit is looked at again, though nothing was finished."""
@@ -30,19 +36,39 @@ class Limit(Protocol):
         ...
 
 
-class Pool(Generic[U, R]):
-    """Units of work, begun in their order and taken in the order in which they are finished."""
+Settle = Callable[[R | BaseException], None]
+"""Called once, with what a unit came to."""
 
-    def __init__(self, units: AsyncGenerator[U, None], work: Callable[[U], Awaitable[R]], limit: Limit) -> None:
+
+class Pool(Generic[U, R]):
+    """Units of work, begun in their order and taken in the order in which they are finished.
+
+    A unit is under way until it is settled, which may be later than its coroutine ends: what is only handed to somebody
+    who writes it down is not finished. It is settled by a plain call, and the next unit begins in it. Going through the
+    event loop for that, once for the writing and once for the beginning, would have all that are finished together wait
+    for each other every time.
+    """
+
+    def __init__(
+        self,
+        units: AsyncGenerator[U, None],
+        work: Callable[[U, Settle[R]], Coroutine[Any, Any, None]],
+        limit: Limit,
+    ) -> None:
         self._units, self._work, self._limit = units, work, limit
-        self._running: set[asyncio.Task[R]] = set()
+        self._read: deque[U] = deque()
+        self._busy = 0
+        self._tasks: set[asyncio.Task[None]] = set()
         self._done: deque[R] = deque()
         self._error: BaseException | None = None
-        self._room, self._news = asyncio.Event(), asyncio.Event()
+        self._wanted, self._news = asyncio.Event(), asyncio.Event()
+        self._idle = asyncio.Event()
         self._ended = False
         self._stopping = False
         self._look: asyncio.TimerHandle | None = None
-        self._pump = asyncio.ensure_future(self._fill())
+        self._turn: asyncio.Handle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._reader = self._loop.create_task(self._read_all())
 
     async def take(self) -> tuple[R, ...]:
         """What has been finished since, at least one; nothing when all is done.
@@ -58,18 +84,24 @@ class Pool(Generic[U, R]):
             await self._news.wait()
         taken = tuple(self._done)
         self._done.clear()
-        self._room.set()
+        self._begin()
         return taken
+
+    @property
+    def left(self) -> int:
+        """Units that were read and not begun."""
+        return len(self._read)
 
     def wind_down(self) -> None:
         """Begin nothing more; what is under way is finished."""
         self._stopping = True
-        self._room.set()
+        self._wanted.set()
+        self._idle.set()
 
     async def stop(self) -> None:
         """Cancel what is under way and wait until it is gone."""
         self._stopping = True
-        tasks = {self._pump, *self._running}
+        tasks = {self._reader, *self._tasks}
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
@@ -77,58 +109,89 @@ class Pool(Generic[U, R]):
             if not task.cancelled():
                 task.exception()  # seen, so that the loop does not report it as never retrieved
 
-    async def _fill(self) -> None:
+    async def _read_all(self) -> None:
         try:
             async with aclosing(self._units) as units:
-                await self._begin_all(units)
+                await self._read_ahead(units)
         except Exception as error:  # noqa: BLE001 - raised by ``take``, when what is under way is finished
             self._error = self._error or error
         finally:
             # Not before the last is finished: an error must not take with it what others were asked.
-            while self._running and not self._pump.cancelling():
-                await asyncio.wait(self._running)
+            while self._is_at_work() and not self._reader.cancelling():
+                self._idle.clear()
+                await self._idle.wait()
             if self._look is not None:
                 self._look.cancel()
             self._ended = True
             self._news.set()
 
-    async def _begin_all(self, units: AsyncGenerator[U, None]) -> None:
+    async def _read_ahead(self, units: AsyncGenerator[U, None]) -> None:
         async for unit in units:
-            while not self._stopping and self._is_full():
-                await self._wait_for_room()
+            self._read.append(unit)
+            self._begin()
+            while len(self._read) >= READ_AHEAD and not self._stopping:
+                self._wanted.clear()
+                await self._wanted.wait()
             if self._stopping:
                 return
-            task = asyncio.ensure_future(self._work(unit))
-            self._running.add(task)
-            task.add_done_callback(self._settle)
 
-    async def _wait_for_room(self) -> None:
-        self._room.clear()
+    def _is_at_work(self) -> bool:
+        return self._busy > 0 or (len(self._read) > 0 and not self._stopping)
+
+    def _begin(self) -> None:
+        """Begin what is read, as far as there is room; what is more than ``AT_ONCE`` in the next turns of the loop."""
+        at_once = AT_ONCE if self._turn is None else 0
+        while self._read and at_once and not self._stopping:
+            if self._is_full():
+                self._look_later()
+                break
+            at_once -= 1
+            self._busy += 1
+            task = self._loop.create_task(self._work(self._read.popleft(), self._settle))
+            self._tasks.add(task)
+            task.add_done_callback(self._let_go)
+            if self._turn is None:
+                self._turn = self._loop.call_soon(self._begin_again)
+        if len(self._read) < READ_AHEAD:
+            self._wanted.set()
+        if not self._is_at_work():
+            self._idle.set()
+
+    def _begin_again(self) -> None:
+        self._turn = None
+        self._begin()
+
+    def _look_later(self) -> None:
         # A limit that has risen tells nobody; without the look, all would wait for the slowest that is under way.
         if self._look is None:
-            self._look = asyncio.get_running_loop().call_later(LOOK, self._look_again)
-        await self._room.wait()
+            self._look = self._loop.call_later(LOOK, self._look_again)
 
     def _look_again(self) -> None:
         self._look = None
-        self._room.set()
+        self._begin()
 
     def _is_full(self) -> bool:
         # At least one: a limit of none would wait for itself to rise.
-        return len(self._running) >= max(self._limit.current, 1) or len(self._done) >= AHEAD
+        return self._busy >= max(self._limit.current, 1) or len(self._done) >= AHEAD
 
-    def _settle(self, task: asyncio.Task[R]) -> None:
-        self._running.discard(task)
-        self._room.set()
+    def _settle(self, came_to: R | BaseException) -> None:
+        self._busy -= 1
+        if isinstance(came_to, BaseException):
+            self._error = self._error or came_to
+            self.wind_down()
+        else:
+            self._done.append(came_to)
         self._news.set()
+        self._begin()
+
+    def _let_go(self, task: asyncio.Task[None]) -> None:
+        """A unit's coroutine has ended; where it was not to settle anything any more, that is settled here."""
+        self._tasks.discard(task)
         if task.cancelled():
             if not self._stopping:
-                self._fail(AdjudgeError("a judgement was cancelled from outside; the run ends here"))
+                self._settle(AdjudgeError("a judgement was cancelled from outside; the run ends here"))
+            else:
+                self._busy -= 1
+                self._begin()
         elif (error := task.exception()) is not None:
-            self._fail(error)
-        else:
-            self._done.append(task.result())
-
-    def _fail(self, error: BaseException) -> None:
-        self._error = self._error or error
-        self.wind_down()
+            self._settle(error)

@@ -6,28 +6,33 @@ waited for until the disk has it, as a ledger does; a run that loses power can b
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from adjudge._display import clean
 from adjudge._pair import read_judged
+from adjudge._run._commits import Commits, Done, Rows, wait_for
 from adjudge._run._items import RunItem, write_case, write_result
 from adjudge.dataset._case import Case
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.result import Usage
 
 FILE = "results.sqlite"
 SCHEMA = "adjudge/run-store/1"
 BUSY_SECONDS = 30
 PAGE = 200
 """Items that are read at once."""
+LOG_BYTES = 4_000_000
+"""About how long the log may become before it is brought over into the file."""
+COMMIT_BYTES = 24_000
+"""About what a commit adds to the log besides the bodies: the pages that lead to them."""
 
 # Tables with row ids: without them SQLite would keep the large bodies in the pages that lead to the keys.
 _DDL = (
@@ -64,13 +69,16 @@ _AGREEMENT = """
             WHEN 'true' THEN 'passed' WHEN 'false' THEN 'failed' END AS label
         FROM results r JOIN cases c USING (place))"""
 
+_UNFIT = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError, ValueError,
+          TypeError, ArithmeticError)  # fmt: skip
+"""What is raised for one row that cannot be written, and not for the file."""
+MOST = 2**53
+"""The largest number of tokens that is believed: a thousand such can still be added up."""
+
 _COSTS = """
     SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM (
         SELECT CASE WHEN json_valid(CAST(body AS TEXT))
             THEN json_extract(CAST(body AS TEXT), '$.reply.usage.cost_usd') END AS cost FROM replies)"""
-
-Rows = dict[str, tuple[Any, ...]]
-"""Statements with their values, in the order they are to be carried out."""
 
 
 class RunStore:
@@ -81,8 +89,8 @@ class RunStore:
         self._writer = _Connection(self._connect)
         # A second one: a look-up on the event loop must not wait for a commit that a thread is about to make.
         self._reader = _Connection(self._connect)
-        self._waiting: list[tuple[Rows, asyncio.Future[None] | None]] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._commits = Commits(self)
+        self._logged = 0
 
     def create(self) -> Self:
         """Begin a new file, readable by its owner alone; raises ``UsageError`` when there is one."""
@@ -125,53 +133,54 @@ class RunStore:
 
     # ---------------------------------------------------------------- writing
 
-    async def keep(self, item: RunItem, *, body: bytes | None = None) -> None:
-        """Keep an item; when this returns, a process that is killed does not lose it.
+    def hand_in(self, item: RunItem, done: Done, *, body: bytes | None = None) -> None:
+        """Have an item kept; ``done`` is called when a process that is killed does not lose it any more.
 
-        ``body`` is what ``write_case`` wrote of its case, where that is known. Raises ``UsageError`` when another case
-        of the run has the same id.
+        ``body`` is what ``write_case`` wrote of its case, where that is known. ``done`` is called with what went wrong:
+        a ``UsageError`` when another case of the run has the same id.
         """
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._hand_in(_write_item(item, body or write_case(item.case)), future)
+        rows = _write_item(item, body or write_case(item.case))
+        self._logged += len(rows[_CASE][-1]) + len(rows[_RESULT][-1])
+        self._commits.hand_in(rows, done)
+
+    async def keep(self, item: RunItem) -> None:
+        """Hand an item in and wait until it is kept; raises what went wrong."""
+        done, future = wait_for()
+        self.hand_in(item, done)
         await future
 
     def keep_reply(self, key: str, body: bytes) -> None:
-        """Keep a reply under its key; it is in the file when the next ``keep`` returns."""
-        self._hand_in({_REPLY: (key, body)}, None)
+        """Keep a reply under its key; it is in the file when the next item is kept."""
+        self._logged += len(body)
+        self._commits.hand_in({_REPLY: (key, body)}, None)
 
     def keep_fact(self, name: str, said: str) -> None:
-        """Keep a fact about the whole run; it is in the file when the next ``keep`` returns."""
-        self._hand_in({_FACT: (name, said)}, None)
+        """Keep a fact about the whole run; it is in the file when the next item is kept."""
+        self._commits.hand_in({_FACT: (name, said)}, None)
+
+    async def keep_fact_now(self, name: str, said: str) -> None:
+        """Keep a fact about the whole run, and wait until it is in the file; raises when it cannot be written."""
+        done, future = wait_for()
+        self._commits.hand_in({_FACT: (name, said)}, done)
+        await future
 
     async def flush(self) -> None:
         """Wait until everything handed in is in the file."""
-        while self._writing is not None:
-            await asyncio.shield(self._writing)
+        await self._commits.flush()
 
-    def _hand_in(self, rows: Rows, future: asyncio.Future[None] | None) -> None:
-        self._waiting.append((rows, future))
-        if self._writing is None:
-            self._writing = asyncio.get_running_loop().create_task(self._write_waiting())
+    def write(self, together: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
+        """What went wrong with each; one that cannot be written does not take the others with it.
 
-    async def _write_waiting(self) -> None:
-        # One thread at a time; what arrives meanwhile shares the next commit.
-        try:
-            while self._waiting:
-                together, self._waiting = self._waiting, []
-                errors = await asyncio.to_thread(self._write, [rows for rows, _ in together])
-                for (_, future), error in zip(together, errors, strict=True):
-                    _tell(future, error)
-        finally:
-            self._writing = None
-
-    def _write(self, together: Sequence[Rows]) -> list[Exception | None]:
-        """What went wrong with each; one that cannot be written does not take the others with it."""
+        ``None`` when another process is writing into the file, and this is not to wait for it.
+        """
         try:
             with self._writer.using() as connection:
+                connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000 if patient else 0}")
                 try:
                     _write_all(connection, together)
+                    self._logged += COMMIT_BYTES
                     return [None] * len(together)
-                except sqlite3.IntegrityError:
+                except _UNFIT:
                     connection.execute("ROLLBACK")
                     connection.execute("BEGIN IMMEDIATE")
                     errors = [_try(connection, rows) for rows in together]
@@ -181,8 +190,21 @@ class RunStore:
                     if connection.in_transaction:  # the disk is full: nothing of this may be in the next commit
                         connection.execute("ROLLBACK")
         except sqlite3.Error as error:
+            if not patient and error.sqlite_errorname.startswith("SQLITE_BUSY"):
+                return None
             said = f"the run {self.path.parent} cannot be written: {clean(str(error))}"
             return [AdjudgeError(said) for _ in together]
+
+    def is_long(self) -> bool:
+        """Whether enough is in the log to be brought over into the file."""
+        return self._logged >= LOG_BYTES
+
+    def tidy(self) -> None:
+        """Bring the log over into the file, so that it begins anew; this waits for the disk."""
+        self._logged = 0
+        # What cannot be brought over now is in the log all the same, and later is soon enough.
+        with suppress(sqlite3.Error), self._writer.using() as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     # ---------------------------------------------------------------- reading
 
@@ -292,6 +314,8 @@ class RunStore:
             if mode == "rw":
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
+                # By ``tidy``, in a thread: a commit that did it would hold the event loop up until the disk is done.
+                connection.execute("PRAGMA wal_autocheckpoint=0")
         except (sqlite3.Error, OSError, RuntimeError) as error:  # RuntimeError: a link to itself, before Python 3.13
             raise self._refuse(error) from None
         return connection
@@ -322,7 +346,6 @@ class _Connection:
 
 def _write_item(item: RunItem, case_body: bytes) -> Rows:
     result, case = item.result, item.case
-    usage = result.usage
     about = (
         item.place,
         item.sample,
@@ -331,13 +354,24 @@ def _write_item(item: RunItem, case_body: bytes) -> Rows:
         result.decided_by,
         result.score,
         result.duration_ms,
-        usage.calls if usage else None,
-        usage.input_tokens if usage else None,
-        usage.output_tokens if usage else None,
-        usage.cost_usd if usage else None,
+        *_write_usage(result.usage),
         write_result(result),
     )
     return {_CASE: (item.place, case.id, item.subject, case_body), _RESULT: about}
+
+
+def _write_usage(usage: Usage | None) -> tuple[int | None, int | None, int | None, float | None]:
+    """What a provider said was used, for adding up; what cannot be true of one judgement is unknown."""
+    if usage is None:
+        return None, None, None, None
+    calls, read, written = usage.calls, usage.input_tokens, usage.output_tokens
+    cost = usage.cost_usd
+    return (
+        calls if 0 <= calls < MOST else None,
+        read if 0 <= read < MOST else None,
+        written if 0 <= written < MOST else None,
+        cost if cost is not None and 0 <= cost < MOST else None,
+    )
 
 
 def _read_item(row: tuple[Any, ...]) -> RunItem:
@@ -356,7 +390,8 @@ def _write_all(connection: sqlite3.Connection, together: Sequence[Rows]) -> None
     """Everything in one go, statement by statement: the cases before their results."""
     connection.execute("BEGIN IMMEDIATE")
     for statement in (_FACT, _REPLY, _CASE, _RESULT):
-        connection.executemany(statement, [rows[statement] for rows in together if statement in rows])
+        if values := [rows[statement] for rows in together if statement in rows]:
+            connection.executemany(statement, values)
     connection.execute("COMMIT")
 
 
@@ -371,13 +406,7 @@ def _try(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
             f"the id {clean(str(name)[:80])!r} of case {place} is that of case {found[0]} already; "
             "give each case an id of its own"
         )
+    except _UNFIT as error:
+        said = clean(f"{type(error).__name__}: {error}"[:200], keep_lines=False)
+        return AdjudgeError(f"something of the run cannot be written ({said}); the other cases are kept")
     return None
-
-
-def _tell(future: asyncio.Future[None] | None, error: Exception | None) -> None:
-    if future is None or future.done():  # a reply, or somebody who was cancelled meanwhile
-        return
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from adjudge._display import clean
-from adjudge._run._items import digest_body, write_case
+from adjudge._run._items import write_case
 from adjudge._run._source import Source
 from adjudge._run._store import RunStore
 from adjudge.dataset import Case
@@ -88,13 +88,14 @@ class Walk:
                 if self._places is not None and place not in self._places:
                     continue
                 body = write_case(case)
-                subject = digest_body(body)
+                hashed = hashlib.sha256(body)
+                subject = hashed.hexdigest()
                 kept = self._look_up(place, case, subject) if place <= self._last else {}
                 if kept:
                     self._mark(case.id)
                 elif self._is_refused(place, case):
                     continue
-                self._mac.update(bytes.fromhex(subject))
+                self._mac.update(hashed.digest())
                 for sample in range(self._repeat):
                     because = kept.get(sample)
                     again = because in self._retry

@@ -25,7 +25,7 @@ from adjudge._run._layers import Layers
 from adjudge._run._lock import RunLock
 from adjudge._run._manifest import FILE, check_same, make_manifest, read_manifest, write_manifest
 from adjudge._run._plan import Plan, Progress
-from adjudge._run._pool import Pool
+from adjudge._run._pool import Pool, Settle
 from adjudge._run._source import draw
 from adjudge._run._store import RunStore
 from adjudge._run._value import Run
@@ -79,8 +79,7 @@ class Work:
         )
         folder, kept_alive = _find_folder(plan.out)
         self.run, resumed = self._open(folder, kept_alive, manifest)
-        if resumed:
-            layers.go_on(self.run.store)
+        layers.keep_in(self.run.store, resumed=resumed)
         self._outcomes.update(self.run.store.count() if resumed else {})  # type: ignore[arg-type]
         self._walk = Walk(plan.source, self.run.store, places, plan.repeat, resumed=resumed, retry=plan.retry)
         self._store = self.run.store
@@ -103,7 +102,7 @@ class Work:
         if taken:
             await notify(self.plan.on_progress, self.tell() if self.plan.on_progress else None, what="on_progress")
         elif self._walk is not None:
-            self._complete = self._walk.complete
+            self._complete = self._walk.complete and not self._pool.left
         return taken
 
     async def end(self) -> None:
@@ -114,7 +113,7 @@ class Work:
             await self._close_models()
             if self.run is not None:
                 if self._layers is not None:
-                    self._layers.note(self.run.store)
+                    self._layers.note()
                 await self.run.store.flush()
                 self.run = await asyncio.to_thread(self._conclude, self.run)
         finally:
@@ -149,20 +148,27 @@ class Work:
             return settle_pairs(judge, plan.rubric, plan.how, plan.on_conflict)
         return await settle(judge, plan.rubric, plan.how)
 
-    async def _judge(self, asked: Asked, layers: Layers, walk: Walk, unit: Unit) -> RunItem:
-        """One unit, judged and kept: its place in the pool is free again when nothing of it can be lost any more."""
+    async def _judge(self, asked: Asked, layers: Layers, walk: Walk, unit: Unit, settle: Settle[RunItem]) -> None:
+        """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
         layers.listen()
         result = await asked.judge_case(unit.case, unit.sample)
         item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
-        layers.note(self._store)
-        await self._store.keep(item, body=unit.body)
+        layers.note()
+        self._store.hand_in(item, partial(self._settle_unit, walk, unit, item, settle), body=unit.body)
+
+    def _settle_unit(
+        self, walk: Walk, unit: Unit, item: RunItem, settle: Settle[RunItem], error: Exception | None
+    ) -> None:
+        if error is not None:
+            settle(error)
+            return
         walk.settle(unit)
         self._fresh += 1
-        self._outcomes[result.outcome] += 1
+        self._outcomes[item.result.outcome] += 1
         if unit.replaces is not None:
             self._outcomes[unit.replaces] -= 1
-        self._add_cost(result)
-        return item
+        self._add_cost(item.result)
+        settle(item)
 
     def _add_cost(self, result: JudgeResult | PairResult) -> None:
         usage, asked = result.usage, result.decided_by != "rule" and result.undecided_because not in ("budget", "error")

@@ -37,8 +37,10 @@ class Budget:
     its result is ``undecided: budget``. So no more is spent than ``usd``, as long as no call costs more than the most
     that was computed for it.
 
-    ``spent`` is what was spent before, for going on with something. One budget may be used by several event loops in
-    several threads; it is not shared between processes. Raises ``UsageError`` for amounts that are none.
+    ``spent`` is what was spent before, for going on with something. ``on_hold`` is awaited when something is held and
+    before the call is made, for whoever writes down what is gone; where it raises, the call is not made. One budget may
+    be used by several event loops in several threads; it is not shared between processes. Raises ``UsageError`` for
+    amounts that are none.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class Budget:
         *,
         per: float | None = None,
         spent: float = 0.0,
+        on_hold: Callable[[], Awaitable[None]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.usd = float(_check_amount("a budget", usd, least=0.0))
         """What may be spent."""
         self.per = None if per is None else float(_check_amount("per of a budget", per, least=None))
         """Seconds after which what was spent no longer counts; ``None``: it counts for ever."""
+        self._on_hold = on_hold
         self._clock = clock
         self._total = int(self.usd * _PARTS)
         self._spent = _round_up(_check_amount("what was spent of a budget", spent, least=0.0))
@@ -88,8 +92,17 @@ class Budget:
 
         Raises ``ReplyError`` (``budget``) when it does not fit. What is returned must be given to ``settle``.
         """
-        parts = _round_up(usd)
         self.dearest = max(self.dearest or 0.0, usd)
+        held = await self._wait_for_room(_round_up(usd))
+        if self._on_hold is not None:
+            try:
+                await self._on_hold()
+            except BaseException:  # nothing was asked
+                self.settle(held, 0.0)
+                raise
+        return held
+
+    async def _wait_for_room(self, parts: int) -> Held:
         while True:
             with self._lock:
                 self._forget_old()

@@ -171,12 +171,12 @@ def _write_row(model: str, key: str, described: Mapping[str, Any], request: Requ
 
 
 def write_reply(request: Request, reply: Reply) -> dict[str, Any]:
-    """What a recording keeps of a reply, the token masked."""
+    """What a recording keeps of a reply, the token masked; msgspec writes what is in it."""
     token = request.token
     written: dict[str, Any] = {
         "text": None if reply.text is None else mask(reply.text, token),
         "finish_reason": reply.finish_reason,
-        "usage": reply.usage.to_dict() if reply.usage else None,
+        "usage": reply.usage,
         "logprobs": None,
     }
     if reply.logprobs is not None:

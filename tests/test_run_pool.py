@@ -1,0 +1,206 @@
+"""The pool of a run: how many are under way, when the next begins, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import pytest
+
+from adjudge._run._pool import AT_ONCE, READ_AHEAD, Pool
+from loop_support import in_loop
+
+
+class Fixed:
+    def __init__(self, current: int) -> None:
+        self.current = current
+
+
+class Source:
+    """Numbers, one after the other; it counts how many were read."""
+
+    def __init__(self, number: int, *, fails: Exception | None = None) -> None:
+        self.number, self.fails = number, fails
+        self.read = 0
+
+    async def units(self) -> AsyncGenerator[int, None]:
+        for unit in range(self.number):
+            self.read += 1
+            yield unit
+        if self.fails is not None:
+            raise self.fails
+
+
+async def take_all(pool: Pool[int, int], taken: list[int] | None = None) -> list[int]:
+    taken = [] if taken is None else taken
+    while some := await pool.take():
+        taken += some
+    return taken
+
+
+Settle = Callable[[Any], None]
+
+
+@in_loop
+async def test_everything_is_taken_once_in_the_order_it_is_finished():
+    """Ten units with room for three come out once each."""
+
+    async def work(unit: int, settle: Settle) -> None:
+        await asyncio.sleep(0)
+        settle(unit)
+
+    assert await take_all(Pool(Source(10).units(), work, Fixed(3))) == list(range(10))
+
+
+@in_loop
+async def test_a_unit_is_under_way_until_it_is_settled():
+    """A coroutine that has ended and only handed its item in holds its place, so nothing takes it."""
+    handed: list[tuple[int, Settle]] = []
+
+    async def work(unit: int, settle: Settle) -> None:
+        handed.append((unit, settle))
+
+    pool = Pool(Source(9).units(), work, Fixed(2))
+    for settled in range(9):
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert [unit for unit, _ in handed] == list(range(min(settled + 2, 9)))
+        unit, settle = handed[settled]
+        settle(unit)
+    assert await take_all(pool) == list(range(9))
+
+
+@in_loop
+async def test_few_are_begun_in_one_turn():
+    """Room for many is filled over several turns of the event loop: what begins together is answered together."""
+    begun: list[int] = []
+
+    async def work(unit: int, settle: Settle) -> None:
+        begun.append(unit)
+        await asyncio.sleep(0.01)
+        settle(unit)
+
+    pool = Pool(Source(100).units(), work, Fixed(100))
+    before = 0
+    while len(begun) < 100:
+        await asyncio.sleep(0)
+        assert len(begun) - before <= AT_ONCE
+        before = len(begun)
+    assert sorted(await take_all(pool)) == list(range(100))
+
+
+@in_loop
+async def test_not_much_more_is_read_than_is_begun():
+    """A source is read a little ahead, and no further."""
+    source = Source(10_000)
+
+    async def work(unit: int, settle: Settle) -> None:
+        await asyncio.Event().wait()
+
+    pool = Pool(source.units(), work, Fixed(5))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert source.read <= 5 + READ_AHEAD
+    await pool.stop()
+
+
+@in_loop
+async def test_winding_down_finishes_what_is_under_way_and_leaves_the_rest():
+    """Nothing more is begun; what was read and not begun is told."""
+    going = asyncio.Event()
+
+    async def work(unit: int, settle: Settle) -> None:
+        await going.wait()
+        settle(unit)
+
+    pool = Pool(Source(10).units(), work, Fixed(3))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    pool.wind_down()
+    going.set()
+    assert await take_all(pool) == [0, 1, 2]
+    assert pool.left == 7
+
+
+@in_loop
+async def test_winding_down_with_nobody_taking_ends():
+    """A pool that waits for its items to be taken, and is told to end, ends once they are."""
+
+    async def work(unit: int, settle: Settle) -> None:
+        settle(unit)
+
+    pool = Pool(Source(1_000).units(), work, Fixed(50))
+    await asyncio.sleep(0.05)
+    pool.wind_down()
+    async with asyncio.timeout(5):
+        taken = await take_all(pool)
+    assert taken == list(range(len(taken)))
+    assert 0 < len(taken) < 1_000
+
+
+@pytest.mark.parametrize("how", ["raises", "settles", "source"])
+@in_loop
+async def test_an_error_is_raised_when_all_under_way_is_finished(how: str):
+    """What a unit raises, or is settled with, or the source raises, takes nothing with it that was asked."""
+    error = ValueError("broken")
+
+    async def work(unit: int, settle: Settle) -> None:
+        if unit == 2 and how == "raises":
+            raise error
+        if unit == 2 and how == "settles":
+            settle(error)
+            return
+        await asyncio.sleep(0.01)
+        settle(unit)
+
+    source = Source(5, fails=error if how == "source" else None)
+    pool = Pool(source.units(), work, Fixed(4))
+    taken: list[int] = []
+    with pytest.raises(ValueError, match="broken"):
+        await take_all(pool, taken)
+    assert set(taken) >= {0, 1, 3}
+
+
+@in_loop
+async def test_a_limit_that_rises_is_noticed():
+    """Nobody tells the pool of it; it looks again by itself, before the slow one is finished."""
+    limit, begun = Fixed(1), []
+    slow = asyncio.Event()
+
+    async def work(unit: int, settle: Settle) -> None:
+        begun.append(unit)
+        if unit == 0:
+            await slow.wait()
+        settle(unit)
+
+    pool = Pool(Source(3).units(), work, limit)
+    await asyncio.sleep(0.01)
+    assert begun == [0]
+    limit.current = 3
+    async with asyncio.timeout(5):
+        while len(begun) < 3:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.05)
+    slow.set()
+    assert sorted(await take_all(pool)) == [0, 1, 2]
+
+
+@in_loop
+async def test_stopping_leaves_nothing_running():
+    """Everything under way is cancelled and gone when ``stop`` returns."""
+    cancelled: list[int] = []
+
+    async def work(unit: int, settle: Settle) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(unit)
+            raise
+
+    pool = Pool(Source(20).units(), work, Fixed(6))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    before = len(asyncio.all_tasks())
+    await pool.stop()
+    assert sorted(cancelled) == list(range(6))
+    assert len(asyncio.all_tasks()) == before - 7
