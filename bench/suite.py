@@ -43,9 +43,10 @@ def find_python(environment: str) -> Path:
 
 
 def make_environment() -> dict[str, str]:
-    """The environment of a driver: this tree's adjudge before an installed one."""
+    """The environment of a driver: this tree's adjudge before an installed one, its bytecode kept as that one's is."""
     paths = [str(SOURCE), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 @contextlib.contextmanager

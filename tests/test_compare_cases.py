@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from contextlib import aclosing, closing
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from adjudge import Case, Judge, JudgeChain, JudgeResult
-from adjudge._compare import compare_case, judge_pairs
+from adjudge import Case, Judge, JudgeResult
+from adjudge._compare import compare_case
 from adjudge._run._items import RunItem
 from adjudge._run._store import RunStore
 from adjudge.models import RecordingModel, ReplayModel
 from adjudge.testing import ScriptedModel
-from compare_support import BAD, GOOD, Chooser, make_pair, prefer_good
+from compare_support import BAD, GOOD, make_pair, prefer_good
 from judge_support import complaint
-from virtual_clock import run_virtual
 
 BETTER = "Answers the question."
 
@@ -39,24 +38,6 @@ def test_a_case_that_is_no_pair_is_refused(content: Any):
     """The error names the case and the form a pair has."""
     case = Case(id="odd", content=content)
     assert "'odd' is not a pair" in complaint(compare_case, case, Judge(ScriptedModel("x")), criteria=BETTER)
-
-
-def test_many_pairs_come_in_the_order_of_their_cases():
-    """At most ``concurrency`` pairs are compared at once, and leaving early leaves nothing behind."""
-    seats = [Chooser("a", delay=delay) for delay in (3.0, 1.0, 2.0)]
-    cases = [Case(id=str(at), content={"a": f"a{at}", "b": "b"}) for at in range(3)]
-
-    async def go() -> list[str]:
-        found = []
-        chain = JudgeChain(seats, timeout=None)
-        async with aclosing(judge_pairs(cases, chain, criteria=BETTER, concurrency=2)) as pairs:
-            async for pair in pairs:
-                found.append(pair.metadata["case"])
-                if len(found) == 2:
-                    break
-        return found
-
-    assert run_virtual(go()) == ["0", "1"]
 
 
 def test_a_recorded_comparison_replays_order_by_order(tmp_path: Any):

@@ -133,7 +133,7 @@ def test_a_wrong_row_is_an_error_with_its_place(tmp_path, line, message):
 
 def test_an_id_twice_is_an_error(tmp_path):
     """Also where it is the same content twice, and whatever its length."""
-    repeated = "already; give each row an id of its own"
+    repeated = "already; give each row an id of its own; on_bad_row='skip' (--on-bad-row skip) goes on without it"
 
     assert why(tmp_path, {"id": "a", "content": 1}, {"id": "a", "content": 2}) == (
         f", line 2: the id 'a' stands on line 1 {repeated}"

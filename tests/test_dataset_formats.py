@@ -106,7 +106,8 @@ def test_a_line_that_is_no_utf8_is_a_bad_row(tmp_path):
 
     assert (
         why(tmp_path, "c.jsonl", data)
-        == "c.jsonl, line 2: the line is not UTF-8 text (byte 13); write the file as UTF-8"
+        == "c.jsonl, line 2: the line is not UTF-8 text (byte 13); write the file as UTF-8; "
+        "on_bad_row='skip' (--on-bad-row skip) goes on without it"
     )
     assert [case.content for case in read(tmp_path, "c.jsonl", data, on_bad_row="skip")] == ["a", "b"]
     table = b"content\na\n\xff\nb\n"

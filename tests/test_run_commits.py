@@ -111,6 +111,24 @@ async def test_what_waits_for_the_disk_is_done_in_a_thread_and_commits_wait():
     assert book.written[-1][-1] == "c"
 
 
+@pytest.mark.parametrize("held", [False, True])
+@in_loop
+async def test_a_writer_that_breaks_leaves_nobody_waiting(held: bool):
+    """Whatever it raises, on the loop or in a thread, everybody is told."""
+
+    class Broken(Book):
+        def write(self, together: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
+            if held and not patient:
+                return None
+            raise MemoryError("none left")
+
+    commits = Commits(Broken())
+    told = hand_in(commits, "a", "b")
+    async with asyncio.timeout(5):
+        await commits.flush()
+    assert [(name, str(error)) for name, error in told] == [("a", "none left"), ("b", "none left")]
+
+
 @in_loop
 async def test_flushing_writes_at_once():
     """Nothing is left for a later turn; flushing nothing is nothing."""

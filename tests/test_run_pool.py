@@ -92,17 +92,19 @@ async def test_few_are_begun_in_one_turn():
 
 @in_loop
 async def test_not_much_more_is_read_than_is_begun():
-    """A source is read a little ahead, and no further."""
+    """A source is read as far ahead as may be under way, and never more than ``READ_AHEAD``."""
     source = Source(10_000)
 
     async def work(unit: int, settle: Settle) -> None:
         await asyncio.Event().wait()
 
-    pool = Pool(source.units(), work, Fixed(5))
-    for _ in range(100):
-        await asyncio.sleep(0)
-    assert source.read <= 5 + READ_AHEAD
-    await pool.stop()
+    for limit in (5, 500):
+        pool = Pool(source.units(), work, Fixed(limit))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert source.read == limit + min(limit, READ_AHEAD)
+        source.read = 0
+        await pool.stop()
 
 
 @in_loop
@@ -120,7 +122,7 @@ async def test_winding_down_finishes_what_is_under_way_and_leaves_the_rest():
     pool.wind_down()
     going.set()
     assert await take_all(pool) == [0, 1, 2]
-    assert pool.left == 7
+    assert pool.left == 3
 
 
 @in_loop
@@ -137,6 +139,44 @@ async def test_winding_down_with_nobody_taking_ends():
         taken = await take_all(pool)
     assert taken == list(range(len(taken)))
     assert 0 < len(taken) < 1_000
+
+
+@pytest.mark.parametrize("odd", [0, -3, 0.5])
+@in_loop
+async def test_a_limit_of_less_than_one_is_one(odd: Any):
+    """It would otherwise wait for itself to rise."""
+
+    async def work(unit: int, settle: Settle) -> None:
+        settle(unit)
+
+    assert await take_all(Pool(Source(5).units(), work, Fixed(odd))) == list(range(5))
+
+
+@in_loop
+async def test_a_limit_that_raises_ends_the_run_and_not_what_is_under_way():
+    """What was begun is finished, and then it is said what was wrong."""
+
+    class Broken:
+        asked = 0
+
+        @property
+        def current(self) -> int:
+            self.asked += 1
+            if self.asked > 8:
+                raise RuntimeError("no idea")
+            return 3
+
+    async def work(unit: int, settle: Settle) -> None:
+        await asyncio.sleep(0.01)
+        settle(unit)
+
+    taken: list[int] = []
+    pool = Pool(Source(50).units(), work, Broken())
+    async with asyncio.timeout(5):
+        with pytest.raises(RuntimeError, match="no idea"):
+            await take_all(pool, taken)
+    assert taken == list(range(len(taken)))
+    assert 1 <= len(taken) < 50
 
 
 @pytest.mark.parametrize("how", ["raises", "settles", "source"])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack, get_args
 
 from adjudge._asking import RubricSource
-from adjudge._evaluate import JudgeLike, add_usage, since, work_through
+from adjudge._evaluate import JudgeLike, add_usage, since
 from adjudge._judge import Judge, ModelSource, check_flag
 from adjudge._pair import OnConflict, Order, PairOrder, PairResult, settle_orders
 from adjudge._pairing import About, choose_rubric, prepare_pair
@@ -115,25 +114,6 @@ async def compare_case(
     metadata = {**case.metadata, **(how.get("metadata") or {}), "case": case.id}
     merged |= {"judge": judge, "rubric": rubric, "metadata": metadata}
     return await compare(content["a"], content["b"], **merged)
-
-
-async def judge_pairs(
-    cases: Iterable[Case] | AsyncIterable[Case],
-    judge: Source,
-    rubric: RubricSource | None = None,
-    *,
-    concurrency: int = 16,
-    **how: Unpack[Comparing],
-) -> AsyncGenerator[PairResult, None]:
-    """Compare the pairs of many cases, at most ``concurrency`` at once, and yield the results in their order.
-
-    What goes wrong with one is its result; a ``UsageError`` ends the iteration. Leaving it early cancels what runs.
-    """
-    asked = find_judge(judge)
-    comparing = work_through(cases, lambda case: compare_case(case, asked, rubric, **how), concurrency)
-    async with aclosing(comparing) as results:
-        async for result in results:
-            yield result
 
 
 def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -> None:

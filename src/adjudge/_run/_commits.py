@@ -80,7 +80,7 @@ class Commits:
             self._turn.cancel()
             self._turn = None
         together, self._waiting = self._waiting, []
-        errors = self._writer.write([rows for rows, _ in together], patient=False)
+        errors = self._write(together, patient=False)
         if errors is None:
             self._leave(self._write_patiently(together))
             return
@@ -89,8 +89,13 @@ class Commits:
             self._leave(asyncio.to_thread(self._writer.tidy))
 
     async def _write_patiently(self, together: Sequence[tuple[Rows, Done | None]]) -> None:
-        errors = await asyncio.to_thread(self._writer.write, [rows for rows, _ in together], patient=True)
-        _tell(together, errors or [None] * len(together))
+        _tell(together, await asyncio.to_thread(self._write, together, patient=True) or [None] * len(together))
+
+    def _write(self, together: Sequence[tuple[Rows, Done | None]], *, patient: bool) -> list[Exception | None] | None:
+        try:
+            return self._writer.write([rows for rows, _ in together], patient=patient)
+        except Exception as error:  # noqa: BLE001 - whoever is not told waits for ever
+            return [error] * len(together)
 
     def _leave(self, work: Coroutine[Any, Any, None]) -> None:
         self._aside = asyncio.get_running_loop().create_task(work)

@@ -17,7 +17,8 @@ AHEAD = 256
 """Finished items that wait for whoever takes them before no more is begun."""
 
 READ_AHEAD = 64
-"""Units that are read before there is room for them, so that the next begins at the moment one is finished."""
+"""Units that are read before there is room for them, so that the next begins at the moment one is finished; at most as
+many as may be under way."""
 
 AT_ONCE = 8
 """Units that are begun in one turn of the event loop. Those that are begun together are answered together, and then
@@ -129,11 +130,14 @@ class Pool(Generic[U, R]):
         async for unit in units:
             self._read.append(unit)
             self._begin()
-            while len(self._read) >= READ_AHEAD and not self._stopping:
+            while self._has_enough() and not self._stopping:
                 self._wanted.clear()
                 await self._wanted.wait()
             if self._stopping:
                 return
+
+    def _has_enough(self) -> bool:
+        return len(self._read) >= min(self._find_limit(), READ_AHEAD)
 
     def _is_at_work(self) -> bool:
         return self._busy > 0 or (len(self._read) > 0 and not self._stopping)
@@ -152,7 +156,7 @@ class Pool(Generic[U, R]):
             task.add_done_callback(self._let_go)
             if self._turn is None:
                 self._turn = self._loop.call_soon(self._begin_again)
-        if len(self._read) < READ_AHEAD:
+        if not self._has_enough():
             self._wanted.set()
         if not self._is_at_work():
             self._idle.set()
@@ -171,18 +175,29 @@ class Pool(Generic[U, R]):
         self._begin()
 
     def _is_full(self) -> bool:
-        # At least one: a limit of none would wait for itself to rise.
-        return self._busy >= max(self._limit.current, 1) or len(self._done) >= AHEAD
+        return self._busy >= self._find_limit() or len(self._done) >= AHEAD
+
+    def _find_limit(self) -> int:
+        # At least one: a limit of none would wait for itself to rise. One that raises is asked in the middle of other
+        # units' work, and must not stop that.
+        try:
+            return max(int(self._limit.current), 1)
+        except Exception as error:  # noqa: BLE001 - raised by ``take``
+            self._fail(error)
+            return 1
 
     def _settle(self, came_to: R | BaseException) -> None:
         self._busy -= 1
         if isinstance(came_to, BaseException):
-            self._error = self._error or came_to
-            self.wind_down()
+            self._fail(came_to)
         else:
             self._done.append(came_to)
         self._news.set()
         self._begin()
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = self._error or error
+        self.wind_down()
 
     def _let_go(self, task: asyncio.Task[None]) -> None:
         """A unit's coroutine has ended; where it was not to settle anything any more, that is settled here."""

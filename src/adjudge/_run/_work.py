@@ -159,16 +159,20 @@ class Work:
     def _settle_unit(
         self, walk: Walk, unit: Unit, item: RunItem, settle: Settle[RunItem], error: Exception | None
     ) -> None:
-        if error is not None:
-            settle(error)
-            return
+        if error is None:
+            try:
+                self._count(walk, unit, item)
+            except Exception as wrong:  # noqa: BLE001 - the run ends with it; those that are told next are told
+                error = wrong
+        settle(item if error is None else error)
+
+    def _count(self, walk: Walk, unit: Unit, item: RunItem) -> None:
         walk.settle(unit)
         self._fresh += 1
         self._outcomes[item.result.outcome] += 1
         if unit.replaces is not None:
             self._outcomes[unit.replaces] -= 1
         self._add_cost(item.result)
-        settle(item)
 
     def _add_cost(self, result: JudgeResult | PairResult) -> None:
         usage, asked = result.usage, result.decided_by != "rule" and result.undecided_because not in ("budget", "error")

@@ -79,12 +79,12 @@ def _show_criteria(report: Report) -> None:
 
     if not report.criteria:
         return
-    table = make_table("", ("criterion", "mean", "passed", "95 % interval", "needs", ""))
+    table = make_table("", ("criterion", "judged", "mean", "passed", "95 % interval", "needs", ""))
     for item in report.criteria[:_MOST_ROWS]:
         mean = say_score(item.scores.mean if item.scores else None)
         needs = NOTHING if item.threshold is None else f"{item.threshold:.2f}"
         share = say_rate(item.passed.rate), say_interval(item.passed)
-        add_row(table, cut(item.name, _NAME), mean, *share, needs, draw_bar(item.passed))
+        add_row(table, cut(item.name, _NAME), f"{item.passed.of:,}", mean, *share, needs, draw_bar(item.passed))
     show(table)
 
 

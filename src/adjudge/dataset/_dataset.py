@@ -181,7 +181,7 @@ class Dataset:
     def _refuse(self, line: int, error: UsageError, reading: _Reading) -> None:
         where = f"{self.name}, {self._unit} {line}"
         if not self._skips:
-            raise UsageError(f"{where}: {error}") from None
+            raise UsageError(f"{where}: {error}; on_bad_row='skip' (--on-bad-row skip) goes on without it") from None
         reading.skipped += 1
         if len(reading.bad) < MOST_LISTED:
             reading.bad.append(BadRow(where=where, line=line, why=str(error)))

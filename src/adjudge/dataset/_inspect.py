@@ -29,8 +29,8 @@ def import_inspect(
 
     In a log the content is the answer and the task is the ``input``, with lettered ``choices`` where there are some. A
     data set has no answers: without ``fields`` to name one, the content is the input, which ``dataset.notes`` counts.
-    ``target`` is the reference, ``id`` the id; with several epochs the epoch is added to it. ``metadata`` stays, and
-    everything else, the log's scores included, stands in ``metadata["inspect"]``.
+    ``target`` is the reference, ``id`` the id, without one the place in the file; with several epochs the epoch is
+    added to it. ``metadata`` stays, and everything else, the log's scores included, stands in ``metadata["inspect"]``.
     """
     name = os.fspath(path)
     if name.lower().endswith(".eval"):
@@ -45,7 +45,7 @@ def _read_cases(name: str, spec: Fields, notes: Notes) -> Iterator[Row]:
         try:
             if isinstance(sample, UsageError):
                 raise sample
-            yield number, _make_row(sample, spec, notes)
+            yield number, _make_row(sample, spec, notes, str(number))
         except UsageError as error:
             yield number, error
 
@@ -122,11 +122,12 @@ def _find_answer(output: Any) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _make_row(sample: Mapping[str, Any], spec: Fields, notes: Notes) -> dict[str, Any]:
+def _make_row(sample: Mapping[str, Any], spec: Fields, notes: Notes, place: str) -> dict[str, Any]:
     if sample.get("input") in (None, "", []):
         raise UsageError(f"the sample has no 'input'; it has {flatten(', '.join(map(repr, sample)))}")
     row, used = take_mapped(sample, spec)
-    row.setdefault("id", sample.get("id"))
+    # By its place, as Inspect numbers samples itself: two of them may hold the same text.
+    row.setdefault("id", place if sample.get("id") is None else sample["id"])
     asked = _write_input(sample)
     if "content" not in row:
         if sample.get("output") is None:

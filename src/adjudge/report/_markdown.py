@@ -63,10 +63,11 @@ def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
         yield f"> {notice}"
     if report.criteria:
         yield _write_table(
-            ("criterion", "mean", "passed", "95 % interval", "needs"),
+            ("criterion", "judged", "mean", "passed", "95 % interval", "needs"),
             [
                 (
                     write_code(item.name, 80),
+                    f"{item.passed.of:,}",
                     say_score(item.scores.mean if item.scores else None),
                     say_rate(item.passed.rate),
                     say_interval(item.passed),

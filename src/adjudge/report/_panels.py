@@ -103,6 +103,7 @@ def _write_scores(spread: Spread, threshold: float | None) -> Safe:
 def _write_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
     columns = [
         ("criterion", ""),
+        ("judged", "n wide"),
         ("mean", "n"),
         ("scores from 0 to 1", "chart wide"),
         ("passed", "n"),
@@ -114,6 +115,7 @@ def _write_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
     rows = [
         [
             [item.name, tag("span", f" rule: {item.rule}", class_="quiet") if item.rule else None],
+            f"{item.passed.of:,}",
             say_score(item.scores.mean if item.scores else None),
             draw_sparkline(item.scores.bins, what=_say_spread(item.scores)) if item.scores else NOTHING,
             say_rate(item.passed.rate),
