@@ -52,10 +52,13 @@ PEERS = (
     ("pydantic_evals", "direct"),
     ("verdict", "pipeline"),
     ("deepeval", "direct"),
+    ("promptfoo", "eval"),
 )
 CLOSE = (BARE, *OURS, "autoevals")
 """Who takes part in every round."""
 FEWER = {"deepeval": 4, "verdict": 4}
+NODE = ("promptfoo",)
+"""Whose memory is another process's, and cannot be followed."""
 """By what the number of judgements is divided."""
 
 Row = dict[str, Any]
@@ -172,6 +175,7 @@ def show_throughput(found: Found, long: Found) -> Row:
         shown = [write(value, ".0f"), write(value and value / bare, ".3f"), str(in_flight)]
         shown += [write(pick(rows, "cpu_us") and (pick(rows, "cpu_us") or 0) / 1000, ".3f")]
         own = pick(rows, "bytes_per_judgement") if name not in slope else slope[name]
+        own = None if name in NODE else own
         table.append([name, str(rows[0]["n"]), *shown, write(pick(rows, "peak_rss_mb"), ".0f"), write(own, ".0f")])
     print(
         "\n200 ms, 256 in flight. Bytes: growth per judgement in the second half, of adjudge and the bare client over"

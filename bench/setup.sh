@@ -10,7 +10,7 @@ set -euo pipefail
 bench="$(cd "$(dirname "$0")" && pwd)"
 venvs="${BENCH_VENVS:-$bench/venvs}"
 python="${PYTHON:-python3}"
-peers="autoevals openevals pydantic_evals phoenix instructor litellm inspect_ai deepeval ragas verdict mlflow"
+peers="autoevals openevals pydantic_evals phoenix instructor litellm inspect_ai deepeval ragas verdict mlflow promptfoo"
 
 make_env() {
   local name=$1
@@ -37,6 +37,10 @@ for name in ${*/peers/$peers}; do
     ragas) make_env ragas ragas==0.4.3 langchain-community==0.3.31 ;;
     verdict) make_env verdict verdict==0.2.7 ;;
     mlflow) make_env mlflow mlflow==3.17.2 litellm==1.106.2 ;;
+    promptfoo)  # a program of npm, beside a Python that drives it; later ones want Node 22
+      make_env promptfoo pip
+      npm install --prefix "$venvs/promptfoo" --no-audit --no-fund --loglevel=error promptfoo@0.121.20
+      ;;
     *) echo "no environment is called $name; there are server, jsonschema and $peers" >&2 && exit 2 ;;
   esac
 done
