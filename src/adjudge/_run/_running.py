@@ -135,6 +135,13 @@ class Running:
         self._work: Work | None = None
         self._items: weakref.ref[AsyncGenerator[RunItem, None]] | None = None
 
+    def __repr__(self) -> str:
+        work, where = self._work, "" if self._plan.out is None else f" {str(self._plan.out)!r}"
+        if work is None:
+            # A notebook shows this where an `await` was forgotten; nothing else would say that nobody was asked.
+            return f"<Running{where} not begun: await it, iterate over it, or call finish_sync()>"
+        return f"<Running{where} {'ended' if work.ended.is_set() else 'under way'}>"
+
     @property
     def progress(self) -> Progress | None:
         """How far it is; ``None`` before the first case."""
