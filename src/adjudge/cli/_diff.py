@@ -12,7 +12,7 @@ from adjudge.cli._output import add_row, make_table, note, say, show, show_progr
 from adjudge.errors import UsageError
 
 if TYPE_CHECKING:
-    from adjudge.report._diff import CaseDiff, Diff
+    from adjudge.report._diff import Diff
 
 MOST_ROWS = 100
 """Cases that a person is shown; --json has up to 2,000."""
@@ -102,32 +102,24 @@ def draw_diff(found: Diff) -> None:
 
 
 def _draw_cases(found: Diff) -> None:
-    from adjudge.report._diff_markdown import show_change
+    from adjudge.report._diff_markdown import drop_empty, list_criteria, show_change
 
     if not found.listed:
         return
-    rows = [("case", "before", "after", "score", "criteria", "why")]
+    rows: list[tuple[str, ...]] = [("case", "before", "after", "score", "criteria", "why")]
     for item in found.listed[:MOST_ROWS]:
         scores = show_change(item.score_before, item.score_after)
-        rows.append((_cut(item.case), item.before, item.after, scores, _list_criteria(item), _cut(item.detail)))
-    # A column in which nobody has anything is left out: the width is wanted for the others.
-    kept = [number for number in range(len(rows[0])) if any(row[number] for row in rows[1:])]
-    table = make_table("", tuple(rows[0][number] for number in kept))
-    for row in rows[1:]:
-        add_row(table, *(row[number] for number in kept))
+        rows.append((_cut(item.case), item.before, item.after, scores, list_criteria(item), _cut(item.detail)))
+    head, *others = drop_empty(rows)
+    table = make_table("", head)
+    for row in others:
+        add_row(table, *row)
     say()
     show(table)
     if found.changed > MOST_ROWS:
         note(
             f"{min(MOST_ROWS, len(found.listed))} of {found.changed:,} changed cases are shown; --json has up to 2,000"
         )
-
-
-def _list_criteria(item: CaseDiff) -> str:
-    from adjudge.report._diff_markdown import show_change
-
-    said = [f"{_cut(name, 30)} {show_change(old, new)}" for name, old, new in item.criteria[:3]]
-    return ", ".join(said) + (f" and {len(item.criteria) - 3} more" if len(item.criteria) > 3 else "")
 
 
 def _cut(text: str, most: int = 100) -> str:
