@@ -41,7 +41,7 @@ def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
     facts = (
         ("only in the earlier run", found.only_before),
         ("only in the later run", found.only_after),
-        ("with another content", found.content_changed),
+        (f"with another {'reference, task or context' if found.new_contents else 'content'}", found.content_changed),
     )
     yield from ((said, number) for said, number in facts if number)
 
