@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
 
@@ -87,6 +87,7 @@ def run(
     if isinstance(retry, str) or unknown:
         raise UsageError(f"retry is a list of {', '.join(get_args(Reason))}; got {retry!r}")
     check_flag("pairs", pairs)
+    _check_slips(how)
     if on_conflict not in get_args(OnConflict):
         raise UsageError(f"on_conflict must be one of {', '.join(get_args(OnConflict))}; got {on_conflict!r}")
     return Running(
@@ -111,6 +112,17 @@ def run(
             command=command,
         )
     )
+
+
+def _check_slips(how: Mapping[str, Any]) -> None:
+    """Name the argument of ``run`` that was meant: what ``how`` is handed to knows its own alone."""
+    for name in how.keys() - Asking.__annotations__.keys():
+        from difflib import get_close_matches
+
+        # Nearer than usual: `ties` belongs to pairs, and is no slip for `prices`.
+        near = get_close_matches(name, list(run.__kwdefaults__ or ()), 1, 0.8)
+        if near:
+            raise UsageError(f"run has no argument {name!r}; did you mean {near[0]!r}?")
 
 
 def _make_limit(concurrency: int | Limit) -> Limit:
