@@ -71,7 +71,7 @@ def test_markdown_is_for_a_pull_request(line: Line):
     ran = line("diff", "was", "worse", "--markdown")
 
     assert ran.out.startswith("**1 regressed, 1 improved**")
-    assert "| c | passed | failed | 0.800 → 0.300 |  |" in ran.out
+    assert "| c | passed | failed | 0.800 → 0.300 | a 1.000 → 0.000 |" in ran.out
     assert ran.err == ""
 
 
@@ -102,6 +102,24 @@ def test_a_pass_that_went_away_is_not_overlooked(line: Line):
     assert (ran.status, ran.document["unmatched_passes"]) == (3, 1)
     assert ran.err == "1 cases that passed in RUN1 are gone or changed, so nobody can say\n"
     assert line("diff", "was", "fewer").status == 0
+
+
+def test_new_answers_are_compared_when_asked_for(line: Line):
+    """The program under test changed, so every content did: without the option nobody can say, and it is named."""
+    new = [Case(id=name, content="a new text") for name in "abc"]
+    do(new, Judge(Told("x", {"a": BAD, "b": BAD, "c": GOOD}), reask=0), out="new")  # type: ignore[dict-item]
+
+    ran = line("diff", "was", "new", "--no-regressions")
+    assert ran.status == 2
+    assert "or new answers to the same tasks with --new-contents" in ran.err
+    assert line("diff", "was", "new", "--new-contents").out.startswith("1 regressed, 0 improved, of 3 cases")
+    assert line("diff", "was", "new", "--new-contents", "--no-regressions").status == 1
+
+    mixed = [Case(id="a", content="a new text"), Case(id="b", content="text"), Case(id="c", content="text")]
+    do(mixed, Judge(Told("x", {"a": GOOD, "b": BAD, "c": GOOD}), reask=0), out="mixed")  # type: ignore[dict-item]
+    ran = line("diff", "was", "mixed", "--no-regressions", "--json")
+    assert (ran.status, "--new-contents compares new answers too" in ran.err) == (3, True)
+    assert line("diff", "was", "mixed", "--no-regressions", "--new-contents").status == 0
 
 
 def test_an_unfinished_run_is_no_proof(line: Line):

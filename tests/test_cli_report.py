@@ -139,12 +139,14 @@ def test_what_run_wrote_is_reported(line: Line):
         (["none"], "none holds no run"),
         (["run", "--fail-under", "90"], "--fail-under must be between 0 and 1, got 90; for 90 % write 0.9"),
         (["run", "--json", "--markdown", "-"], "--json and --markdown - both write to standard output"),
+        (["run", "--junit", "-"], "--html and --junit write a file"),
+        (["run", "--html", "-"], "--html and --junit write a file"),
         (["run", "--top", "3000"], "a report shows 0 to 2000 cases, and 3000 were asked for"),
         (["run", "--html", "no/where/r.html"], "cannot write no/where/r.html: No such file or directory"),
         (["broken"], "broken/results.sqlite cannot be read as a run: "),
         (["garbled"], "what the run kept of case 7 cannot be read ("),
     ],
-    ids=range(7),
+    ids=range(9),
 )
 def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], said: str):
     """Names the thing, the value and the remedy, and ends with 2."""

@@ -46,9 +46,25 @@ def test_a_data_set_is_judged_into_a_folder(line: Line):
     assert ["unparseable", "1"] in words
     assert ["agree", "with", "the", "label", "2", "of", "3", "66.7", "%"] in words
     assert ["cost", "unknown"] in words
-    assert ran.err == "kept in R; see it with: adjudge report R\n"
+    assert ran.err.splitlines() == [
+        "kept in R; see it with: adjudge report R",
+        "1 unparseable; adjudge doctor --judge says why, and whether --no-token helps",
+    ]
     assert open_run("R").counts == {"passed": 1, "failed": 1, "undecided": 1}
     assert open_run("R").manifest["command"][0] == "adjudge"
+
+
+def test_what_nobody_answered_is_said_with_how_to_ask_again(line: Line):
+    """The command that it names judges those cases again, and then there is nothing more to say."""
+    with serve(mode="401") as provider:
+        asked = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "a run")
+        ran = line(*asked)
+        assert "3 are undecided because of error; judge them again with --out 'a run' --resume --retry error" in ran.err
+
+        provider.mode = "answer"
+        again = line(*asked, "--resume", "--retry", "error")
+    assert again.status == 0
+    assert "judge them again" not in again.err
 
 
 def test_without_a_folder_it_is_named_by_the_time(line: Line):

@@ -196,7 +196,7 @@ def test_a_file_that_cannot_be_read_is_an_error_before_anything_is_judged(tmp_pa
     said = {
         "absent.jsonl": "cannot read {}: No such file or directory; name a data set that can be read",
         "folder.jsonl": "{} is a directory; name one data set in it",
-        "cases.txt": "the format of {} cannot be told from its name; give it as one of jsonl, csv, ",
+        "cases.txt": "the format of '{}' cannot be told from its name; give it as one of jsonl, csv, ",
         "cases.json.gz": "{}: a compressed data set must be one of jsonl, csv, tsv; unpack it first",
         "a\x00.jsonl": "cannot read {}: ",
     }

@@ -88,7 +88,8 @@ def test_only_a_header_is_no_case(tmp_path):
     """But it is checked."""
     assert read(tmp_path, "c.csv", HEADER) == []
     assert why(tmp_path, "c.csv", "id,text\n") == (
-        "c.csv, line 1: no column is the content; say which of 'id', 'text' is (fields, or --content)"
+        "c.csv, line 1: no column is the content; say which of 'id', 'text' is (--content, or "
+        "fields={'content': ...} of open_dataset and Dataset.of)"
     )
 
 

@@ -289,6 +289,22 @@ def test_as_plain_data(tmp_path: Path):
 HOSTILE = f"@all |x| <b>&amp;</b> [l](http://h) ![i](h) `c` **b** {ESCAPES}\n# head"
 
 
+def test_new_answers_to_the_same_tasks_are_compared_when_asked_for(tmp_path: Path):
+    """A program that changed answers otherwise; another task or reference is another case all the same."""
+    before = [Case(id=name, content="old", task="t", reference="r") for name in "abc"]
+    after = [replace(before[0], content="new"), replace(before[1], task="u"), replace(before[2], reference="s")]
+    was = make_run(tmp_path / "was", dict.fromkeys("abc", GOOD), cases=before)
+    now = make_run(tmp_path / "now", dict.fromkeys("abc", BAD), cases=after)
+
+    assert (diff(was, now).cases, diff(was, now).content_changed) == (0, 3)
+    found = diff(was, now, new_contents=True)
+    assert (found.cases, found.content_changed, found.regressions, found.unmatched_passes) == (1, 2, 1, 2)
+    assert found.to_dict()["new_contents"] is True
+    assert "2 cases with another reference, task or context\n" in write_markdown(found)
+    with pytest.raises(UsageError, match="new_contents"):
+        diff(was, now, new_contents="no")  # type: ignore[arg-type]
+
+
 def test_markdown_holds_hostile_ids_as_text(tmp_path: Path):
     """No table is broken, nobody called by name, nothing linked, nothing hidden, whatever a case is called."""
     cases = [Case(id=HOSTILE, content="x")]

@@ -179,9 +179,27 @@ def test_an_unknown_cost_is_not_zero():
     priced = [make_item(n, make_result(usage=used)) for n in range(2)]
     found = report(*priced, make_item(2, make_result(usage=Usage(input_tokens=5))), make_item(3))
 
-    assert (found.cost.known_usd, found.cost.unknown) == (1.0, 1)
+    assert (found.cost.known_usd, found.cost.unknown) == (1.0, 2)
     assert (found.cost.input_tokens, found.cost.output_tokens, found.cost.calls) == (25, 4, 3)
     assert report(make_item(0)).cost.input_tokens is None
+
+
+def test_a_call_that_timed_out_may_have_cost_something():
+    """It has no usage, so it is counted as unknown, as the run itself does; what nobody was asked for cost nothing."""
+    lost = [make_result("undecided", undecided_because=reason) for reason in ("timeout", "error", "budget")]
+    rule = make_result("failed", decided_by="rule")
+    items = [make_item(n, result) for n, result in enumerate([*lost, rule])]
+
+    assert report(*items).cost.unknown == 1
+
+
+def test_a_report_is_made_of_a_folder_too(tmp_path):
+    """As ``diff`` and ``redecide`` take one; a folder without a run is named."""
+    run = keep_run(tmp_path / "run", [make_item(0)])
+
+    assert make_report(tmp_path / "run") == make_report(str(tmp_path / "run")) == make_report(run)
+    with pytest.raises(UsageError, match="holds no run"):
+        make_report(tmp_path / "other")
 
 
 def test_what_is_known_of_a_chains_cost_is_counted():

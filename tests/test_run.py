@@ -270,6 +270,7 @@ def test_a_sample_needs_data_that_can_be_read_twice(once: Any):
         ({"retry": "error"}, "retry is a list of"),
         ({"throw_on_fail": True}, "a run has no throw_on_fail"),
         ({"threshold": 7}, "threshold must be between 0 and 1"),
+        ({"concurency": 4}, "run has no argument 'concurency'; did you mean 'concurrency'?"),
         ({"nonsense": 1}, "evaluate has no argument 'nonsense'"),
         ({"rules": [{"name": "unheard"}]}, "unheard"),
     ],

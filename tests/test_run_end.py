@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge import AdjudgeError, Case, Judge, UsageError, open_run, run
+from adjudge import AdjudgeError, Case, Judge, UsageError, open_dataset, open_run, run
 from adjudge._run import Progress
 from cli_support import serve
 from run_support import CRITERIA, Words, do, make_cases, take
@@ -22,6 +22,40 @@ def test_bad_data_end_the_run_and_what_was_judged_stays(tmp_path: Path):
         do(path, out=tmp_path / "run")
     left = open_run(tmp_path / "run")
     assert (left.status, left.counts) == ("interrupted", {"passed": 1, "failed": 1, "undecided": 0})
+
+
+def test_a_run_that_never_came_to_a_case_leaves_nothing_in_the_way(tmp_path: Path):
+    """The column has another name: the same command, put right, begins, and is not told to go on with anything."""
+    path, out = tmp_path / "cases.csv", tmp_path / "run"
+    path.write_text("answer\ngood\n")
+
+    running = run(path, Judge(Words()), criteria="Is kind.", out=out)
+    with pytest.raises(UsageError, match="no column is the content"):
+        running.finish_sync()
+    assert [item.name for item in out.iterdir()] == ["run.lock"]
+
+    assert do(open_dataset(path, fields={"content": "answer"}), out=out).counts["passed"] == 1
+
+
+def test_a_run_that_goes_on_is_never_taken_away(tmp_path: Path):
+    """What was judged before stays, even where the data cannot be read at all now."""
+    path, out = tmp_path / "cases.csv", tmp_path / "run"
+    path.write_text("content\ngood\n")
+    do(path, out=out)
+    path.write_text("answer\ngood\n")
+
+    with pytest.raises(UsageError, match="no column is the content"):
+        do(path, out=out, resume=True)
+    assert open_run(out).counts["passed"] == 1
+
+
+def test_a_run_says_that_it_has_not_begun(tmp_path: Path):
+    """A notebook shows it where an ``await`` was forgotten."""
+    running = run(make_cases(1), Judge(Words()), criteria=CRITERIA, out=tmp_path / "run")
+
+    assert "not begun: await it" in repr(running)
+    running.finish_sync()
+    assert repr(running) == f"<Running {str(tmp_path / 'run')!r} ended>"
 
 
 def test_an_id_that_two_cases_share_ends_the_run(tmp_path: Path):

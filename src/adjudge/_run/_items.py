@@ -62,6 +62,16 @@ def write_result(result: JudgeResult | PairResult) -> bytes:
     return encode(result.to_dict())
 
 
+def lacks_cost(result: JudgeResult | PairResult) -> bool:
+    """Whether somebody may have been paid for a result, and nobody knows how much.
+
+    A call that timed out has no usage and may be on the bill all the same: without it, a sum reads as the whole.
+    """
+    if result.usage is not None:
+        return result.usage.cost_usd is None
+    return result.decided_by != "rule" and result.undecided_because not in ("budget", "error")
+
+
 def _is_flat(held: Mapping[str, Any]) -> bool:
     return type(held) is dict and _TEXT.issuperset(map(type, held)) and _FLAT.issuperset(map(type, held.values()))
 

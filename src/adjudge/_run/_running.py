@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
 
@@ -87,6 +87,7 @@ def run(
     if isinstance(retry, str) or unknown:
         raise UsageError(f"retry is a list of {', '.join(get_args(Reason))}; got {retry!r}")
     check_flag("pairs", pairs)
+    _check_slips(how)
     if on_conflict not in get_args(OnConflict):
         raise UsageError(f"on_conflict must be one of {', '.join(get_args(OnConflict))}; got {on_conflict!r}")
     return Running(
@@ -113,6 +114,17 @@ def run(
     )
 
 
+def _check_slips(how: Mapping[str, Any]) -> None:
+    """Name the argument of ``run`` that was meant: what ``how`` is handed to knows its own alone."""
+    for name in how.keys() - Asking.__annotations__.keys():
+        from difflib import get_close_matches
+
+        # Nearer than usual: `ties` belongs to pairs, and is no slip for `prices`.
+        near = get_close_matches(name, list(run.__kwdefaults__ or ()), 1, 0.8)
+        if near:
+            raise UsageError(f"run has no argument {name!r}; did you mean {near[0]!r}?")
+
+
 def _make_limit(concurrency: int | Limit) -> Limit:
     if isinstance(concurrency, int) and not isinstance(concurrency, bool) and concurrency >= 1:
         return Pace(concurrency)
@@ -134,6 +146,13 @@ class Running:
         self._plan = plan
         self._work: Work | None = None
         self._items: weakref.ref[AsyncGenerator[RunItem, None]] | None = None
+
+    def __repr__(self) -> str:
+        work, where = self._work, "" if self._plan.out is None else f" {str(self._plan.out)!r}"
+        if work is None:
+            # A notebook shows this where an `await` was forgotten; nothing else would say that nobody was asked.
+            return f"<Running{where} not begun: await it, iterate over it, or call finish_sync()>"
+        return f"<Running{where} {'ended' if work.ended.is_set() else 'under way'}>"
 
     @property
     def progress(self) -> Progress | None:

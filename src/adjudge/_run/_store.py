@@ -105,6 +105,12 @@ class RunStore:
             raise UsageError(f"the run {self.path.parent} cannot be written: {error.strerror}; name another") from None
         return self._begin()
 
+    def remove(self) -> None:
+        """Close the file, and take it away with what SQLite put beside it."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
     def has_begun(self) -> bool:
         """Whether there is a file with our tables in it."""
         if not self.path.is_file():

@@ -19,7 +19,7 @@ from adjudge._pair import PairResult
 from adjudge._rewire import close_others, rewire
 from adjudge._run._asked import Asked, digest, open_asker, settle, settle_pairs
 from adjudge._run._describe import describe_judge, digest_judge
-from adjudge._run._items import RunItem
+from adjudge._run._items import RunItem, lacks_cost
 from adjudge._run._kept import KeptModel
 from adjudge._run._layers import Layers
 from adjudge._run._lock import RunLock
@@ -51,6 +51,7 @@ class Work:
         self._started = time.monotonic()
         self._complete = False
         self._winding = False
+        self._resumed = False
         self._layers: Layers | None = None
         self._asked: Asked | None = None
         self._wired: Asked | None = None
@@ -79,6 +80,7 @@ class Work:
         )
         folder, kept_alive = _find_folder(plan.out)
         self.run, resumed = self._open(folder, kept_alive, manifest)
+        self._resumed = resumed
         layers.keep_in(self.run.store, resumed=resumed)
         self._outcomes.update(self.run.store.count() if resumed else {})  # type: ignore[arg-type]
         self._walk = Walk(plan.source, self.run.store, places, plan.repeat, resumed=resumed, retry=plan.retry)
@@ -115,7 +117,7 @@ class Work:
                 if self._layers is not None:
                     self._layers.note()
                 await self.run.store.flush()
-                self.run = await asyncio.to_thread(self._conclude, self.run)
+                self.run = await asyncio.to_thread(self._leave if self._is_stillborn() else self._conclude, self.run)
         finally:
             if self._layers is not None:
                 await asyncio.to_thread(self._layers.close)
@@ -175,11 +177,10 @@ class Work:
         self._add_cost(item.result)
 
     def _add_cost(self, result: JudgeResult | PairResult) -> None:
-        usage, asked = result.usage, result.decided_by != "rule" and result.undecided_because not in ("budget", "error")
-        if usage is not None and usage.cost_usd is not None:
-            self._cost = None if self._cost is None else self._cost + usage.cost_usd
-        elif usage is not None or asked:
+        if lacks_cost(result):
             self._cost = None
+        elif self._cost is not None and result.usage is not None:
+            self._cost += result.usage.cost_usd or 0.0
 
     def _open(self, folder: Path, kept_alive: Any, manifest: dict[str, Any]) -> tuple[Run, bool]:
         """The folder of this run, locked; and whether it goes on with what is there."""
@@ -205,6 +206,16 @@ class Work:
             return KeptModel(model, store, seat=number, resumed=resumed)
 
         return replace(asked, judge=rewire(asked.judge, keep))
+
+    def _is_stillborn(self) -> bool:
+        """Whether this run ended before its first case: a column with another name, a first row that is no case."""
+        walk = self._walk
+        return not (self._resumed or self._winding or self._complete or (walk is not None and walk.cases))
+
+    def _leave(self, run: Run) -> None:
+        # Nobody was asked, so nothing is lost; and the same command, put right, must not be told that a run is there.
+        run.store.remove()
+        (run.folder / FILE).unlink(missing_ok=True)
 
     def _conclude(self, run: Run) -> Run:
         walk = self._walk

@@ -12,7 +12,7 @@ from adjudge.cli._output import add_row, make_table, note, say, show, show_progr
 from adjudge.errors import UsageError
 
 if TYPE_CHECKING:
-    from adjudge.report._diff import CaseDiff, Diff
+    from adjudge.report._diff import Diff
 
 MOST_ROWS = 100
 """Cases that a person is shown; --json has up to 2,000."""
@@ -26,6 +26,9 @@ def diff_runs(
     fail_under: Annotated[
         float | None, typer.Option("--fail-under", metavar="SHARE", help="Fail if fewer of RUN2 passed, from 0 to 1.")
     ] = None,
+    new_contents: Annotated[
+        bool, typer.Option("--new-contents", help="Compare cases whose content changed too: new answers, same task.")
+    ] = False,
     no_regressions: Annotated[
         bool, typer.Option("--no-regressions", help="Fail if a case passed in RUN1 and does not in RUN2.")
     ] = False,
@@ -45,10 +48,13 @@ def diff_runs(
         hint = f"; for {fail_under:g} % write {fail_under / 100:g}" if 1 < fail_under <= 100 else ""
         raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
     with show_progress("comparing"):
-        found = diff(before, after)
+        found = diff(before, after, new_contents=new_contents)
     if not found.cases:
         # Two runs of different data have no regressions, and that must not look like a pass.
-        raise UsageError(f"{before} and {after} have no case in common that is the same; compare runs of the same data")
+        remedy = "compare runs of the same data"
+        if found.content_changed and not new_contents:
+            remedy += ", or new answers to the same tasks with --new-contents"
+        raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
     if as_json:
         write_json(found.to_dict())
     elif markdown:
@@ -69,7 +75,8 @@ def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) 
     if no_regressions and found.regressions:
         statuses.add(1)
     if no_regressions and found.unmatched_passes:
-        note(f"{found.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say")
+        remedy = "; --new-contents compares new answers too" if found.content_changed and not found.new_contents else ""
+        note(f"{found.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say{remedy}")
         statuses.add(3)
     # Of the earlier run too: what it had not come to could not have passed in it.
     needed = ([found.before] if no_regressions else []) + ([found.after] if asked else [])
@@ -102,32 +109,24 @@ def draw_diff(found: Diff) -> None:
 
 
 def _draw_cases(found: Diff) -> None:
-    from adjudge.report._diff_markdown import show_change
+    from adjudge.report._diff_markdown import drop_empty, list_criteria, show_change
 
     if not found.listed:
         return
-    rows = [("case", "before", "after", "score", "criteria", "why")]
+    rows: list[tuple[str, ...]] = [("case", "before", "after", "score", "criteria", "why")]
     for item in found.listed[:MOST_ROWS]:
         scores = show_change(item.score_before, item.score_after)
-        rows.append((_cut(item.case), item.before, item.after, scores, _list_criteria(item), _cut(item.detail)))
-    # A column in which nobody has anything is left out: the width is wanted for the others.
-    kept = [number for number in range(len(rows[0])) if any(row[number] for row in rows[1:])]
-    table = make_table("", tuple(rows[0][number] for number in kept))
-    for row in rows[1:]:
-        add_row(table, *(row[number] for number in kept))
+        rows.append((_cut(item.case), item.before, item.after, scores, list_criteria(item), _cut(item.detail)))
+    head, *others = drop_empty(rows)
+    table = make_table("", head)
+    for row in others:
+        add_row(table, *row)
     say()
     show(table)
     if found.changed > MOST_ROWS:
         note(
             f"{min(MOST_ROWS, len(found.listed))} of {found.changed:,} changed cases are shown; --json has up to 2,000"
         )
-
-
-def _list_criteria(item: CaseDiff) -> str:
-    from adjudge.report._diff_markdown import show_change
-
-    said = [f"{_cut(name, 30)} {show_change(old, new)}" for name, old, new in item.criteria[:3]]
-    return ", ".join(said) + (f" and {len(item.criteria) - 3} more" if len(item.criteria) > 3 else "")
 
 
 def _cut(text: str, most: int = 100) -> str:

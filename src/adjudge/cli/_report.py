@@ -48,6 +48,8 @@ def report(
         raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
     if as_json and markdown == "-":
         raise UsageError("--json and --markdown - both write to standard output; name a file for the comment")
+    if Path("-") in (html, junit):
+        raise UsageError("--html and --junit write a file, and - is standard output for --markdown alone; name a file")
     from adjudge._run import open_run
 
     with open_run(run) as opened:

@@ -201,9 +201,21 @@ def _note_what_is_missing(done: Run) -> None:
         note(f"spent ${budget['spent']:,.4f} of the budget of ${budget['usd']:,.4f}")
     if cut_off:
         note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
+    for said in _list_remedies(done.summary["undecided_because"], quote(str(done.folder))):
+        note(said)
     skipped = done.manifest["dataset"].get("skipped")
     if skipped:
         note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
+
+
+def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
+    again = [name for name in ("error", "timeout") if reasons.get(name)]
+    if again:
+        number, flags = sum(reasons[name] for name in again), " ".join(f"--retry {name}" for name in again)
+        said = f"{number:,} are undecided because of {' or '.join(again)}"
+        yield f"{said}; judge them again with --out {folder} --resume {flags}"
+    if unread := reasons.get("unparseable"):
+        yield f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
 
 
 def _write_cost(found: Any) -> str:

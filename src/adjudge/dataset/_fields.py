@@ -64,7 +64,10 @@ class Fields:
                 )
         places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
         if "content" not in [place[0] for place in places if place]:
-            raise UsageError(f"no column is the content; say which of {_list(columns)} is (fields, or --content)")
+            raise UsageError(
+                f"no column is the content; say which of {_list(columns)} is (--content, or "
+                "fields={'content': ...} of open_dataset and Dataset.of)"
+            )
 
     def _find_place(self, name: str) -> Place | None:
         if name in KEYS:

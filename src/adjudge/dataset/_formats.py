@@ -51,7 +51,8 @@ def find_format(path: str, given: str | None) -> tuple[str, bool]:
     known = ", ".join(FORMATS)
     if found is None:
         raise UsageError(
-            f"the format of {path} cannot be told from its name; give it as one of {known}, or end the name with one"
+            f"the format of {path!r} cannot be told from its name; give it as one of {known} (format=, or --from), or "
+            "end the name with one"
         )
     if found not in FORMATS:
         raise UsageError(f"there is no format {found!r} of data sets; there are {known}")

@@ -6,10 +6,11 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from adjudge._display import clean
+from adjudge._judge import check_flag
 from adjudge._run import Run, open_run
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.report._joined import Joined, Side, join_runs
@@ -69,12 +70,13 @@ class Diff:
     before: DiffSide
     after: DiffSide
     cases: int
-    """Cases that stand in both runs with the same content."""
+    """Cases that stand in both runs and are compared."""
     only_before: int
     """Cases that are not in the later run."""
     only_after: int
     content_changed: int
-    """Cases of one id with another content, reference, task or context; they are not compared."""
+    """Cases of one id that are not compared: another reference, task or context, and without ``new_contents``
+    another content."""
     unmatched_passes: int
     """Cases that passed before and cannot be compared, because they are gone or changed."""
     transitions: Mapping[tuple[Outcome, Outcome], int]
@@ -87,6 +89,8 @@ class Diff:
     """The same for each criterion that both runs scored."""
     changed: int
     """Cases with another outcome or another score."""
+    new_contents: bool = False
+    """Whether cases with another content are compared too."""
     listed: tuple[CaseDiff, ...]
     """The first of them, at most 2,000: regressions, then other outcomes, then scores, in the order of the data."""
 
@@ -108,7 +112,7 @@ class Diff:
             "schema": self.schema,
             "before": {name: getattr(self.before, name) for name in DiffSide.__slots__},
             "after": {name: getattr(self.after, name) for name in DiffSide.__slots__},
-            **{name: getattr(self, name) for name in (*plain, "improvements", "p_value", "changed")},
+            **{name: getattr(self, name) for name in (*plain, "improvements", "p_value", "changed", "new_contents")},
             "transitions": moves,
             "score": self.score.to_dict(),
             "criteria": {name: means.to_dict() for name, means in self.criteria.items()},
@@ -116,17 +120,23 @@ class Diff:
         }
 
 
-def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str]) -> Diff:
+def diff(
+    before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], *, new_contents: bool = False
+) -> Diff:
     """What changed between two runs, given as ``Run``s or folders; cases are paired by their ids.
+
+    A case whose content is another is not compared, unless ``new_contents`` says that it is meant to be: a program's
+    answers before and after a change, to the same task, reference and context.
 
     Memory is bounded, whatever the runs' size. Raises ``UsageError`` for a folder that holds no run.
     """
+    check_flag("new_contents", new_contents)
     runs = [(item, False) if isinstance(item, Run) else (open_run(item), True) for item in (before, after)]
     try:
         tally = _Tally()
-        for pair in join_runs(runs[0][0], runs[1][0]):
+        for pair in join_runs(runs[0][0], runs[1][0], new_contents=new_contents):
             tally.add(pair)
-        return tally.sum_up(runs[0][0], runs[1][0])
+        return replace(tally.sum_up(runs[0][0], runs[1][0]), new_contents=new_contents)
     except AdjudgeError:
         raise
     except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -193,7 +203,9 @@ class _Tally:
             before=_describe(before),
             after=_describe(after),
             cases=self.transitions.total(),
-            **{name: self.counts[name] for name in ("only_before", "only_after", "content_changed")},
+            only_before=self.counts["only_before"],
+            only_after=self.counts["only_after"],
+            content_changed=self.counts["content_changed"],
             unmatched_passes=self.counts["unmatched_passes"],
             transitions=dict(sorted(self.transitions.items())),
             p_value=compute_mcnemar(worse, better),

@@ -41,7 +41,7 @@ def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
     facts = (
         ("only in the earlier run", found.only_before),
         ("only in the later run", found.only_after),
-        ("with another content", found.content_changed),
+        (f"with another {'reference, task or context' if found.new_contents else 'content'}", found.content_changed),
     )
     yield from ((said, number) for said, number in facts if number)
 
@@ -88,17 +88,33 @@ def _list_cases(found: Diff) -> Iterator[str]:
     moved = [item for item in found.listed if item.before != item.after]
     if not moved:
         return
-    yield from ("", "| case | before | after | score | why |", "|---|---|---|---|---|")
-    for item in moved[:MOST_ROWS]:
-        yield _write_case(item)
+    rows = [("case", "before", "after", "score", "criteria", "why"), *map(_write_case, moved[:MOST_ROWS])]
+    yield ""
+    for number, row in enumerate(drop_empty(rows)):
+        yield f"| {' | '.join(row)} |"
+        if not number:
+            yield f"|{'---|' * len(row)}"
     total = sum(number for (old, new), number in found.transitions.items() if old != new)
     if total > MOST_ROWS:
         yield from ("", f"{MOST_ROWS} of {total:,} cases with another outcome are shown, regressions first")
 
 
-def _write_case(item: CaseDiff) -> str:
+def drop_empty(rows: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Rows, a heading first, without the columns in which nobody has anything: the others want the width."""
+    kept = [number for number in range(len(rows[0])) if any(row[number] for row in rows[1:])]
+    return (tuple(row[number] for number in kept) for row in rows)
+
+
+def list_criteria(item: CaseDiff) -> str:
+    """The first three criteria whose score moved."""
+    said = [f"{name[:30]} {show_change(old, new)}" for name, old, new in item.criteria[:3]]
+    return ", ".join(said) + (f" and {len(item.criteria) - 3} more" if len(item.criteria) > 3 else "")
+
+
+def _write_case(item: CaseDiff) -> tuple[str, ...]:
     scores = show_change(item.score_before, item.score_after)
-    return f"| {_escape(item.case)} | {item.before} | {item.after} | {scores} | {_escape(item.detail)} |"
+    criteria = _escape(list_criteria(item))
+    return (_escape(item.case), item.before, item.after, scores, criteria, _escape(item.detail))
 
 
 def _escape(text: str) -> str:

@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -30,7 +30,7 @@ _ONLY_AFTER = """
     SELECT d.place, d.id, d.place, d.subject, r.outcome, r.because, r.score, r.body
     FROM later.cases d CROSS JOIN later.results r ON r.place = d.place
     WHERE NOT EXISTS (SELECT 1 FROM main.cases c WHERE c.id = d.id) ORDER BY d.place, r.sample"""
-_JUDGED = ("content", "reference", "task", "context")
+_GIVEN = ("reference", "task", "context")
 
 Row = tuple[int, str, int, str, Outcome, str | None, float | None, bytes]
 
@@ -68,8 +68,12 @@ class _Sums:
     criteria: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
 
-def join_runs(before: Run, after: Run) -> Iterator[Joined]:
-    """Every case of the earlier run in its order, with the later one's of the same id; then what only that one has."""
+def join_runs(before: Run, after: Run, *, new_contents: bool = False) -> Iterator[Joined]:
+    """Every case of the earlier run in its order, with the later one's of the same id; then what only that one has.
+
+    With ``new_contents``, another content does not make another case; another reference, task or context does.
+    """
+    judged = _GIVEN if new_contents else ("content", *_GIVEN)
     with closing(_open(before, after)) as connection:
         later = _fold(connection.execute(_AFTER))
         found = next(later, None)
@@ -79,7 +83,7 @@ def join_runs(before: Run, after: Run) -> Iterator[Joined]:
             if found is None or found[0] != place:
                 yield Joined(case=case, before=side, after=None)
                 continue
-            same = side.subject == found[2].subject or _judge_same(connection, side.place, found[2].place)
+            same = side.subject == found[2].subject or _judge_same(connection, side.place, found[2].place, judged)
             yield Joined(case=case, before=side, after=found[2], same=same)
             found = next(later, None)
         for _, case, side in _fold(connection.execute(_ONLY_AFTER)):
@@ -158,8 +162,8 @@ def _read(body: bytes) -> _Result:
         raise UsageError(f"a result of the run cannot be read: {str(error)[:200]}; judge it again") from None
 
 
-def _judge_same(connection: sqlite3.Connection, one: int, other: int) -> bool:
-    """Whether two cases give a judge the same; their labels and metadata may differ."""
+def _judge_same(connection: sqlite3.Connection, one: int, other: int, judged: Sequence[str]) -> bool:
+    """Whether two cases have the same of what a judge is given; their labels and metadata may differ."""
     bodies = [
         connection.execute(query, (place,)).fetchone()[0]
         for query, place in (
@@ -168,4 +172,4 @@ def _judge_same(connection: sqlite3.Connection, one: int, other: int) -> bool:
         )
     ]
     first, second = map(json.loads, bodies)
-    return all(first.get(name) == second.get(name) for name in _JUDGED)
+    return all(first.get(name) == second.get(name) for name in judged)

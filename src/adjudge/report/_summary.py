@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from adjudge._pair import PairResult
 from adjudge._pair_summary import PairTally
 from adjudge._run._items import RunItem
+from adjudge._run._value import Run, open_run
 from adjudge.report._about import About, read_about
 from adjudge.report._shown import MOST_CASES, Selection, find_worst
 from adjudge.report._spread import ScoreTally, TimeTally
@@ -31,16 +33,16 @@ from adjudge.report._tally import (
 from adjudge.report._values import Report
 from adjudge.result import JudgeChainResult, JudgeResult
 
-if TYPE_CHECKING:
-    from adjudge._run._value import Run
 
-
-def make_report(run: Run, *, most_cases: int = MOST_CASES) -> Report:
-    """What a run came to, with at most ``most_cases`` of its cases.
+def make_report(run: Run | str | os.PathLike[str], *, most_cases: int = MOST_CASES) -> Report:
+    """What a run, given as a ``Run`` or its folder, came to, with at most ``most_cases`` of its cases.
 
     Reads the run once, in memory that does not grow with it. Raises ``UsageError`` when ``most_cases`` is not in
-    0 to 2,000.
+    0 to 2,000, or for a folder that holds no run.
     """
+    if isinstance(run, str | os.PathLike):
+        with open_run(run) as opened:
+            return make_report(opened, most_cases=most_cases)
     return summarise(run.items(), run.manifest, status=read_status(run), most_cases=most_cases)
 
 

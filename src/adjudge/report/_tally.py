@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, get_args
 
 from adjudge._pair import PREFERENCES, PairResult
 from adjudge._pair_summary import PairTally, Share
-from adjudge._run._items import RunItem
+from adjudge._run._items import RunItem, lacks_cost
 from adjudge.dataset import Label
 from adjudge.report._shown import agrees_with_label, cut
 from adjudge.report._spread import ScoreTally
@@ -298,6 +298,7 @@ class CostTally:
     def add(self, result: JudgeResult | PairResult) -> None:
         """Count one judgement's."""
         usage = result.usage
+        self._unknown += lacks_cost(result)
         if usage is None:
             return
         self._stated += 1
@@ -306,7 +307,6 @@ class CostTally:
         known = list(_list_costs(result))
         self._priced += bool(known)
         self._usd += sum(known)
-        self._unknown += usage.cost_usd is None and usage.calls > 0
 
     def finish(self) -> CostSummary:
         """What was used, as far as it was stated."""
