@@ -225,6 +225,32 @@ def test_what_failed_for_a_while_can_be_judged_again(tmp_path: Path):
     assert (done.counts, len(mended.requests)) == ({"passed": 2, "failed": 1, "undecided": 0}, 1)
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_was_answered_to_no_use_is_asked_again(tmp_path: Path, cached: bool):
+    """A reply that could not be read answers nothing again, kept or cached; the replies to other cases do."""
+
+    class Mumbles(Words):
+        clear, identity = False, {"version": "1"}
+
+        async def complete(self, request: Request, /) -> Reply:
+            self.requests.append(request)
+            score = {"criteria": [{"name": "criteria", "score": 1.0}]}
+            return speak(score, request, self.name) if self.clear or "good" in request.user else Reply(text="Hm.")
+
+    out, dataset = tmp_path / "run", ["good", "odd", "good too"]
+    how: dict[str, Any] = {"out": out, "cache": tmp_path / "cache" if cached else None}
+    model = Mumbles()
+    do(dataset, Judge(model, reask=0), **how)
+    model.requests.clear()
+    model.clear = True
+
+    assert do(dataset, Judge(model, reask=0), resume=True, **how).counts["undecided"] == 1
+    assert model.requests == []
+    done = do(dataset, Judge(model, reask=0), resume=True, retry=["unparseable"], **how)
+    assert (done.counts["passed"], len(model.requests)) == (3, 1)
+    assert [row.count(b"Hm.") for row in done.store.replies()] == [0, 0, 0]
+
+
 def test_two_do_not_write_one_run(tmp_path: Path):
     """While one goes on, another is refused before it asks anybody; a lock that its owner left is none."""
     do(make_cases(3), out=tmp_path / "run")

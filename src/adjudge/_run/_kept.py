@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from adjudge._run._items import encode
 from adjudge._run._store import RunStore
-from adjudge.models._around import Around
+from adjudge.models._around import ASK_ANEW, Around
 from adjudge.models._recording import SCHEMA, describe_request, make_key, write_reply
 from adjudge.models._types import Model, Reply, Request
 
@@ -75,7 +75,7 @@ class KeptModel(Around):
             seat=self.seat,
             attempt=request.attempt,
         )
-        kept = self._find(place, key, request) if self._resumed else None
+        kept = self._find(place, key, request) if self._resumed and not ASK_ANEW.get() else None
         if kept is not None:
             # A model gives way to others before it answers; so does the file, or ten thousand kept cases in a row
             # would let nobody else in.

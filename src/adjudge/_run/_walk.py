@@ -19,6 +19,10 @@ from adjudge.result import Outcome
 _TURNS = 100
 """Kept cases in a row after which others on the event loop have their turn."""
 
+_UNANSWERED = ("budget", "timeout", "error")
+"""Why items are undecided to which something was not answered: what was answered still stands. For any other reason it
+was answered, and to no use."""
+
 _MARKS = 1 << 26
 """Bits (8 MB, however many cases there are) for the ids that were met."""
 
@@ -35,6 +39,8 @@ class Unit:
     """The case as it is kept."""
     replaces: Outcome | None = None
     """The outcome of the item that this one is to take the place of."""
+    anew: bool = False
+    """Whether the replies that led to that item are asked for again."""
 
 
 class Walk:
@@ -107,6 +113,7 @@ class Walk:
                             subject=subject,
                             body=body,
                             replaces="undecided" if again else None,
+                            anew=again and because not in _UNANSWERED,
                         )
                 since_turn = since_turn + 1 if kept else 0
                 if since_turn >= _TURNS:

@@ -32,6 +32,7 @@ from adjudge._run._value import Run
 from adjudge._run._walk import Unit, Walk
 from adjudge.errors import UsageError
 from adjudge.models import Model
+from adjudge.models._around import ASK_ANEW
 from adjudge.result import JudgeResult, Outcome
 
 
@@ -153,6 +154,8 @@ class Work:
     async def _judge(self, asked: Asked, layers: Layers, walk: Walk, unit: Unit, settle: Settle[RunItem]) -> None:
         """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
         layers.listen()
+        if unit.anew:  # in the task's own context, which ends with it
+            ASK_ANEW.set(True)
         result = await asked.judge_case(unit.case, unit.sample)
         item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
         layers.note()

@@ -215,7 +215,8 @@ def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
         said = f"{number:,} are undecided because of {' or '.join(again)}"
         yield f"{said}; judge them again with --out {folder} --resume {flags}"
     if unread := reasons.get("unparseable"):
-        yield f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
+        said = f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
+        yield f"{said}; --out {folder} --resume --retry unparseable asks again"
 
 
 def _write_cost(found: Any) -> str:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from adjudge.errors import UsageError
-from adjudge.models._around import Around
+from adjudge.models._around import ASK_ANEW, Around
 from adjudge.models._recording import describe_request, write_reply
 from adjudge.models._reply_cache import ReplyCache
 from adjudge.models._types import Model, Reply, Request
@@ -110,7 +110,7 @@ class CachedModel(Around):
         key = make_reply_key(describe_call(self, request, seat=self.seat))
         flights: dict[str, _Flight] = self.cache.under_way.get()
         while True:
-            reply = self._recall(key, request)
+            reply = None if ASK_ANEW.get() else self._recall(key, request)
             if reply is not None:
                 return reply
             flight = flights.get(key)
