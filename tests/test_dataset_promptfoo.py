@@ -129,9 +129,13 @@ def test_a_scenario_has_an_end():
         contents(json.dumps({"scenarios": [{"config": [{}] * 400, "tests": [{}] * 400}]}))
 
 
-def test_a_date_is_the_text_that_stands_there():
-    """YAML makes a date of it, which would make the whole file unreadable."""
-    assert contents("tests:\n  - vars: {q: 2024-01-02}\n") == ["2024-01-02"]
+def test_words_and_dates_are_the_texts_that_stand_there():
+    """As promptfoo reads them: an answer ``Yes`` is not true. A date would make the whole file unreadable."""
+    given = "[Yes, no, on, Off, y, 2024-01-02, 2024-01-02 10:00:00]"
+    assert contents(f"tests:\n  - vars: {{q: {given}}}\n") == given.strip("[]").split(", ")
+    assert contents("tests: [{vars: {q: {a: true, b: False, c: 1, d: null, e: 0.5}}}]") == [
+        {"a": True, "b": False, "c": 1, "d": None, "e": 0.5}
+    ]
 
 
 def test_a_set_of_assertions_is_opened_unless_some_of_it_may_fail():

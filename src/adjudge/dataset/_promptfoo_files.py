@@ -5,7 +5,6 @@ Nothing is executed, and nothing outside the folder of the file is read.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ Found = Iterator[Test | UsageError]
 
 
 def read_document(path: Path) -> Any:
-    """What a file of YAML or JSON says; a date, which YAML makes of ``2024-01-02``, is the text that stands there."""
+    """What a file of YAML or JSON says; ``Yes`` and ``2024-01-02`` are texts, as promptfoo reads them."""
     from adjudge._yaml import read_yaml
     from adjudge.rules._json import read_json, to_plain
 
@@ -41,17 +40,9 @@ def read_document(path: Path) -> Any:
     try:
         if plain:
             return read_json(text)
-        return to_plain(_write_dates(read_yaml(text, most=MOST_YAML)[0]))
+        return to_plain(read_yaml(text, most=MOST_YAML, few_words=True)[0])
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-
-
-def _write_dates(value: Any) -> Any:
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, list):
-        return [_write_dates(item) for item in value]
-    return {key: _write_dates(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def list_tests(path: Path, data: Any) -> Found:
