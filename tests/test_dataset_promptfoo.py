@@ -151,6 +151,15 @@ def test_a_set_of_assertions_is_opened_unless_some_of_it_may_fail():
     assert case.metadata["promptfoo"]["assert"] == [either, every]
 
 
+@pytest.mark.parametrize("item", [{"type": ["equals"]}, {"type": {}}, {"type": "assert-set", "assert": 7}])
+def test_an_assertion_that_is_none_is_a_bad_row(item):
+    """Whatever its type is."""
+    with pytest.raises(
+        UsageError, match="test 1: an assertion must have a text as its type and a list as its 'assert'"
+    ):
+        contents({"tests": [{"vars": {"q": "a"}, "assert": [item]}]})
+
+
 @pytest.mark.parametrize("cell", ["file://check.js", "file://check.py:grade", "javascript:file://check.ts"])
 def test_a_function_in_a_cell_is_no_reference(cell):
     """Nor is a file that holds the answer: its name would be compared with."""

@@ -125,9 +125,14 @@ def _make_row(
 def _list_assertions(given: Any) -> Iterator[dict[str, Any]]:
     """The assertions of a test, with those of a set; a set with a threshold stays one, as not all of it must hold."""
     for item in given or ():
-        if isinstance(item, dict) and item.get("type") == "assert-set" and item.get("threshold") is None:
-            yield from (part for part in item.get("assert") or () if isinstance(part, dict))
-        elif isinstance(item, dict):
+        if not isinstance(item, dict):
+            continue
+        kind, parts = item.get("type"), item.get("assert") or []
+        if not isinstance(kind, str | None) or not isinstance(parts, list):
+            raise UsageError(f"an assertion must have a text as its type and a list as its 'assert', got {show(item)}")
+        if kind == "assert-set" and item.get("threshold") is None:
+            yield from _list_assertions(parts)
+        else:
             yield item
 
 
