@@ -134,9 +134,14 @@ def test_tests_may_stand_in_other_files(folder):
         ("file://gone.csv", "No such file or directory"),
         ([{"path": "file://make.py"}], "are made by code"),
         ([7], "a test must be a mapping, got 7"),
-        ([{"vars": "file://vars.yaml"}], "'vars' of a test must be a mapping"),
-        ([{"vars": {}}], "the 'content' is null"),
-        ([{"vars": {"a": list(range(99)), "b": list(range(99))}}], "make 9,801 tests, and at most 1,000 are made"),
+        ([{"path": "file://../out.csv"}], "are outside the configuration's folder"),
+        ("file://sheet.xlsx#First", "are a spreadsheet; save it as CSV"),
+        ([{"vars": 7}], "'vars' of a test must be a mapping, got 7"),
+        ([{"vars": "../out.yaml"}], "are outside the configuration's folder"),
+        ([{"vars": ["pipe.csv"]}], "pipe.csv is no regular file"),
+        ([{"options": "fast"}], "'options' of a test must be a mapping, got 'fast'"),
+        ([{"vars": {}}], "neither variables nor an answer (providerOutput), so nothing can be judged"),
+        ([{"vars": {"a": ["x"] * 99, "b": ["y"] * 99}}], "make 9,801 tests, and at most 1,000 are made"),
     ],
 )
 def test_nothing_is_executed_and_nothing_outside_is_read(folder, tests, message):
@@ -258,7 +263,8 @@ def test_a_sample_of_a_log_without_an_answer_is_a_bad_row(folder):
 
     assert list(dataset) == []
     assert [row.why for row in dataset.bad_rows] == [
-        f"the sample {number} of the log has no answer; was it cut off?" for number in (1, 2)
+        "the sample 1 of the log has no answer; was it cut off?",
+        "the sample 2 of the log ended with an error (e); run it again",
     ]
 
 
@@ -272,7 +278,7 @@ def test_a_sample_of_a_log_without_an_answer_is_a_bad_row(folder):
         ("d.jsonl", '{"input": "x"}\n{', "d.jsonl, sample 2: line 2: not a line of JSON"),
         ("d.jsonl", '{"input": "x", "metadata": 7}', "the metadata of a sample must be an object, got 7"),
         ("d.csv", "input,metadata\nx,{\n", "the metadata are not JSON"),
-        ("d.eval", "PK", "inspect log convert --to json"),
+        ("d.eval", "PK", "d.eval is no packed log (File is not a zip file)"),
     ],
 )
 def test_what_is_no_sample_is_an_error(folder, name, data, message):

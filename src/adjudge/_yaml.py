@@ -20,19 +20,24 @@ MAX_VALUES = 50_000
 # Where YAML lets a line begin, since a directive stands only there.
 _DIRECTIVE = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%")
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_TRUTH = "tag:yaml.org,2002:bool"
+_DATE = "tag:yaml.org,2002:timestamp"
 
 LineOf = Mapping[tuple[str | int, ...], int]
 """Line numbers, from 1, by path; a path holds keys and list positions."""
 
 
-def read_yaml(text: str, *, most: int = MAX_VALUES) -> tuple[Any, LineOf]:
+def read_yaml(text: str, *, most: int = MAX_VALUES, few_words: bool = False) -> tuple[Any, LineOf]:
     """A document's data and where its parts stand; raises ``ValueError`` with one line for what cannot be read.
 
-    ``most`` is the number of values it may hold.
+    ``most`` is the number of values it may hold. With ``few_words``, ``yes``, ``no``, ``on``, ``off`` and dates are
+    text, as in YAML 1.2, for files that were written for a program that reads it so.
     """
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if few_words:
+        loader = _know_few_words(loader)
     found = _DIRECTIVE.search(text)
     if found is not None:
         line = text.count("\n", 0, found.end()) + 1
@@ -53,6 +58,14 @@ def read_yaml(text: str, *, most: int = MAX_VALUES) -> tuple[Any, LineOf]:
     finally:
         if reader is not None:
             reader.dispose()
+
+
+def _know_few_words(loader: Any) -> Any:
+    rules = {
+        first: [(tag, words) for tag, words in known if tag != _DATE and (tag != _TRUTH or first in "tTfF")]
+        for first, known in loader.yaml_implicit_resolvers.items()
+    }
+    return type(loader.__name__, (loader,), {"yaml_implicit_resolvers": rules})
 
 
 def _check_depth(events: Iterator[Any], most: int) -> None:

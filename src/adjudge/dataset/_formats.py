@@ -49,6 +49,8 @@ def find_format(path: str, given: str | None) -> tuple[str, bool]:
     suffix = suffixes[-1 - gz] if len(suffixes) > gz else ""
     found = given or ("jsonl" if path == "-" else SUFFIXES.get(suffix))
     known = ", ".join(FORMATS)
+    if found is None and suffix == ".eval":
+        raise UsageError(f"{path} is a log of Inspect; read it with import_inspect, or --from inspect")
     if found is None:
         raise UsageError(
             f"the format of {path!r} cannot be told from its name; give it as one of {known} (format=, or --from), or "

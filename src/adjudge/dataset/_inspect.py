@@ -8,9 +8,11 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
+from adjudge.dataset._case import check_text
 from adjudge.dataset._dataset import Dataset, Notes, OnBadRow, add_note
 from adjudge.dataset._fields import Fields, read_fields, take_mapped
 from adjudge.dataset._formats import LARGEST_JSON, Row, find_format, read_rows
+from adjudge.dataset._inspect_log import open_logged, read_log, read_packed
 from adjudge.dataset._source import check_path, read_whole
 from adjudge.errors import UsageError
 from adjudge.rules._json import read_json
@@ -25,7 +27,7 @@ def import_inspect(
     fields: Mapping[str, str | None] | None = None,
     on_bad_row: OnBadRow = "fail",
 ) -> Dataset:
-    """The samples of Inspect in a data set (CSV, JSON, JSON lines) or in a log that was written as JSON.
+    """The samples of Inspect in a data set (CSV, JSON, JSON lines) or in a log (JSON, or packed as ``.eval``).
 
     In a log the content is the answer and the task is the ``input``, with lettered ``choices`` where there are some. A
     data set has no answers: without ``fields`` to name one, the content is the input, which ``dataset.notes`` counts.
@@ -33,9 +35,8 @@ def import_inspect(
     added to it. ``metadata`` stays, and everything else, the log's scores included, stands in ``metadata["inspect"]``.
     """
     name = os.fspath(path)
-    if name.lower().endswith(".eval"):
-        raise UsageError(f"{name} is a packed log; write it as JSON with `inspect log convert --to json` first")
-    check_path(name)
+    if check_path(name) and name.lower().endswith(".eval"):
+        raise UsageError(f"{name} is no regular file; a packed log is read from one")
     spec = read_fields(fields, table=False)
     return Dataset(lambda notes: _read_cases(name, spec, notes), name=name, unit="sample", on_bad_row=on_bad_row)
 
@@ -51,6 +52,9 @@ def _read_cases(name: str, spec: Fields, notes: Notes) -> Iterator[Row]:
 
 
 def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    if name.lower().endswith(".eval"):
+        yield from map(_check_sample, read_packed(name))
+        return
     form, gz = find_format(name, None)
     if form == "json":
         yield from _read_json(name)
@@ -60,20 +64,33 @@ def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
 
 
 def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    if Path(name).is_file() and Path(name).stat().st_size > LARGEST_JSON:
+        raise UsageError(
+            f"{name} is larger than {LARGEST_JSON // 1_000_000} MB; write a data set as JSON lines, and a log with "
+            "`inspect log convert LOG --to eval --output-dir DIR`, which are read one sample at a time"
+        )
     try:
-        data = read_json(read_whole(name, LARGEST_JSON))
+        data = read_log(read_whole(name, LARGEST_JSON))
     except UsageError:
         raise
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not JSON ({flatten(str(error))})") from None
-    if isinstance(data, dict) and isinstance(data.get("samples"), list):
-        epochs = any(isinstance(item, dict) and item.get("epoch", 1) != 1 for item in data["samples"])
-        data = [_open_logged(item, epochs=epochs) for item in data["samples"]]
-    if not isinstance(data, list):
+    logged = isinstance(data, dict) and isinstance(data.get("samples"), list)
+    samples = data["samples"] if logged else data
+    if not isinstance(samples, list):
         raise UsageError(f"{Path(name).name} holds no samples; name a data set of Inspect, or a whole log")
-    for item in data:
-        fits = isinstance(item, dict | UsageError)
-        yield item if fits else UsageError(f"a sample must be an object, got {show(item)}")
+    epochs = logged and any(isinstance(item, dict) and item.get("epoch", 1) != 1 for item in samples)
+    for item in samples:
+        try:
+            check_text(item)
+            yield _check_sample(open_logged(item, epochs=epochs) if logged else item)
+        except UsageError as error:
+            yield error
+
+
+def _check_sample(item: Any) -> Mapping[str, Any] | UsageError:
+    fits = isinstance(item, dict | UsageError)
+    return item if fits else UsageError(f"a sample must be an object, got {show(item)}")
 
 
 def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageError:
@@ -83,7 +100,7 @@ def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageE
     sample = {key: cell for key, cell in row.items() if cell != ""}
     if "choices" in sample:
         between = "," if "," in sample["choices"] else None
-        sample["choices"] = [item.strip() for item in sample["choices"].split(between)]
+        sample["choices"] = [item.strip() for item in sample["choices"].split(between) if item.strip()]
     if "metadata" in sample:
         try:
             sample["metadata"] = read_json(sample["metadata"])
@@ -92,52 +109,40 @@ def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageE
     return sample
 
 
-def _open_logged(sample: Any, *, epochs: bool) -> Any:
-    """A sample of a log as a sample with its answer under ``output``."""
-    if not isinstance(sample, dict):
-        return sample
-    kept = {key: sample[key] for key in ("id", "input", "target", "choices", "metadata") if sample.get(key) is not None}
-    if epochs:
-        kept["id"] = f"{sample.get('id')}, epoch {sample.get('epoch')}"
-    own = {key: sample[key] for key in ("epoch", "scores", "error", "limit") if sample.get(key)}
-    answer = _find_answer(sample.get("output"))
-    if answer is None:  # its input must not be judged in the place of an answer that never came
-        return UsageError(f"the sample {show(sample.get('id'))} of the log has no answer; was it cut off?")
-    return kept | {"output": answer} | own
-
-
-def _find_answer(output: Any) -> str | None:
-    """What the model said, of an output as logs have it; its reasoning is not part of it."""
-    if not isinstance(output, dict):
-        return None
-    if isinstance(output.get("completion"), str):
-        return output["completion"]
-    choices = output.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, dict) else None
-    content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
-        content = "\n".join(text for text in texts if isinstance(text, str))
-    return content if isinstance(content, str) else None
-
-
 def _make_row(sample: Mapping[str, Any], spec: Fields, notes: Notes, place: str) -> dict[str, Any]:
-    if sample.get("input") in (None, "", []):
-        raise UsageError(f"the sample has no 'input'; it has {flatten(', '.join(map(repr, sample)))}")
     row, used = take_mapped(sample, spec)
+    asked = _find_asked(sample, row)
     # By its place, as Inspect numbers samples itself: two of them may hold the same text.
     row.setdefault("id", place if sample.get("id") is None else sample["id"])
-    asked = _write_input(sample)
     if "content" not in row:
         if sample.get("output") is None:
             add_note(notes, "sample without an answer: its input is the content")
+            row.pop("task", None)
         row["content"] = asked if sample.get("output") is None else sample["output"]
     if row["content"] is not asked and "input" not in used:
         row.setdefault("task", asked)
     if sample.get("target") not in (None, "", []):
         row.setdefault("reference", sample["target"])
+    _note_losses(sample, notes)
     return row | {"metadata": {**_write_metadata(sample, used), **(row.get("metadata") or {})}}
+
+
+def _note_losses(sample: Mapping[str, Any], notes: Notes) -> None:
+    if "output" in sample and sample.get("limit"):
+        add_note(notes, "sample that a limit stopped: its answer is the last that was said")
+    if isinstance(sample.get("input"), list) and "attachment://" in str(sample["input"]):
+        add_note(notes, "image or file in an input, which was not read")
+
+
+def _find_asked(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
+    if sample.get("input") not in (None, "", []):
+        return _write_input(sample)
+    if row.get("task") is not None:
+        return row["task"]
+    raise UsageError(
+        f"the sample has no 'input'; it has {flatten(', '.join(map(repr, sample)))}; "
+        "say which of them is asked (fields={'task': ...}, or --task)"
+    )
 
 
 def _write_input(sample: Mapping[str, Any]) -> Any:

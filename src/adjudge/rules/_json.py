@@ -13,16 +13,20 @@ from adjudge.rules._words import quote, show
 _TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str, *, nan_is_null: bool = False) -> Any:
     """The value of a JSON text.
 
     Raises ``ValueError`` with one line for anything else: a syntax error (with line and column), a key that stands
-    twice in one object, ``NaN``, ``Infinity``, a number too large to hold, nesting too deep to read.
+    twice in one object, ``NaN``, ``Infinity``, a number too large to hold, nesting too deep to read. ``nan_is_null``
+    is for a tool whose files have ``NaN`` where there is no number.
     """
     if nests_too_deeply(text):
         raise ValueError(_TOO_DEEP)
     value = json.loads(
-        text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_float=_read_float
+        text,
+        object_pairs_hook=_refuse_duplicates,
+        parse_constant=_drop_constant if nan_is_null else _refuse_constant,
+        parse_float=_read_float,
     )
     return to_plain(value)
 
@@ -61,6 +65,10 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def _drop_constant(_name: str) -> None:
+    return None
 
 
 def _read_float(text: str) -> float:

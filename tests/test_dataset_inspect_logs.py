@@ -1,0 +1,260 @@
+"""Logs of the shape that Inspect 0.3.285 writes, as JSON and packed, as cases."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cli_support
+from adjudge import UsageError, open_dataset
+from adjudge.dataset import import_inspect
+
+
+@pytest.fixture(name="folder", autouse=True)
+def work_here(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def sample(number: object = 1, *, epoch: int = 1, **more: object) -> dict[str, Any]:
+    message = {"id": "random", "content": "Paris", "source": "generate", "role": "assistant"}
+    output = {"model": "m", "choices": [{"message": message, "stop_reason": "stop"}], "completion": "Paris"}
+    return {"id": number, "epoch": epoch, "input": "Q", "target": "T", "output": output, "scores": {}, **more}
+
+
+def empty(**more: object) -> dict[str, Any]:
+    return {"model": "m", "choices": [], "completion": "", **more}
+
+
+def write_json(*samples: object) -> str:
+    Path("log.json").write_text(json.dumps({"version": 2, "status": "success", "samples": samples}), "utf-8")
+    return "log.json"
+
+
+def pack(*samples: dict[str, Any], names: list[str] | None = None) -> str:
+    with zipfile.ZipFile("log.eval", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("_journal/start.json", "{}")
+        for number, item in enumerate(samples):
+            name = f"samples/{item['id']}_epoch_{item['epoch']}.json"
+            packed.writestr(names[number] if names else name, json.dumps(item))
+        packed.writestr("header.json", "{}")
+    return "log.eval"
+
+
+def refuse(path: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        list(import_inspect(path))
+    return str(caught.value)
+
+
+# ---------------------------------------------------------------- what is in a log
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (sample(output=empty()), "the sample 1 of the log has no answer; was it cut off?"),
+        (
+            sample(output=empty(), limit={"type": "message", "limit": 1}),
+            "the sample 1 of the log has no answer; a limit stopped it: 'message'",
+        ),
+        (sample(error={"message": "boom"}), "the sample 1 of the log ended with an error (boom); run it again"),
+        (sample(output=empty(error="refused")), "the sample 1 of the log ended with an error (refused); run it again"),
+        (
+            sample(output={"choices": [{"message": {"content": "", "tool_calls": [{}]}}], "completion": ""}),
+            "the sample 1 of the log has no answer; was it cut off?",
+        ),
+    ],
+)
+@pytest.mark.parametrize("write", [write_json, pack])
+def test_what_broke_is_no_empty_answer(write, broken, message):
+    """Inspect writes an empty completion then; a rubric that only forbids things would pass it."""
+    dataset = import_inspect(write(broken, sample(2)), on_bad_row="skip")
+
+    assert [(case.id, case.content) for case in dataset] == [("2", "Paris")]
+    assert [row.why for row in dataset.bad_rows] == [message]
+
+
+def test_an_empty_answer_that_was_given_is_one():
+    """As when a filter took all of it."""
+    said = {"choices": [{"message": {"content": ""}, "stop_reason": "content_filter"}], "completion": ""}
+    (case,) = import_inspect(write_json(sample(output=said)))
+
+    assert case.content == ""
+
+
+def test_an_answer_at_a_limit_is_the_last_one_and_counted():
+    """It may be no more than a step on the way."""
+    dataset = import_inspect(write_json(sample(limit={"type": "message", "limit": 3})))
+
+    assert [case.content for case in dataset] == ["Paris"]
+    assert dataset.notes == {"sample that a limit stopped: its answer is the last that was said": 1}
+
+
+def test_a_score_that_is_no_number_does_not_spoil_the_log():
+    """Inspect writes NaN for one that could not be given; it is null here."""
+    (case,) = import_inspect(write_json(sample(scores={"s": {"value": float("nan")}})))
+
+    assert case.metadata["inspect"]["scores"] == {"s": {"value": None}}
+
+
+def test_the_same_task_is_the_same_in_two_logs():
+    """The ids of messages are new in each, and would make another question of it; images are not read."""
+    parts = [{"type": "text", "text": "look"}, {"type": "image", "image": "attachment://0"}]
+    given = [{"id": name, "source": "input", "role": "user", "content": parts} for name in ("x", "y")]
+    dataset = import_inspect(write_json(*(sample(number, input=[item]) for number, item in enumerate(given))))
+    first, second = dataset
+
+    assert first.task == second.task == [{"role": "user", "content": parts}]
+    assert dataset.notes == {"image or file in an input, which was not read": 2}
+
+
+def test_half_a_character_is_a_bad_row():
+    """It could not be written again."""
+    assert "half of a surrogate pair" in refuse(write_json(sample(metadata={"k": "\ud83d"})))
+
+
+# ---------------------------------------------------------------- packed logs
+
+
+def test_a_packed_log_gives_what_the_same_log_gives_as_json():
+    """With an epoch in each id where there are several; what is named like a path is only a name."""
+    samples = [sample(1), sample(1, epoch=2), sample("../../etc/x", metadata={"k": 1}), sample("a/b")]
+
+    assert list(import_inspect(pack(*samples))) == list(import_inspect(write_json(*samples)))
+    assert [case.id for case in import_inspect("log.eval")][:2] == ["1, epoch 1", "1, epoch 2"]
+    assert sorted(path.name for path in Path().iterdir()) == ["log.eval", "log.json"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_sample_that_was_written_again_counts_once():
+    """The last one, as Inspect has it after scores were edited."""
+    path = pack(sample(1, target="old"), sample(1, target="new"))
+
+    assert [case.reference for case in import_inspect(path)] == ["new"]
+
+
+def compress_with_zstd(texts: dict[str, bytes]) -> bytes:
+    """A zip whose members are compressed as Inspect does it, which Python 3.11 cannot write."""
+    squeezed = {name: b"".join(squeeze(half) for half in (text[:50], text[50:])) for name, text in texts.items()}
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as packed:
+        for name, data in squeezed.items():
+            packed.writestr(name, data)
+        for item in packed.infolist():
+            item.compress_type, item.file_size, item.CRC = (
+                93,
+                len(texts[item.filename]),
+                zipfile.crc32(texts[item.filename]),
+            )
+    return file.getvalue()
+
+
+def squeeze(data: bytes) -> bytes:
+    import pyarrow as pa
+
+    return pa.Codec("zstd").compress(data, asbytes=True)
+
+
+def test_a_log_packed_with_zstd_is_read(require):
+    """As Inspect writes them, in more than one frame where a sample is large."""
+    require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
+    Path("log.eval").write_bytes(compress_with_zstd({"samples/1_epoch_1.json": json.dumps(sample()).encode()}))
+
+    assert [case.content for case in import_inspect("log.eval")] == ["Paris"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python reads zstd itself")
+def test_where_zstd_cannot_be_read_the_remedies_are_named(monkeypatch, require):
+    """Three of them, as Inspect writes no other logs."""
+    require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
+    Path("log.eval").write_bytes(compress_with_zstd({"samples/1_epoch_1.json": json.dumps(sample()).encode()}))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+    told = refuse("log.eval")
+    assert "compressed with zstd, which Python reads from 3.14 on; pip install 'adjudge[parquet]' reads it too" in told
+    assert "inspect log convert LOG --to json --output-dir DIR" in told
+
+
+def test_a_damaged_sample_is_a_bad_row():
+    """The others are read."""
+    path = Path(pack(sample(1, input="A" * 500), sample(2)))
+    data = path.read_bytes()
+    at = data.index(b"samples/1_epoch_1.json") + 40
+    path.write_bytes(data[:at] + bytes(byte ^ 255 for byte in data[at : at + 20]) + data[at + 20 :])
+    dataset = import_inspect(path, on_bad_row="skip")
+
+    assert [case.id for case in dataset] == ["2"]
+    assert "the sample 'samples/1_epoch_1.json' cannot be read" in dataset.bad_rows[0].why
+
+
+def test_no_more_is_unpacked_than_a_sample_may_be(monkeypatch, require):
+    """Neither what says that it is large, nor what says that it is small and is not."""
+    require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
+    monkeypatch.setattr("adjudge.dataset._inspect_log.LARGEST_JSON", 10_000)
+    path = pack(sample(1, input="A" * 20_000), sample(2))
+    assert "the sample 'samples/1_epoch_1.json' is larger than" in refuse(path)
+
+    data = compress_with_zstd({"samples/1_epoch_1.json": json.dumps(sample(1, input="A" * 20_000)).encode()})
+    lying = io.BytesIO(data)
+    with zipfile.ZipFile(lying, "a") as packed:
+        packed.infolist()[0].file_size = 300
+        packed.comment = b"x"
+    Path("log.eval").write_bytes(lying.getvalue())
+    assert "cannot be read (its size or its checksum is another); copy the log again" in refuse("log.eval")
+
+
+def test_another_compression_is_refused():
+    """Nothing of what it could raise is waited for."""
+    with zipfile.ZipFile("log.eval", "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("samples/1_epoch_1.json", json.dumps(sample()))
+
+    assert "the sample 'samples/1_epoch_1.json' is compressed as no log is" in refuse("log.eval")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["samples/1_epoch_1/sample.json"],
+            "is stored in pieces, which are not read; write it as JSON with `inspect log",
+        ),
+        (["summaries.json"], "log.eval holds no samples; was the run cut off before the first one ended?"),
+    ],
+)
+def test_a_log_without_whole_samples_says_what_to_do(names, message):
+    """Rather than giving no case."""
+    assert message in refuse(pack(sample(), names=names))
+
+
+def test_a_large_log_is_to_be_packed(monkeypatch):
+    """As JSON it would be in memory at once."""
+    monkeypatch.setattr("adjudge.dataset._inspect.LARGEST_JSON", 100)
+
+    assert "`inspect log convert LOG --to eval --output-dir DIR`, which are read one" in refuse(write_json(sample()))
+
+
+def test_a_log_opened_as_a_data_set_says_who_reads_it():
+    """Its suffix tells."""
+    with pytest.raises(UsageError, match="is a log of Inspect; read it with import_inspect, or --from inspect"):
+        open_dataset(pack(sample()))
+
+
+# ---------------------------------------------------------------- data sets with fields of other names
+
+
+def test_a_field_of_another_name_can_be_what_is_asked():
+    """As with Inspect's FieldSpec; without an answer it is the content."""
+    Path("d.jsonl").write_text('{"id": "q1", "question": "Why?", "answer": "So.", "given": "Because."}\n')
+
+    assert "say which of them is asked (fields={'task': ...}, or --task)" in refuse("d.jsonl")
+    (alone,) = import_inspect("d.jsonl", fields={"task": "question", "reference": "answer"})
+    (judged,) = import_inspect("d.jsonl", fields={"task": "question", "reference": "answer", "content": "given"})
+    assert (alone.content, alone.task, alone.reference) == ("Why?", None, "So.")
+    assert (judged.content, judged.task, judged.reference) == ("Because.", "Why?", "So.")
