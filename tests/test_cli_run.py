@@ -48,8 +48,10 @@ def test_a_data_set_is_judged_into_a_folder(line: Line):
     assert ["cost", "unknown"] in words
     assert ran.err.splitlines() == [
         "kept in R; see it with: adjudge report R",
-        "1 unparseable; adjudge doctor --judge says why, and whether --no-token helps; "
-        "--out R --resume --retry unparseable asks again",
+        (
+            "1 unparseable; adjudge doctor --judge says why, and whether --no-token helps; "
+            "--out R --resume --retry unparseable asks again"
+        ),
     ]
     assert open_run("R").counts == {"passed": 1, "failed": 1, "undecided": 1}
     assert open_run("R").manifest["command"][0] == "adjudge"
