@@ -63,6 +63,12 @@ def test_a_run_of_its_own_can_be_written(line: Line):
     assert "holds a run already" in line("redecide", "one", "--out", "new").sentence
 
 
+def test_without_a_policy_that_is_said(line: Line):
+    """What the run came to is shown, and that nothing was asked for."""
+    ran = line("redecide", "one")
+    assert (ran.status, ran.err.startswith("no policy was given, so this is the run's own")) == (0, True)
+
+
 def test_what_was_not_asked_is_said(line: Line):
     """Cases that nobody can know of are counted with the reason; when it is all of them, the status is 3."""
     ran = line("redecide", "two", "--strategy", "consensus")

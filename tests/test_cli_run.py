@@ -36,6 +36,12 @@ def write(*rows: dict[str, Any], path: str = "data.jsonl") -> str:
     return path
 
 
+def test_the_manifest_names_the_file(line: Line):
+    """An auditor finds the data that was judged; of standard input there is no path."""
+    line("run", "data.jsonl", *GOOD, "--out", "R")
+    assert open_run("R").manifest["dataset"]["path"] == "data.jsonl"
+
+
 def test_a_data_set_is_judged_into_a_folder(line: Line):
     """Outcomes, reasons, score, labels and cost are shown, and the folder holds the run."""
     ran = line("run", "data.jsonl", *GOOD, "--out", "R")

@@ -315,7 +315,7 @@ def test_markdown_holds_hostile_ids_as_text(tmp_path: Path):
     assert row.count("|") == 6
     assert not any(mark in row for mark in ("@", "<", "[", "`", "*", "http:"))
     assert not HIDDEN.search(text)
-    assert text.startswith("**1 regressed, 0 improved**, of 1 cases in both runs\n")
+    assert text.startswith("<!-- adjudge/diff/1 -->\n**1 regressed, 0 improved**, of 1 case in both runs\n")
 
 
 def test_markdown_says_what_it_leaves_out(tmp_path: Path):

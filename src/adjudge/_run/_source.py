@@ -20,7 +20,6 @@ class Source:
     """The cases that are to be judged."""
 
     cases: Dataset | AsyncIterable[Any]
-    path: str | None = None
 
     @property
     def total(self) -> int | None:
@@ -65,14 +64,14 @@ class Source:
             return {"path": None}
         left_out = [{"where": row.where, "why": row.why} for row in self.cases.bad_rows]
         more = {"skipped": self.cases.skipped, "bad_rows": left_out} if self.cases.skipped else {}
-        return {"path": self.path, "name": self.cases.name, **more}
+        return {"path": self.cases.path, "name": self.cases.name, **more}
 
 
 def make_source(dataset: Any) -> Source:
     """A source from whatever ``run`` takes as its data set."""
     # Ids that are repeated are found on disk, where the run keeps them; a data set of our own needs no memory for it.
     if isinstance(dataset, str | os.PathLike):
-        return Source(open_dataset(dataset, check_ids=False), os.fspath(dataset))
+        return Source(open_dataset(dataset, check_ids=False))
     if isinstance(dataset, Dataset | AsyncIterable):
         return Source(dataset)
     return Source(Dataset.of(dataset, check_ids=False))

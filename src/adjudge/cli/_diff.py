@@ -89,9 +89,9 @@ def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) 
 
 def draw_diff(found: Diff) -> None:
     """Tables for a person."""
-    from adjudge.report._diff_markdown import list_facts, say_p, show_delta, show_score, write_p
+    from adjudge.report._diff_markdown import list_facts, say_cases, say_p, show_delta, show_score, write_p
 
-    say(f"{found.regressions:,} regressed, {found.improvements:,} improved, of {found.cases:,} cases in both runs")
+    say(f"{found.regressions:,} regressed, {found.improvements:,} improved, of {say_cases(found.cases)} in both runs")
     table = make_table("", ("before", "after", "cases"))
     for (old, new), number in found.transitions.items():
         add_row(table, old, new, f"{number:,}")
@@ -104,7 +104,7 @@ def draw_diff(found: Diff) -> None:
     say()
     show(means)
     for said, number in list_facts(found):
-        note(f"{number:,} cases {said}")
+        note(f"{say_cases(number)} {said}")
     _draw_cases(found)
 
 

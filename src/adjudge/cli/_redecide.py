@@ -61,6 +61,8 @@ def redecide_run(
         write_json(found.to_dict())
     else:
         draw_redecision(found)
+    if out is None and all(value is None for value in given.values()):
+        note("no policy was given, so this is the run's own; name another with --rubric, --threshold, --strategy, ...")
     return 3 if found.unknown == found.items else 0
 
 

@@ -71,11 +71,14 @@ class Dataset:
         check_ids: bool = True,
         size: int | None = None,
         once: bool = False,
+        path: str | None = None,
     ) -> None:
         if on_bad_row not in {"fail", "skip"}:
             raise UsageError(f"on_bad_row must be 'fail' or 'skip', got {show(on_bad_row)}")
         self.name = name
         """The path, or what a program called it."""
+        self.path = path
+        """The file it is read from; ``None`` for standard input, and for what a program holds."""
         self.size = size
         """How many rows there are, where that is known without reading them."""
         self._read = read
@@ -217,4 +220,5 @@ def open_dataset(
         on_bad_row=on_bad_row,
         check_ids=check_ids,
         once=once,
+        path=None if name == "-" else name,
     )

@@ -38,7 +38,8 @@ def import_inspect(
     if check_path(name) and name.lower().endswith(".eval"):
         raise UsageError(f"{name} is no regular file; a packed log is read from one")
     spec = read_fields(fields, table=False)
-    return Dataset(lambda notes: _read_cases(name, spec, notes), name=name, unit="sample", on_bad_row=on_bad_row)
+    how: dict[str, Any] = {"name": name, "path": name, "unit": "sample", "on_bad_row": on_bad_row}
+    return Dataset(lambda notes: _read_cases(name, spec, notes), **how)
 
 
 def _read_cases(name: str, spec: Fields, notes: Notes) -> Iterator[Row]:

@@ -48,6 +48,7 @@ def import_promptfoo(
     return Dataset(
         lambda notes: _read_cases(name, spec, notes),
         name=name,
+        path=name,
         unit="test",
         on_bad_row=on_bad_row,
     )

@@ -9,6 +9,8 @@ from adjudge._display import clean
 from adjudge.report._diff import CaseDiff, Diff
 from adjudge.report._paired import Means
 
+MARK = "<!-- adjudge/diff/1 -->"
+"""The first line, by which a script finds its own comment to update it."""
 MOST_ROWS = 50
 """Cases in the table; a comment has room for about as many."""
 _LONGEST = 160
@@ -62,13 +64,20 @@ def show_delta(value: float | None) -> str:
     return "-" if value is None else f"{value:+.3f}"
 
 
+def say_cases(number: int) -> str:
+    """A number of cases, in words that fit one too."""
+    return f"{number:,} case{'' if number == 1 else 's'}"
+
+
 def _list_lines(found: Diff) -> Iterator[str]:
-    yield f"**{found.regressions:,} regressed, {found.improvements:,} improved**, of {found.cases:,} cases in both runs"
+    yield MARK
+    compared = f"{say_cases(found.cases)} in both runs"
+    yield f"**{found.regressions:,} regressed, {found.improvements:,} improved**, of {compared}"
     yield ""
     yield f"McNemar's exact test of passed against not passed: {say_p(found.p_value)}"
     for said, number in list_facts(found):
         yield ""
-        yield f"{number:,} cases {said}"
+        yield f"{say_cases(number)} {said}"
     yield from ("", "| before | after | cases |", "|---|---|--:|")
     for (old, new), number in found.transitions.items():
         yield f"| {old} | {new} | {number:,} |"
