@@ -113,12 +113,15 @@ class RunStore:
             return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
 
     def _begin(self) -> Self:
-        with self._writer.using() as connection:
-            connection.execute("BEGIN")
-            for statement in _DDL:
-                connection.execute(statement)
-            connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
-            connection.commit()
+        try:
+            with self._writer.using() as connection:
+                connection.execute("BEGIN")
+                for statement in _DDL:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
+                connection.commit()
+        except sqlite3.Error as error:
+            raise self._fail(error) from None
         return self
 
     def open(self) -> Self:
@@ -192,8 +195,7 @@ class RunStore:
         except sqlite3.Error as error:
             if not patient and error.sqlite_errorname.startswith("SQLITE_BUSY"):
                 return None
-            said = f"the run {self.path.parent} cannot be written: {clean(str(error))}"
-            return [AdjudgeError(said) for _ in together]
+            return [self._fail(error) for _ in together]
 
     def is_long(self) -> bool:
         """Whether enough is in the log to be brought over into the file."""
@@ -299,6 +301,9 @@ class RunStore:
                 yield connection
         except sqlite3.Error as error:
             raise self._refuse(error) from None
+
+    def _fail(self, error: Exception) -> AdjudgeError:
+        return AdjudgeError(f"the run {self.path.parent} cannot be written: {clean(str(error))}")
 
     def _refuse(self, error: Exception) -> UsageError:
         said = clean(str(error)[:200], keep_lines=False)
