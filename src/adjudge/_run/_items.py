@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
-from adjudge._pair import PairResult
+from adjudge._pair import PairResult, read_judged
 from adjudge._plain import to_plain
 from adjudge.dataset._case import Case
+from adjudge.errors import UsageError
 from adjudge.result import JudgeResult
 
 
@@ -60,6 +61,26 @@ def write_result(result: JudgeResult | PairResult) -> bytes:
             tail = b',"passed":true}' if result.passed else b',"passed":false}'
             return _HEAD + msgspec.json.encode(result)[1:-1] + tail
     return encode(result.to_dict())
+
+
+def check_kept(result: JudgeResult | PairResult) -> None:
+    """Raise ``UsageError`` for a result that would not be read back as it is kept.
+
+    A provider's usage and what somebody's own judge returns may hold anything. One such result in the file, and nothing
+    could read the run any more.
+    """
+    import msgspec
+
+    body = write_result(result)
+    if type(result) is JudgeResult:
+        # Nearly always, and five times as fast. Half a surrogate pair, which has no UTF-8, is read the other way.
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            msgspec.json.decode(body, type=JudgeResult)
+            return
+    try:
+        read_judged(json.loads(body))
+    except UsageError as error:
+        raise UsageError(f"the result cannot be kept: {error}") from None
 
 
 def _is_flat(held: Mapping[str, Any]) -> bool:
