@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 from adjudge import (
     AdjudgeError,
     Budget,
+    Case,
+    Dataset,
     Judge,
     JudgeChain,
     Reply,
@@ -342,3 +346,35 @@ def test_a_repeated_id_ends_a_run_with_file_and_line(tmp_path: Path):
 
     with pytest.raises(UsageError, match="item 2 of the data set: the id 'case-0' is that of case 0 already"):
         do(walk())
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        ({"id": 5}, "the id is of the type int"),
+        ({"id": "half \ud83d"}, "the id holds half of a surrogate pair"),
+        ({"group": 7}, "Expected `str | null`, got `int` - at `$.group`"),
+        ({"label": ["yes"]}, "got `array` - at `$.label`"),
+        ({"metadata": "m"}, "Expected `object`, got `str` - at `$.metadata`"),
+    ],
+)
+def test_a_case_that_could_not_be_read_back_is_a_bad_row(odd: dict[str, Any], why: str, tmp_path: Path):
+    """Nobody is asked about it, and it does not keep the run from being read; ``skip`` goes on without it."""
+    model = Words()
+    cases = [*make_cases(2), replace(Case(id="odd", content="good"), **odd), *make_cases(1, start=2)]
+    with pytest.raises(UsageError, match=re.escape(why)):
+        do(cases, Judge(model), out=tmp_path / "run")
+    assert len(list(open_run(tmp_path / "run").items())) == len(model.requests) == 2
+
+    done = do(Dataset.of(cases, on_bad_row="skip", check_ids=False), out=tmp_path / "other")
+    assert [item.place for item in done.items()] == [0, 1, 3]
+    [left_out] = done.manifest["dataset"]["bad_rows"]
+    assert why in left_out["why"]
+
+
+@pytest.mark.parametrize("label", [1, 1.0, True, "tie", None, 3])
+def test_a_label_is_read_as_it_was_written(label: Any):
+    """A number that is whole stays so: the digest of a case that is written again is the same."""
+    [item] = do([Case(id="a", content="good", label=label, labels={"ann": label})]).items()
+    assert (item.case.label, type(item.case.label)) == (label, type(label))
+    assert type(item.case.labels["ann"]) is type(label)

@@ -83,6 +83,33 @@ def check_kept(result: JudgeResult | PairResult) -> None:
         raise UsageError(f"the result cannot be kept: {error}") from None
 
 
+def check_case(case: Case, body: bytes) -> None:
+    """Raise ``UsageError`` for a case, made in a program, that would not be read back as ``write_case`` wrote it."""
+    import msgspec
+
+    if not isinstance(case.id, str):
+        raise UsageError(f"the id is of the type {type(case.id).__name__}; give each case a text")
+    if not case.id.isascii() and has_surrogate(case.id):
+        raise UsageError("the id holds half of a surrogate pair, which is no character; give each case a text")
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # half a character elsewhere is read the other way
+        msgspec.json.decode(body, type=Case)
+        return
+    try:
+        read_case(body)
+    except ValueError as error:
+        raise UsageError(f"it is no case that can be kept: {error}") from None
+
+
+def read_case(body: bytes) -> Case:
+    """A case as it was kept; raises ``ValueError`` and the like where its members are not what they should be."""
+    import msgspec
+
+    said = json.loads(body)
+    said.pop("schema", None)
+    msgspec.convert(said, Case)  # looked at, and not taken: it would make 1.0 of a label that is 1
+    return Case(**said)
+
+
 def _is_flat(held: Mapping[str, Any]) -> bool:
     return type(held) is dict and _TEXT.issuperset(map(type, held)) and _FLAT.issuperset(map(type, held.values()))
 
@@ -96,3 +123,8 @@ def encode(data: Any) -> bytes:
         return msgspec.json.encode(data)
     except UnicodeEncodeError:
         return json.dumps(data).encode()
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a text holds half of a surrogate pair, which has no UTF-8."""
+    return any("\ud800" <= character <= "\udfff" for character in text)

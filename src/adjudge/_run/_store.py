@@ -19,8 +19,7 @@ from typing import Any, Self
 from adjudge._display import clean
 from adjudge._pair import read_judged
 from adjudge._run._commits import Commits, Done, Rows, wait_for
-from adjudge._run._items import RunItem, write_case, write_result
-from adjudge.dataset._case import Case
+from adjudge._run._items import RunItem, read_case, write_case, write_result
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.result import Usage
 
@@ -382,9 +381,7 @@ def _write_usage(usage: Usage | None) -> tuple[int | None, int | None, int | Non
 def _read_item(row: tuple[Any, ...]) -> RunItem:
     place, sample, subject, body, result = row
     try:
-        said = json.loads(body)
-        said.pop("schema", None)
-        case, judged = Case(**said), read_judged(json.loads(result))
+        case, judged = read_case(body), read_judged(json.loads(result))
     except (AdjudgeError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         why = clean(str(error)[:200], keep_lines=False)
         raise UsageError(f"what the run kept of case {place} cannot be read ({why}); judge the case again") from None
