@@ -161,5 +161,6 @@ def _check_amount(what: str, value: Any, *, least: float | None) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool) and -MOST <= value <= MOST  # and so no NaN
     if not good or (value <= 0 if least is None else value < least):
         unit = "dollars, 0 or more" if least is not None else "a finite number of seconds above 0"
-        raise UsageError(f"{what} must be {unit}; got {value!r}")
+        most = f" and at most {MOST:,}" if isinstance(value, int | float) and value > MOST else ""
+        raise UsageError(f"{what} must be {unit}{most}; got {value!r}")
     return value
