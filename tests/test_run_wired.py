@@ -125,6 +125,23 @@ def test_going_on_without_a_budget_keeps_the_one_there_was(tmp_path: Path):
     assert done.manifest["options"]["budget"] == 9
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_going_on_without_a_budget_that_was_handed_in_keeps_to_its_dollars(tmp_path: Path, again: bool):
+    """What was cancelled under it is gone: the run may not spend it a second time, and the budget itself counts on."""
+    model, budget = Words(), Budget(11, spent=2)
+    how: dict[str, Any] = {"prices": {"words": DOLLARS}, "concurrency": 2, "out": tmp_path / "run"}
+    cases = ["good", "wait", "good too"]
+    judge = Judge(model, max_output_tokens=4)
+    cut_off(cases, judge, tmp_path / "run", 1, prices=how["prices"], concurrency=2, budget=budget)
+    assert budget.spent == 10.0  # two of 4 dollars at most, and what others had spent
+
+    done = do(cases, judge, resume=True, **how, **({"budget": budget} if again else {}))
+    assert done.summary["undecided_because"] == {"budget": 2}
+    assert done.manifest["budget"]["spent"] == (10.0 if again else 8.0)
+    assert len(model.requests) == 2
+    assert RunStore(tmp_path / "run").find_fact(SPENT) == "8.0"
+
+
 def test_what_was_cancelled_counts_when_a_run_goes_on(tmp_path: Path):
     """A call that was cut off may be charged in full, so it is off the budget of the next attempt too."""
     model = Words()
