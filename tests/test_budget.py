@@ -393,3 +393,46 @@ def test_what_broke_off_is_sent_again_only_within_the_budget():
 def test_amounts_are_numbers(options: dict[str, Any]):
     """What is no amount is refused when it is given."""
     assert "must be" in complaint(lambda: Budget(**options))
+
+
+@pytest.mark.parametrize("absurd", [1e300, 10**400, float("inf"), float("nan"), -1.0])
+def test_a_cost_that_nobody_can_have_charged_is_not_believed(absurd: float):
+    """What was held comes back and whoever waits for it goes on; the price says what it cost."""
+
+    async def work() -> None:
+        budget = Budget(8.0)
+        model = within(Timed(absurd), budget)
+        assert [type(item) for item in await settle_all(model.complete(request(5)), model.complete(request(5)))] == [
+            Reply,
+            Reply,
+        ]
+        assert (budget.held, budget.spent) == (0.0, 0.0)
+
+    run_virtual(work())
+
+
+@pytest.mark.parametrize("absurd", [1e300, 10**400, float("inf"), float("nan")])
+def test_a_budget_of_absurd_dollars_is_said_so(absurd: float):
+    """It is a ``UsageError`` and no crash, for what was spent as well."""
+    with pytest.raises(UsageError, match="a budget must be dollars"):
+        Budget(absurd)
+    with pytest.raises(UsageError, match="what was spent of a budget must be dollars"):
+        Budget(1.0, spent=absurd)
+    with pytest.raises(UsageError, match="a price's input must be dollars"):
+        Price(input=absurd, output=1.0)
+
+
+def test_counting_an_absurd_cost_frees_what_was_held():
+    """A sum that overflows would keep the hold, and leave those who wait for it waiting."""
+
+    async def work() -> None:
+        budget = Budget(1.0)
+        held = await budget.reserve(1.0)
+        waiting = asyncio.ensure_future(budget.reserve(0.5))
+        await asyncio.sleep(0)
+        budget.settle(held, 1e300)
+        with pytest.raises(ReplyError, match="are left"):
+            await asyncio.wait_for(waiting, 1)
+        assert (budget.held, budget.left) == (0.0, 0.0)
+
+    asyncio.run(work())

@@ -320,3 +320,11 @@ def test_a_wired_chain_tells_one_pace():
 def test_numbers_are_whole_and_in_order(options: dict[str, Any]):
     """What is none is refused when it is given."""
     assert "of a pace must" in complaint(lambda: Pace(**options))
+
+
+@pytest.mark.parametrize("most", [2**63, 10**400])
+def test_a_number_that_no_float_holds_is_as_good_as_no_limit(most: int):
+    """It is divided when a provider refuses, and must not overflow then."""
+    pace = Pace(most, least=most)
+    pace.note(429, {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"})
+    assert pace.current > 10**12

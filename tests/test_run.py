@@ -8,6 +8,7 @@ import json
 import stat
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from adjudge import (
     JudgeChain,
     JudgeResult,
     Question,
+    Reply,
     Request,
     Rubric,
+    Usage,
     UsageError,
     open_run,
     run,
@@ -145,6 +148,60 @@ def test_a_judge_that_fails_is_a_result(judge: Any):
         ("undecided", "error")
     ] * 4
     assert done.summary["undecided_because"] == {"error": 4}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"usage": Usage(input_tokens=1.5)},  # type: ignore[arg-type] # an estimate, as functions make them
+        {"usage": Usage(output_tokens=None)},  # type: ignore[arg-type]
+        {"usage": Usage(cost_usd=10**400)},
+        {"usage": "a lot"},
+        {"model": 5},
+        {"model": True},
+        {"finish_reason": "over"},
+    ],
+)
+def test_what_a_provider_reports_cannot_end_a_run_or_keep_it_from_being_read(odd: dict[str, Any], tmp_path: Path):
+    """Whatever stands in the reply beside its text: that case is undecided and says why, and the others are judged."""
+
+    class Odd(Words):
+        async def complete(self, request: Request, /) -> Reply:
+            reply = await super().complete(request)
+            return replace(reply, **odd) if "bad" in request.user else reply
+
+    done = do(make_cases(6), Judge(Odd()), out=tmp_path / "run")
+    assert done.counts == {"passed": 4, "failed": 0, "undecided": 2}
+    [(because, detail)] = {(item.result.undecided_because, item.result.detail) for item in done.items("undecided")}
+    assert (because, detail.partition(":")[0]) == ("error", "the result cannot be kept")
+
+
+@pytest.mark.parametrize(
+    "odd", [{"duration_ms": float("nan")}, {"detail": 5}, {"decided_by": None}, {"threshold": 7.0}, {"usage": "a lot"}]
+)
+def test_what_a_judge_of_anybodys_returns_cannot_end_a_run_or_keep_it_from_being_read(odd: dict[str, Any]):
+    """A result that could not be read back is no result: undecided, and the run can be read."""
+
+    class Odd:
+        name = "odd"
+
+        async def ask(self, question: Question, **_: Any) -> JudgeResult:
+            return JudgeResult(outcome="passed", judge="odd", **odd)
+
+    done = do(make_cases(2), Odd())
+    assert [item.result.undecided_because for item in done.items()] == ["error", "error"]
+
+
+def test_half_a_character_in_a_reply_is_kept(tmp_path: Path):
+    """It has no UTF-8 and can be read back all the same, so it costs nobody a result."""
+
+    class Half(Words):
+        async def complete(self, request: Request, /) -> Reply:
+            return replace(await super().complete(request), model="half \ud83d")
+
+    done = do(make_cases(2), Judge(Half()), out=tmp_path / "run")
+    assert [item.result.model for item in done.items()] == ["half \ud83d"] * 2
+    assert done.counts["undecided"] == 0
 
 
 def test_a_case_that_cannot_be_asked_about_is_a_result():

@@ -89,7 +89,15 @@ def test_a_damaged_run_is_a_sentence(folder: Path, damage: Any):
         diff("good", folder)
 
 
-CASES = {"text": b"nonsense", "list": b"[]", "less": b"{}"}
+CASES = {
+    "text": b"nonsense",
+    "list": b"[]",
+    "less": b"{}",
+    "number as id": b'{"id": 5, "content": "x"}',
+    "list as group": b'{"id": "a", "content": "x", "group": ["b"]}',
+    "text as metadata": b'{"id": "a", "content": "x", "metadata": "m"}',
+    "object as label": b'{"id": "a", "content": "x", "label": {}}',
+}
 
 
 @pytest.mark.parametrize("body", CASES.values(), ids=list(CASES))
@@ -99,6 +107,16 @@ def test_a_case_that_cannot_be_read_is_named(folder: Path, body: bytes):
 
     with pytest.raises(UsageError, match="what the run kept of case 1 cannot be read"):
         read_all(folder)
+
+
+@pytest.mark.parametrize("criteria", [[[]], ["text"], [{"name": "a"}], {}, None])
+def test_a_rubric_that_cannot_be_read_is_a_sentence(folder: Path, line: Line, criteria: Any):
+    """Redeciding says that another has to be named."""
+    change_manifest(rubric={"name": "Polite", "passing_threshold": 0.5, "criteria": criteria})
+
+    said = line("redecide", str(folder), "--threshold", "0.3")
+    assert (said.status, "crashed" in said.err) == (2, False)
+    assert "rubric" in said.sentence or "criteri" in said.sentence
 
 
 GOING_ON = FILES | {

@@ -9,6 +9,7 @@ import pytest
 
 from adjudge import AdjudgeError, Case, Judge, UsageError, open_dataset, open_run, run
 from adjudge._run import Progress
+from adjudge._run._lock import FILE, RunLock, is_locked
 from cli_support import serve
 from run_support import CRITERIA, Words, do, make_cases, take
 
@@ -83,6 +84,41 @@ def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
     assert 0 < left.counts["passed"] < 20
 
     assert do(cases, out=out, resume=True).counts["passed"] == 200
+
+
+@pytest.mark.parametrize("room", [0, 20_000])
+def test_a_disk_that_is_full_from_the_beginning_is_said(tmp_path: Path, room: int):
+    """It is the disk's trouble and no crash, and nobody is told that another process has the run."""
+    resource = pytest.importorskip("resource")
+    out, model, said = tmp_path / "run", Words(), ""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))  # what a full disk does, for one process
+    try:
+        do(make_cases(3), Judge(model), out=out)
+    except AdjudgeError as error:
+        said = str(error)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert said.startswith(f"the run {out} cannot be written: disk I/O error")
+    assert model.requests == []
+    assert do(make_cases(3), out=out, resume=True).status == "finished"
+
+
+def test_a_run_whose_disk_is_full_is_not_being_written(tmp_path: Path):
+    """Looking whether somebody holds the lock needs room too; without it a run would be under way for ever."""
+    resource = pytest.importorskip("resource")
+    (tmp_path / FILE).touch()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        free = not is_locked(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert free
+    lock = RunLock(tmp_path)
+    lock.take()
+    assert is_locked(tmp_path)
+    lock.free()
 
 
 def test_leaving_early_cancels_what_is_under_way(tmp_path: Path):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adjudge import AdjudgeError
 from adjudge._run._pool import AT_ONCE, READ_AHEAD, Pool
 from loop_support import in_loop
 
@@ -244,3 +245,72 @@ async def test_stopping_leaves_nothing_running():
     await pool.stop()
     assert sorted(cancelled) == list(range(6))
     assert len(asyncio.all_tasks()) == before - 7
+
+
+@pytest.mark.parametrize("why", ["wound down", "a unit that broke"])
+@in_loop
+async def test_a_source_that_has_nothing_to_say_holds_up_no_end(why: str):
+    """Whoever reads a queue that is empty for hours can end, and learns at once of what went wrong."""
+    silent = asyncio.Event()
+
+    async def units() -> AsyncGenerator[int, None]:
+        yield 0
+        yield 1
+        await silent.wait()
+
+    async def work(unit: int, settle: Settle) -> None:
+        await asyncio.sleep(0.01)
+        settle(ValueError("broken") if unit and why != "wound down" else unit)
+
+    pool, taken = Pool(units(), work, Fixed(4)), list[int]()
+    if why == "wound down":
+        asyncio.get_running_loop().call_later(0.002, pool.wind_down)
+    async with asyncio.timeout(5):
+        try:
+            await take_all(pool, taken)
+        except ValueError:
+            assert why != "wound down"
+        else:
+            assert why == "wound down"
+        await pool.stop()
+    assert taken == ([0, 1] if why == "wound down" else [0])
+
+
+@pytest.mark.parametrize("fault", [asyncio.CancelledError, GeneratorExit, BaseException])
+@in_loop
+async def test_a_source_that_breaks_off_is_an_error_and_no_end(fault: type[BaseException]):
+    """One that is cancelled by somebody else would look as if it had been left in order, with half of it judged."""
+
+    async def units() -> AsyncGenerator[int, None]:
+        yield 0
+        raise fault
+
+    async def work(unit: int, settle: Settle) -> None:
+        await asyncio.sleep(0.01)
+        settle(unit)
+
+    taken: list[int] = []
+    async with asyncio.timeout(5):
+        with pytest.raises(AdjudgeError, match=f"the data set broke off with {fault.__name__}; what was judged"):
+            await take_all(Pool(units(), work, Fixed(4)), taken)
+    assert taken == [0]
+
+
+@in_loop
+async def test_nothing_is_begun_after_a_limit_has_raised():
+    """The one that asked for its place is not begun either."""
+    begun: list[int] = []
+
+    class Broken:
+        @property
+        def current(self) -> int:
+            raise RuntimeError("no idea")
+
+    async def work(unit: int, settle: Settle) -> None:
+        begun.append(unit)
+        settle(unit)
+
+    async with asyncio.timeout(5):
+        with pytest.raises(RuntimeError, match="no idea"):
+            await take_all(Pool(Source(5).units(), work, Broken()))
+    assert begun == []

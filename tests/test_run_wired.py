@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 from adjudge import (
     AdjudgeError,
     Budget,
+    Case,
+    Dataset,
     Judge,
     JudgeChain,
     Reply,
@@ -119,6 +123,23 @@ def test_going_on_without_a_budget_keeps_the_one_there_was(tmp_path: Path):
         assert len(provider.bodies) == 3
     assert done.summary["undecided_because"] == {"budget": 7}
     assert done.manifest["options"]["budget"] == 9
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_going_on_without_a_budget_that_was_handed_in_keeps_to_its_dollars(tmp_path: Path, again: bool):
+    """What was cancelled under it is gone: the run may not spend it a second time, and the budget itself counts on."""
+    model, budget = Words(), Budget(11, spent=2)
+    how: dict[str, Any] = {"prices": {"words": DOLLARS}, "concurrency": 2, "out": tmp_path / "run"}
+    cases = ["good", "wait", "good too"]
+    judge = Judge(model, max_output_tokens=4)
+    cut_off(cases, judge, tmp_path / "run", 1, prices=how["prices"], concurrency=2, budget=budget)
+    assert budget.spent == 10.0  # two of 4 dollars at most, and what others had spent
+
+    done = do(cases, judge, resume=True, **how, **({"budget": budget} if again else {}))
+    assert done.summary["undecided_because"] == {"budget": 2}
+    assert done.manifest["budget"]["spent"] == (10.0 if again else 8.0)
+    assert len(model.requests) == 2
+    assert RunStore(tmp_path / "run").find_fact(SPENT) == "8.0"
 
 
 def test_what_was_cancelled_counts_when_a_run_goes_on(tmp_path: Path):
@@ -342,3 +363,35 @@ def test_a_repeated_id_ends_a_run_with_file_and_line(tmp_path: Path):
 
     with pytest.raises(UsageError, match="item 2 of the data set: the id 'case-0' is that of case 0 already"):
         do(walk())
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        ({"id": 5}, "the id is of the type int"),
+        ({"id": "half \ud83d"}, "the id holds half of a surrogate pair"),
+        ({"group": 7}, "Expected `str | null`, got `int` - at `$.group`"),
+        ({"label": ["yes"]}, "got `array` - at `$.label`"),
+        ({"metadata": "m"}, "Expected `object`, got `str` - at `$.metadata`"),
+    ],
+)
+def test_a_case_that_could_not_be_read_back_is_a_bad_row(odd: dict[str, Any], why: str, tmp_path: Path):
+    """Nobody is asked about it, and it does not keep the run from being read; ``skip`` goes on without it."""
+    model = Words()
+    cases = [*make_cases(2), replace(Case(id="odd", content="good"), **odd), *make_cases(1, start=2)]
+    with pytest.raises(UsageError, match=re.escape(why)):
+        do(cases, Judge(model), out=tmp_path / "run")
+    assert len(list(open_run(tmp_path / "run").items())) == len(model.requests) == 2
+
+    done = do(Dataset.of(cases, on_bad_row="skip", check_ids=False), out=tmp_path / "other")
+    assert [item.place for item in done.items()] == [0, 1, 3]
+    [left_out] = done.manifest["dataset"]["bad_rows"]
+    assert why in left_out["why"]
+
+
+@pytest.mark.parametrize("label", [1, 1.0, True, "tie", None, 3])
+def test_a_label_is_read_as_it_was_written(label: Any):
+    """A number that is whole stays so: the digest of a case that is written again is the same."""
+    [item] = do([Case(id="a", content="good", label=label, labels={"ann": label})]).items()
+    assert (item.case.label, type(item.case.label)) == (label, type(label))
+    assert type(item.case.labels["ann"]) is type(label)

@@ -17,7 +17,7 @@ from adjudge._judge import Judge
 from adjudge._pair import OnConflict, PairResult
 from adjudge._pairing import choose_rubric, prepare_pair
 from adjudge._plain import to_plain
-from adjudge._run._items import encode
+from adjudge._run._items import check_kept, encode
 from adjudge._tasks import count_cancellations
 from adjudge.chain import JudgeChain
 from adjudge.dataset import Case
@@ -45,13 +45,16 @@ class Asked:
         """One case judged; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
         cancelled = count_cancellations()
         try:
-            return await (self._judge if self.on_conflict is None else self._compare)(case, sample)
+            result = await (self._judge if self.on_conflict is None else self._compare)(case, sample)
+            check_kept(result, ours=type(self.judge) is Judge)
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
                 raise
             said = "the judge cancelled itself"
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the other cases are judged all the same
             said = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+        else:
+            return result
         return self._give_up(case, " ".join(said.split())[:500])
 
     def _give_up(self, case: Case, detail: str) -> JudgeResult | PairResult:

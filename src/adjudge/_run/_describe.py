@@ -6,6 +6,7 @@ No key, no address with a password and no code is in it: models are told by name
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -52,7 +53,12 @@ def digest_judge(described: Mapping[str, Any]) -> str:
     """SHA-256 of what ``describe_judge`` says, in hexadecimal."""
     import msgspec
 
-    return hashlib.sha256(msgspec.json.encode(to_plain(described), order="sorted")).hexdigest()
+    plain = to_plain(described)
+    try:
+        written = msgspec.json.encode(plain, order="sorted")
+    except UnicodeEncodeError:  # a name with half of a surrogate pair
+        written = json.dumps(plain, sort_keys=True).encode()
+    return hashlib.sha256(written).hexdigest()
 
 
 def rebuild_judge(described: Mapping[str, Any], make_model: MakeModel) -> Any:

@@ -42,6 +42,11 @@ class Layers:
         own = Budget(budget, on_hold=self._note_now) if self._owns_budget else budget  # type: ignore[arg-type]
         self.budget: Budget | None = own  # type: ignore[assignment]
         self._store: RunStore | None = None
+        self._counts = True
+        """Whether it is known what the run has spent."""
+        self._before = 0.0
+        """What the run had spent that a budget which was handed in does not know of, less what that had spent for
+        others."""
         self._prices, self._wrap = prices, wrap
         self._limit = limit
         self._width = 0
@@ -78,27 +83,37 @@ class Layers:
         Raises ``UsageError`` when nobody knows what that is.
         """
         self._store = store
-        if self.budget is None or not self._owns_budget or not resumed:
+        if self.budget is None:
             return
-        said = store.find_fact(SPENT)
-        known, unknown = store.add_costs()
-        if said is None and unknown:
+        said = store.find_fact(SPENT) if resumed else None
+        known, unknown = store.add_costs() if resumed else (0.0, 0)
+        self._counts = said is not None or not unknown
+        if self._owns_budget and not self._counts:
             raise UsageError(
                 f"the run {store.path.parent} has {unknown:,} replies of unknown cost, so nobody knows what is left of "
                 "a budget; go on without one, or begin another run"
             )
-        self.budget.settle(Held(0), Budget(max(known, _read_amount(said))).usd)
+        before = max(known, _read_amount(said))
+        if self._owns_budget:
+            self.budget.settle(Held(0), Budget(before).usd)
+        else:
+            self._before = before - self.budget.spent - self.budget.held
 
     def note(self) -> None:
         """Keep what is gone of the budget, with the next item that is kept."""
-        if self._store is not None and self.budget is not None and self._owns_budget:
-            self._store.keep_fact(SPENT, _write_spent(self.budget))
+        # Of a budget that was handed in as well: a run that goes on without it keeps to the same dollars.
+        if self._store is not None and self.budget is not None and self._counts:
+            self._store.keep_fact(SPENT, self._write_spent(self.budget))
 
     async def _note_now(self) -> None:
         # Before the call is made: a process that is killed while it is under way must not forget that it was. What
         # cannot be written down is not asked.
         if self._store is not None and self.budget is not None:
-            await self._store.keep_fact_now(SPENT, _write_spent(self.budget))
+            await self._store.keep_fact_now(SPENT, self._write_spent(self.budget))
+
+    def _write_spent(self, budget: Budget) -> str:
+        # With what is held: a process that is killed now has asked, and the provider charges.
+        return repr(max(self._before + budget.spent + budget.held, 0.0))
 
     def describe(self) -> dict[str, float] | None:
         """The budget and what was spent of it."""
@@ -133,11 +148,6 @@ class _Within:
         if most <= 0 or left < most:  # nothing to pay for, or nothing that can be: that takes no time
             return self.limit.current
         return max(1, min(self.limit.current, int(left / (most * self.width))))
-
-
-def _write_spent(budget: Budget) -> str:
-    # With what is held: a process that is killed now has asked, and the provider charges.
-    return repr(budget.spent + budget.held)
 
 
 def _read_amount(said: str | None) -> float:

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from adjudge.errors import UsageError
+from adjudge.errors import AdjudgeError, UsageError
 
 FILE = "run.lock"
 
@@ -24,7 +24,9 @@ class RunLock:
         try:
             # A moment's wait: somebody may just be looking whether the lock is held.
             self._connection = _lock(self.folder / FILE, patience=1.0)
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if _is_full(error):
+                raise AdjudgeError(f"the run {self.folder} cannot be written: {error}; make room for it") from None
             raise UsageError(
                 f"the run {self.folder} is being written by another process; wait for it, or name another folder"
             ) from None
@@ -46,9 +48,14 @@ def is_locked(folder: Path) -> bool:
         return False
     try:
         _lock(folder / FILE).close()
-    except sqlite3.Error:
-        return True
+    except sqlite3.Error as error:
+        return not _is_full(error)
     return False
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    # A full disk is not somebody who writes: a lock that is held is found before anything is to be written.
+    return error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
 
 
 def _lock(path: Path, *, patience: float = 0.0) -> sqlite3.Connection:

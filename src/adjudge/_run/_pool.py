@@ -98,6 +98,7 @@ class Pool(Generic[U, R]):
         self._stopping = True
         self._wanted.set()
         self._idle.set()
+        self._end_if_idle()
 
     async def stop(self) -> None:
         """Cancel what is under way and wait until it is gone."""
@@ -116,15 +117,18 @@ class Pool(Generic[U, R]):
                 await self._read_ahead(units)
         except Exception as error:  # noqa: BLE001 - raised by ``take``, when what is under way is finished
             self._error = self._error or error
+        except BaseException as error:
+            # Cancelled by us, or not: a source that ends itself so would pass for one that was wound down.
+            if self._reader.cancelling() or isinstance(error, SystemExit | KeyboardInterrupt):
+                raise
+            said = f"the data set broke off with {type(error).__name__}; what was judged until then is kept"
+            self._error = self._error or AdjudgeError(said)
         finally:
             # Not before the last is finished: an error must not take with it what others were asked.
             while self._is_at_work() and not self._reader.cancelling():
                 self._idle.clear()
                 await self._idle.wait()
-            if self._look is not None:
-                self._look.cancel()
-            self._ended = True
-            self._news.set()
+            self._end()
 
     async def _read_ahead(self, units: AsyncGenerator[U, None]) -> None:
         async for unit in units:
@@ -138,6 +142,17 @@ class Pool(Generic[U, R]):
 
     def _has_enough(self) -> bool:
         return len(self._read) >= min(self._find_limit(), READ_AHEAD)
+
+    def _end(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+        self._ended = True
+        self._news.set()
+
+    def _end_if_idle(self) -> None:
+        # Not left to the reader: it may be waiting for a source that has nothing to say for hours.
+        if self._stopping and not self._busy:
+            self._end()
 
     def _is_at_work(self) -> bool:
         return self._busy > 0 or (len(self._read) > 0 and not self._stopping)
@@ -160,6 +175,7 @@ class Pool(Generic[U, R]):
             self._wanted.set()
         if not self._is_at_work():
             self._idle.set()
+        self._end_if_idle()
 
     def _begin_again(self) -> None:
         self._turn = None
@@ -184,7 +200,7 @@ class Pool(Generic[U, R]):
             return max(int(self._limit.current), 1)
         except Exception as error:  # noqa: BLE001 - raised by ``take``
             self._fail(error)
-            return 1
+            return 0  # nothing more is begun
 
     def _settle(self, came_to: R | BaseException) -> None:
         self._busy -= 1

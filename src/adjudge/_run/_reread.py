@@ -192,7 +192,9 @@ def rebuild_rubric(asked: Mapping[str, Any]) -> Rubric:
             passing_threshold=asked["passing_threshold"],
             scale=asked.get("scale") or (0.0, 1.0),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except UsageError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"the run's rubric cannot be read ({error}); name one with --rubric") from None
 
 

@@ -19,8 +19,7 @@ from typing import Any, Self
 from adjudge._display import clean
 from adjudge._pair import read_judged
 from adjudge._run._commits import Commits, Done, Rows, wait_for
-from adjudge._run._items import RunItem, write_case, write_result
-from adjudge.dataset._case import Case
+from adjudge._run._items import RunItem, read_case, write_case, write_result
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.result import Usage
 
@@ -119,12 +118,15 @@ class RunStore:
             return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
 
     def _begin(self) -> Self:
-        with self._writer.using() as connection:
-            connection.execute("BEGIN")
-            for statement in _DDL:
-                connection.execute(statement)
-            connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
-            connection.commit()
+        try:
+            with self._writer.using() as connection:
+                connection.execute("BEGIN")
+                for statement in _DDL:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
+                connection.commit()
+        except sqlite3.Error as error:
+            raise self._fail(error) from None
         return self
 
     def open(self) -> Self:
@@ -198,8 +200,7 @@ class RunStore:
         except sqlite3.Error as error:
             if not patient and error.sqlite_errorname.startswith("SQLITE_BUSY"):
                 return None
-            said = f"the run {self.path.parent} cannot be written: {clean(str(error))}"
-            return [AdjudgeError(said) for _ in together]
+            return [self._fail(error) for _ in together]
 
     def is_long(self) -> bool:
         """Whether enough is in the log to be brought over into the file."""
@@ -306,6 +307,9 @@ class RunStore:
         except sqlite3.Error as error:
             raise self._refuse(error) from None
 
+    def _fail(self, error: Exception) -> AdjudgeError:
+        return AdjudgeError(f"the run {self.path.parent} cannot be written: {clean(str(error))}")
+
     def _refuse(self, error: Exception) -> UsageError:
         said = clean(str(error)[:200], keep_lines=False)
         return UsageError(f"{self.path} cannot be read as a run: {said}; name a folder of `adjudge run`")
@@ -383,9 +387,7 @@ def _write_usage(usage: Usage | None) -> tuple[int | None, int | None, int | Non
 def _read_item(row: tuple[Any, ...]) -> RunItem:
     place, sample, subject, body, result = row
     try:
-        said = json.loads(body)
-        said.pop("schema", None)
-        case, judged = Case(**said), read_judged(json.loads(result))
+        case, judged = read_case(body), read_judged(json.loads(result))
     except (AdjudgeError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         why = clean(str(error)[:200], keep_lines=False)
         raise UsageError(f"what the run kept of case {place} cannot be read ({why}); judge the case again") from None

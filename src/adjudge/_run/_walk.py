@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from adjudge._display import clean
-from adjudge._run._items import write_case
+from adjudge._run._items import check_case, write_case
 from adjudge._run._source import Source
 from adjudge._run._store import RunStore
 from adjudge.dataset import Case
@@ -94,6 +94,8 @@ class Walk:
                 if self._places is not None and place not in self._places:
                     continue
                 body = write_case(case)
+                if not self._can_be_kept(place, case, body):
+                    continue
                 hashed = hashlib.sha256(body)
                 subject = hashed.hexdigest()
                 kept = self._look_up(place, case, subject) if place <= self._last else {}
@@ -129,6 +131,16 @@ class Walk:
     def settle(self, unit: Unit) -> None:
         """Take note that an item of a unit is kept, and its case with it."""
         self._under_way.pop(unit.case.id, None)
+
+    def _can_be_kept(self, place: int, case: Case, body: bytes) -> bool:
+        # Before it is asked about: in the file it would keep everybody from reading the run.
+        try:
+            check_case(case, body)
+        except UsageError as error:
+            self._source.refuse(place, str(error))
+            self._refused += 1
+            return False
+        return True
 
     def _is_refused(self, place: int, case: Case) -> bool:
         """Whether another case has its id; such a row is no case, as one without content is none.

@@ -18,6 +18,10 @@ from adjudge.errors import ReplyError, UsageError
 _PARTS = 10**12
 """Amounts are whole numbers of these parts of a dollar: sums of floats drift, and a limit must not."""
 
+MOST = 10**15
+"""The largest number of dollars that is believed. What somebody says a call cost may be absurd; counting it must not
+fail, or what was held for the call stays held and whoever waits for it is never told."""
+
 PAY_AGAIN: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("adjudge_pay_again", default=None)
 """Awaited before a request that broke off on the way is sent again: the provider may charge for both."""
 
@@ -150,12 +154,13 @@ def _wake(turn: asyncio.Future[None]) -> None:
 
 
 def _round_up(usd: float) -> int:
-    return math.ceil(usd * _PARTS)
+    return math.ceil(min(usd, MOST) * _PARTS)
 
 
 def _check_amount(what: str, value: Any, *, least: float | None) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    good = isinstance(value, int | float) and not isinstance(value, bool) and -MOST <= value <= MOST  # and so no NaN
     if not good or (value <= 0 if least is None else value < least):
         unit = "dollars, 0 or more" if least is not None else "a finite number of seconds above 0"
-        raise UsageError(f"{what} must be {unit}; got {value!r}")
+        most = f" and at most {MOST:,}" if isinstance(value, int | float) and value > MOST else ""
+        raise UsageError(f"{what} must be {unit}{most}; got {value!r}")
     return value

@@ -70,6 +70,8 @@ class Pace:
                 raise UsageError(f"{what} of a pace must be a whole number of at least 1, got {value!r}")
         if least > most:
             raise UsageError(f"least of a pace must not be above most, {most}; got {least}")
+        # Nobody has as many under way, and a float holds it: this is divided and multiplied.
+        most, least = min(most, 2**53), min(least, 2**53)
         self.most, self.least = most, least
         self._clock, self._wall = clock, wall
         self._number = float(most)

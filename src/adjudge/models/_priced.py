@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -11,7 +10,7 @@ from typing import Any, Self
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._around import Around
-from adjudge.models._budget import PAY_AGAIN, Budget, Held
+from adjudge.models._budget import MOST, PAY_AGAIN, Budget, Held
 from adjudge.models._types import Form, Model, Reply, Request
 from adjudge.result import Usage
 
@@ -201,4 +200,4 @@ def _measure_form(form: Form | None) -> int:
 
 
 def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST  # and so no NaN
