@@ -159,7 +159,6 @@ def test_a_judge_that_fails_is_a_result(judge: Any):
         {"usage": "a lot"},
         {"model": 5},
         {"model": True},
-        {"finish_reason": "over"},
     ],
 )
 def test_what_a_provider_reports_cannot_end_a_run_or_keep_it_from_being_read(odd: dict[str, Any], tmp_path: Path):

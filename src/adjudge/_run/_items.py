@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, get_args
+from typing import Any
 
 from adjudge._pair import PairResult, read_judged
 from adjudge._plain import to_plain
 from adjudge.dataset._case import Case
 from adjudge.errors import UsageError
-from adjudge.models._types import FinishReason
 from adjudge.result import JudgeResult, Usage
 
 
@@ -37,7 +36,6 @@ _CASE_HEAD = b'{"schema":"' + CASE_SCHEMA.encode() + b'",'
 _FLAT, _TEXT = frozenset((str, bool, type(None))), frozenset((str,))
 _OPTIONAL = frozenset((str, type(None)))
 _WHOLE, _DOLLARS = frozenset((int,)), frozenset((float, type(None)))
-_REASONS = (None, *get_args(FinishReason))
 
 
 def write_case(case: Case) -> bytes:
@@ -138,8 +136,8 @@ def _is_usual(result: JudgeResult | PairResult) -> bool:
     """Whether what a ``Judge`` took over from a reply as it is, is of the types it should be."""
     if type(result) is not JudgeResult or result.rule_results or result.earlier_responses or result.value is not None:
         return False
-    usage, said = result.usage, (result.model, result.raw_response)
-    if not _OPTIONAL.issuperset(map(type, said)) or result.finish_reason not in _REASONS:
+    usage, said = result.usage, (result.model, result.raw_response, result.finish_reason)
+    if not _OPTIONAL.issuperset(map(type, said)):
         return False
     if type(usage) is not Usage:
         return usage is None
