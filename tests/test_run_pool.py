@@ -226,6 +226,41 @@ async def test_a_limit_that_rises_is_noticed():
     assert sorted(await take_all(pool)) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("first", ["handed in", "cancelled"])
+@in_loop
+async def test_a_place_is_given_back_once(first: str):
+    """A unit that cancels its own task when it has handed its item in counts once, whichever is heard of first."""
+    now = most = 0
+
+    async def work(unit: int, settle: Settle) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        loop = asyncio.get_running_loop()
+
+        def tell() -> None:
+            nonlocal now
+            now -= 1
+            settle(unit)
+
+        if unit == 1:
+            loop.call_soon(tell) if first == "handed in" else loop.call_later(0.01, tell)
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        else:
+            loop.call_later(0.005, tell)
+
+    pool, taken = Pool(Source(12).units(), work, Fixed(2)), list[int]()
+    if first == "handed in":
+        assert sorted(await take_all(pool, taken)) == list(range(12))
+    else:
+        with pytest.raises(AdjudgeError, match="cancelled from outside"):
+            await take_all(pool, taken)
+        assert taken == [0]
+    assert most == 2
+
+
 @in_loop
 async def test_stopping_leaves_nothing_running():
     """Everything under way is cancelled and gone when ``stop`` returns."""

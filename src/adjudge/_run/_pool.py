@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from adjudge.errors import AdjudgeError
@@ -38,7 +39,7 @@ class Limit(Protocol):
 
 
 Settle = Callable[[R | BaseException], None]
-"""Called once, with what a unit came to."""
+"""Called with what a unit came to; only the first call counts."""
 
 
 class Pool(Generic[U, R]):
@@ -166,9 +167,10 @@ class Pool(Generic[U, R]):
                 break
             at_once -= 1
             self._busy += 1
-            task = self._loop.create_task(self._work(self._read.popleft(), self._settle))
+            place = _Place(self._settle)
+            task = self._loop.create_task(self._work(self._read.popleft(), place))
             self._tasks.add(task)
-            task.add_done_callback(self._let_go)
+            task.add_done_callback(partial(self._let_go, place))
             if self._turn is None:
                 self._turn = self._loop.call_soon(self._begin_again)
         if not self._has_enough():
@@ -204,7 +206,10 @@ class Pool(Generic[U, R]):
 
     def _settle(self, came_to: R | BaseException) -> None:
         self._busy -= 1
-        if isinstance(came_to, BaseException):
+        if isinstance(came_to, asyncio.CancelledError):  # by ``stop``, or by others
+            if not self._stopping:
+                self._fail(AdjudgeError("a judgement was cancelled from outside; the run ends here"))
+        elif isinstance(came_to, BaseException):
             self._fail(came_to)
         else:
             self._done.append(came_to)
@@ -215,14 +220,24 @@ class Pool(Generic[U, R]):
         self._error = self._error or error
         self.wind_down()
 
-    def _let_go(self, task: asyncio.Task[None]) -> None:
-        """A unit's coroutine has ended; where it was not to settle anything any more, that is settled here."""
+    def _let_go(self, place: Settle[R], task: asyncio.Task[None]) -> None:
+        """A unit's coroutine has ended; where nobody is to settle it any more, that is done here."""
         self._tasks.discard(task)
         if task.cancelled():
-            if not self._stopping:
-                self._settle(AdjudgeError("a judgement was cancelled from outside; the run ends here"))
-            else:
-                self._busy -= 1
-                self._begin()
+            place(asyncio.CancelledError())
         elif (error := task.exception()) is not None:
-            self._settle(error)
+            place(error)
+
+
+class _Place(Generic[R]):
+    """A place among those under way, given back once: a unit that has handed its item in may be cancelled as well."""
+
+    __slots__ = ("_settle",)
+
+    def __init__(self, settle: Settle[R]) -> None:
+        self._settle: Settle[R] | None = settle
+
+    def __call__(self, came_to: R | BaseException) -> None:
+        settle, self._settle = self._settle, None
+        if settle is not None:
+            settle(came_to)
