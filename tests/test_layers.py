@@ -18,6 +18,7 @@ LAYERS = (
     "result",
     "_pair",
     "content",
+    "_unchanged",
     "rules",
     "_yaml",
     "dataset",  # cases and where they come from; nothing of judges
@@ -52,6 +53,7 @@ LAYERS = (
     "probe",
     "tools",
     "_decision",
+    "_request",
     "approval",
     "audit",
     "_checking",

@@ -88,7 +88,7 @@ async def tell(url: str, **options: Any) -> tuple[dict[str, Decision], str]:
         clock.pass_by(61)
         for content, held in ends.items():
             if held.pending and content != "waits":
-                ends[content] = await gate.resume(held)
+                ends[content] = await own.get(content, gate).resume(held)
         for kind in ("run", "tool.reviewed", "tool.promoted", "tool.demoted", "certificate", "anchor"):
             await ledger.append({"schema": f"adjudge/{kind}/1", "approved": True, "outcome": "passed"}, kind=kind)
         head = await ledger.export(Path("ledger.jsonl"))

@@ -6,11 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from adjudge._decision import Answer, Decision, EventKind, GateEvent, choose_step
 from adjudge._evaluate import since
 from adjudge._foreign import call_safely, logger, notify
+from adjudge._plain import to_plain
+from adjudge._request import DATA, describe_terms, digest_request, make_basis
+from adjudge._unchanged import copy_plain, has_changed
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.result import JudgeResult, RuleResult, make_id
@@ -23,11 +27,14 @@ if TYPE_CHECKING:
 class Check:
     """One check under way: what was asked and since when. It lives as long as the call."""
 
-    __slots__ = ("content", "data", "gate", "metadata", "started", "subject")
+    __slots__ = ("content", "data", "digests", "gate", "metadata", "started", "subject")
 
     def __init__(self, gate: Gate, data: Mapping[str, object], metadata: dict[str, Any]) -> None:
         self.gate = gate
-        self.data = {name: value for name, value in data.items() if value is not None}
+        # Copies, like the content: what is judged, what an approval is bound to and what is recorded are one thing,
+        # whatever somebody else does to a list meanwhile.
+        self.data = {name: copy_plain(value) for name, value in data.items() if value is not None}
+        self.digests: dict[str, str] = {}
         self.metadata = metadata
         self.started = time.perf_counter()
         self.subject: str | None = None
@@ -36,21 +43,27 @@ class Check:
     async def run(self, content: object) -> Decision:
         """Rules, then the judge, then the policy, then perhaps a person; recorded."""
         gate = self.gate
+        content = copy_plain(content)
         try:
             self.subject = digest_text(content_text(content))
-            for name, value in self.data.items():
-                content_text(value, what=name)
+            self.digests = {name: digest_text(content_text(value, what=name)) for name, value in self.data.items()}
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
             return await self._conclude(self._give_up(error), readable=False)
         self.content = content
-        ran = [await rule.check(content, self.data.get("reference")) for rule in gate.rules]
-        result = self._settle(ran)
-        if result is not None:
-            return await self._conclude(result)
-        if not gate.takes(self.subject):
+        reference = self.data.get("reference")
+        # Each is handed a copy of its own: a rule that changes what it is given changes nothing for the next.
+        ran = [await rule.check(copy_plain(content), copy_plain(reference)) for rule in gate.rules]
+        result, readable = self._settle(ran), True
+        sampled = result is not None or gate.takes(self.subject)
+        if result is None and sampled:
+            result, readable = await self._judge(copy_plain(content), ran)
+        opens = result is None or choose_step(result, gate.policy, readable=readable)[0] == "allow"
+        if opens and self._has_changed():
+            # An object of somebody's own cannot be copied, and may have been judged in another state than it is in.
+            result, readable = self._give_up(AdjudgeError(_CHANGED)), False
+        if result is None:
             said = f"not sampled (sample={gate.sample:g})"
             return await self._record(self._make("policy", allowed=True, detail=said, sampled=False))
-        result, readable = await self._judge(content, ran)
         return await self._conclude(result, readable=readable)
 
     async def refuse(self, why: str) -> Decision:
@@ -64,7 +77,21 @@ class Check:
     async def resume(self, pending: Decision) -> Decision:
         """The decision in place of a pending one, once the person has answered."""
         self.subject = pending.subject
-        return await self._record(await self._hear(pending))
+        doubt = self._find_doubt(pending)  # before anybody is waited for: what they say could open nothing
+        return await self._record(_block(pending, doubt) if doubt else await self._hear(pending))
+
+    async def withdraw(self, decision: Decision, why: str) -> Decision:
+        """The decision in place of one that allowed what is not the same any more."""
+        self.subject = decision.subject
+        blocked = replace(_block(decision, why), would_allow=False, ledger_seq=None)
+        if self.gate.mode == "observe":
+            blocked = replace(blocked, allowed=True, detail=f"observed: {why}")
+        return await self._record(blocked)
+
+    def _has_changed(self) -> bool:
+        given = {"content": (self.content, self.subject)}
+        given |= {name: (value, self.digests[name]) for name, value in self.data.items()}
+        return any(has_changed(known, partial(content_text, value)) for value, known in given.values())
 
     # ------------------------------------------------------------ judging
 
@@ -87,10 +114,10 @@ class Check:
     async def _judge(self, content: object, ran: Sequence[RuleResult]) -> tuple[JudgeResult, bool]:
         """What the judge says, and whether the content could be put to it at all."""
         gate = self.gate
-        how: dict[str, Any] = dict(self.data)
+        how: dict[str, Any] = {name: copy_plain(value) for name, value in self.data.items()}
         rules = [_repeat(item) for item in ran]
         if gate.redact is not None:
-            given = {"content": content, **self.data}
+            given = {"content": content, **how}
             for name, value in given.items():
                 said, error = await call_safely(gate.redact, value)
                 if error is not None or said is None:
@@ -156,7 +183,14 @@ class Check:
             # Without a digest an approval is bound to nothing, and could be used for anything else that has none.
             return replace(blocked, detail="nobody was asked: what cannot be read cannot be told from anything else")
         message = f"gate {gate.name!r} held this back: {result.explain()}"
-        said, error = await call_safely(gate.approvals.request, blocked, message, **await self._show(), **gate.ask)
+        ask, shown = dict(gate.ask), await self._show()
+        # Plain, as it will be read back: an object that says something else later would make another request of it.
+        blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=self._make_basis(self.digests))
+        try:
+            blocked = replace(blocked, request=self._digest(blocked))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
+            return replace(blocked, detail=self._report(error, "nobody could be asked"))
+        said, error = await call_safely(gate.approvals.request, blocked, message, **shown, **ask)
         if error is not None or not isinstance(said, str) or not said:
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
         await self._tell("asked", detail=said)
@@ -174,30 +208,60 @@ class Check:
         if not self.gate.show_content or self.content is None:
             return {}
         if self.gate.redact is None:
-            return {"content": self.content}
-        said, error = await call_safely(self.gate.redact, self.content)
+            return {"content": copy_plain(self.content)}
+        said, error = await call_safely(self.gate.redact, copy_plain(self.content))
         return {} if error is not None or said is None else {"content": said}
 
     async def _hear(self, pending: Decision) -> Decision:
         """The decision once somebody has answered; anything but a plain yes about this content blocks."""
         assert self.gate.approvals is not None  # noqa: S101 - for the type checker; _ask and resume have looked
         said, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
-        new: dict[str, Any] = {"pending": False, "id": make_id(), "created_at": datetime.now(UTC)}
         answer = _read_answer(said) if error is None else None
         if answer is None:
-            return replace(pending, **new, detail=self._report(error, "the approval could not be read"))
-        if answer.subject is not None and answer.subject != pending.subject:
-            # Else whoever keeps pending decisions could open one with the approval of something harmless.
-            return replace(pending, **new, detail="the approval is about something else")
-        if answer.gate is not None and answer.gate != self.gate.name:
-            # Else those whom a laxer gate asks about the same content would decide for a stricter one.
-            return replace(pending, **new, detail="the approval was asked for elsewhere than at this gate")
+            return _block(pending, self._report(error, "the approval could not be read"))
+        # Once more, since people take hours: who is asked may have been changed in the meantime.
+        doubt = _doubt_answer(answer, pending, self.gate.name) or self._find_doubt(pending)
+        if doubt is not None:
+            return _block(pending, doubt)
         word = "approved" if answer.approved else "denied"
         await self._tell("answered", detail=word)
         detail = f"{word} by {answer.by}" if answer.by else f"{word} by policy"
         by = "policy" if not answer.by else "judge" if answer.judged is not None else "human"
-        new |= {"allowed": answer.approved, "decided_by": by, "answer": answer.judged}
+        new = _renew() | {"allowed": answer.approved, "decided_by": by, "answer": answer.judged}
         return replace(pending, **new, detail=f"{detail}: {answer.reason}" if answer.reason else detail)
+
+    # ------------------------------------------------------------ what an approval is bound to
+
+    def _find_doubt(self, pending: Decision) -> str | None:
+        """Why no approval of this can open the gate: it was asked for under something else than the gate has now."""
+        if pending.request is None:
+            return f"the decision that waits has no request digest, as those of older versions have none; {_AGAIN}"
+        given = {name: pending.basis.get(name) for name in DATA}
+        own = self._make_basis({name: said for name, said in given.items() if isinstance(said, str)})
+        try:
+            same = self._digest(replace(pending, basis=own)) == pending.request
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what was read back may hold anything
+            return self._report(error, "the request could not be compared")
+        if same:
+            return None
+        changed = [name for name in ("rubric", "rules", "policy") if pending.basis.get(name) != own[name]]
+        what = f"other {' and '.join(changed)}" if changed else "other terms, or about something else"
+        return f"people were asked under {what} than this gate has now; {_AGAIN}"
+
+    def _make_basis(self, data: Mapping[str, str]) -> dict[str, Any]:
+        gate = self.gate
+        own = gate.judge._own_rubric() if gate.judge is not None else None  # noqa: SLF001 - as the gate itself asks
+        policy = {name: getattr(gate.policy, name) for name in ("on_failed", "on_undecided", "on_tampering")}
+        return make_basis(data, gate.rubric if gate.rubric is not None else own, gate.rules, policy)
+
+    def _digest(self, decision: Decision) -> str:
+        return digest_request(
+            gate=self.gate.name,
+            subject=decision.subject,
+            basis=decision.basis,
+            metadata=decision.metadata,
+            terms=describe_terms(self.gate.ask),
+        )
 
     # ------------------------------------------------------------ recording
 
@@ -209,7 +273,8 @@ class Check:
             seq, error = await call_safely(
                 gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
             )
-            if error is not None or isinstance(seq, bool) or not isinstance(seq, int):
+            # 0, -1 and None are how stores say that they kept nothing.
+            if error is not None or isinstance(seq, bool) or not isinstance(seq, int) or seq < 1:
                 decision = await self._lose(decision, self._report(error, "not recorded"))
             else:
                 decision = replace(decision, ledger_seq=seq)
@@ -268,12 +333,48 @@ def _repeat(known: RuleResult) -> Rule:
     return Rule(name=known.name, evaluate=repeat, severity=known.severity)
 
 
+_CHANGED = "the content, or what it is judged with, was changed while it was judged"
+_AGAIN = "put the content through the gate again"
+_MOST_MEMBERS = 8
+"""Of an answer: the six of the tuple, and the digest of the request and the result's id, where a plain one has them."""
+
+
+def _renew() -> dict[str, Any]:
+    return {"pending": False, "id": make_id(), "created_at": datetime.now(UTC)}
+
+
+def _block(decision: Decision, why: str) -> Decision:
+    """The decision that takes the place of one, and blocks by policy."""
+    return replace(decision, **_renew(), allowed=False, decided_by="policy", detail=why)
+
+
+def _doubt_answer(answer: Answer, pending: Decision, gate: str) -> str | None:
+    """Why an answer is not about what waits; what the asker does not know (``None``) is taken on trust."""
+    if answer.subject is not None and answer.subject != pending.subject:
+        # Else whoever keeps pending decisions could open one with the approval of something harmless.
+        return "the approval is about something else"
+    if answer.gate is not None and answer.gate != gate:
+        # Else those whom a laxer gate asks about the same content would decide for a stricter one.
+        return "the approval was asked for elsewhere than at this gate"
+    if answer.request == "":
+        return f"the approval has no request digest, as those of older versions have none; {_AGAIN}"
+    if answer.request is not None and answer.request != pending.request:
+        # Else a yes for one task, or by the people of other terms, would open the same content for another.
+        return "the approval is about another request: another task, context, reference, metadata, or other terms"
+    if answer.result_id is not None and (pending.result is None or answer.result_id != pending.result.id):
+        # Else what was denied, and asked again, could go on with the yes of the other time.
+        return "the approval is about another judgement of the same content"
+    return None
+
+
 def _read_answer(said: object) -> Answer | None:
     """What was answered, if it is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
-    if not isinstance(said, tuple | list) or not 3 <= len(said) <= len(Answer._fields):
+    if not isinstance(said, tuple | list) or not 3 <= len(said) <= _MOST_MEMBERS:
         return None
-    answer = Answer(*said)
-    texts = (answer.by, answer.reason, answer.subject, answer.gate)
+    if not all(isinstance(item, str) for item in said[len(Answer._fields) :]):
+        return None
+    answer = said if isinstance(said, Answer) else Answer(*said)
+    texts = (answer.by, answer.reason, answer.subject, answer.gate, answer.request, answer.result_id)
     if not isinstance(answer.approved, bool) or not all(text is None or isinstance(text, str) for text in texts):
         return None
     judged = answer.judged

@@ -25,9 +25,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Answer(NamedTuple):
-    """What came of asking somebody, as an ``Asker`` returns it; a plain tuple of the first three will do."""
-
+class _Six(NamedTuple):
     approved: bool
     by: str | None
     """Who decided; ``None`` when it was a policy, because the request expired."""
@@ -38,6 +36,40 @@ class Answer(NamedTuple):
     """Digest of the content that was asked about; ``None`` where the asker does not know it."""
     gate: str | None = None
     """The gate whose decision was asked about, empty where it was none's; ``None`` where the asker does not know it."""
+
+
+class Answer(_Six):
+    """What came of asking somebody, as an ``Asker`` returns it; a plain tuple of the first three will do.
+
+    As a tuple it has six members, as it always had, so that whoever takes it apart can go on; ``request`` and
+    ``result_id`` are attributes beside them.
+    """
+
+    request: str | None
+    """Digest of the request that was answered, empty where it has none; ``None`` where the asker does not know it."""
+    result_id: str | None
+    """The result that was asked about; ``None`` where the asker does not know it."""
+
+    def __new__(  # noqa: PLR0917 - the members of a tuple, in their order
+        cls,
+        approved: bool,  # noqa: FBT001 - the first member of a tuple
+        by: str | None,
+        reason: str | None = "",
+        judged: JudgeResult | None = None,
+        subject: str | None = None,
+        gate: str | None = None,
+        request: str | None = None,
+        result_id: str | None = None,
+    ) -> Self:
+        """Put the six members into the tuple, and the others beside it."""
+        made = super().__new__(cls, approved, by, reason, judged, subject, gate)
+        made.request, made.result_id = request, result_id
+        return made
+
+    def _replace(self, **changes: Any) -> Self:
+        # The inherited one goes by the six alone: the answer would lose what it is about, and be taken on trust.
+        known: dict[str, Any] = {**self._asdict(), "request": self.request, "result_id": self.result_id}
+        return type(self)(**{**known, **changes})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -67,6 +99,10 @@ class Decision:
     sampled: bool = True
     """False when the content was let through unjudged, because ``sample`` is below 1."""
     approval_id: str | None = None
+    request: str | None = None
+    """Digest of what a person was asked, which an answer has to be about; ``None`` when nobody was asked."""
+    basis: Mapping[str, Any] = field(default_factory=dict)
+    """Where a person was asked, digests of task, context, reference, rubric and rules, and the gate's policy."""
     answer: JudgeResult | None = None
     """The result of the judge that approved in people's place, where one was asked first; else ``None``."""
     ledger_seq: int | None = None

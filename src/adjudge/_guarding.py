@@ -7,6 +7,10 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from adjudge._decision import Decision
+from adjudge._sync import run_sync
+from adjudge._unchanged import call_unchanged, has_changed
+from adjudge.content import content_text
 from adjudge.errors import Blocked, UsageError
 
 if TYPE_CHECKING:
@@ -34,10 +38,10 @@ def _wrap_async(
     async def guarded(*given: Any, **how: Any) -> Any:
         if argument is not None:
             bound = _bind(signature, given, how)
-            _raise_unless(await gate.check(bound.arguments[argument]))
+            await _let_through(gate, bound.arguments[argument], _ARGUMENT.format(argument))
             return await function(*bound.args, **bound.kwargs)
         said = await function(*given, **how)
-        _raise_unless(await gate.check(said))
+        await _let_through(gate, said, _RETURNED)
         return said
 
     return guarded
@@ -48,26 +52,53 @@ def _wrap_sync(
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*given: Any, **how: Any) -> Any:
-        if argument is not None:
-            bound = _bind(signature, given, how)
-            _raise_unless(gate.check_sync(bound.arguments[argument]))
-            return function(*bound.args, **bound.kwargs)
-        said = function(*given, **how)
-        _raise_unless(gate.check_sync(said))
-        return said
+        if argument is None:
+            said = function(*given, **how)
+            run_sync(_let_through(gate, said, _RETURNED))
+            return said
+        bound = _bind(signature, given, how)
+        value, what = bound.arguments[argument], _ARGUMENT.format(argument)
+        decision = run_sync(_let_through(gate, value, what))
+
+        def refuse() -> None:
+            if _differs(decision, value):
+                run_sync(_stop(gate, decision, what))
+
+        return call_unchanged(function, bound, refuse)
 
     return guarded
+
+
+_ARGUMENT, _RETURNED = "the argument {!r}", "what the function returned"
+
+
+async def _let_through(gate: Gate, value: object, what: str) -> Decision:
+    """The decision that lets a value through, as it is now; raises ``Blocked`` where there is none."""
+    decision = await gate.check(value)
+    if not decision.allowed:
+        raise Blocked(decision)
+    if _differs(decision, value):
+        await _stop(gate, decision, what)
+    return decision
+
+
+def _differs(decision: Decision, value: object) -> bool:
+    """Whether a value is not what was decided about: somebody else holds the same list, and judges take a while."""
+    if decision.subject is None and decision.mode == "observe":  # nobody could read it, which has been said
+        return False
+    return has_changed(decision.subject, lambda: content_text(value))
+
+
+async def _stop(gate: Gate, decision: Decision, what: str) -> None:
+    stopped = await gate._withdraw(decision, f"{what} was changed while it was judged")  # noqa: SLF001 - ours
+    if not stopped.allowed:
+        raise Blocked(stopped)
 
 
 def _bind(signature: inspect.Signature, given: tuple[Any, ...], how: dict[str, Any]) -> inspect.BoundArguments:
     bound = signature.bind(*given, **how)
     bound.apply_defaults()  # a default goes through the gate like anything else
     return bound
-
-
-def _raise_unless(decision: Any) -> None:
-    if not decision.allowed:
-        raise Blocked(decision)
 
 
 def _check_function(gate: Gate, function: Callable[..., Any], argument: str | None) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack
 
 from adjudge._asking import Asking, RubricSource
 from adjudge._evaluate import JudgeLike
 from adjudge._judge import Judge, ModelSource
+from adjudge._unchanged import copy_plain, has_changed
 from adjudge.chain import JudgeChain
+from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
 from adjudge.result import JudgeResult, Outcome
 
@@ -78,11 +82,28 @@ async def improve(
     asked = _open_judge(judge)
     done: list[Round] = []
     while True:
-        result = await asked.evaluate(content, rubric, **how)
+        content = copy_plain(content)  # what is handed back is what was judged, whatever becomes of the caller's list
+        result = await _evaluate(asked, content, rubric, how)
         done.append(Round(content=content, result=result))
         if result.outcome != "failed" or len(done) == rounds:
             return Improvement(rounds=tuple(done))
         content = await _rewrite(rewrite, content, result)
+
+
+async def _evaluate(
+    judge: Judge | JudgeChain, content: object, rubric: RubricSource | None, how: Asking
+) -> JudgeResult:
+    """What is said of some content; undecided where an object, which cannot be copied, is not the same any more."""
+    write, before = partial(content_text, content), None
+    with suppress(UsageError):  # which the judge raises as well
+        before = digest_text(write())
+    result = await judge.evaluate(copy_plain(content), rubric, **how)
+    if not result.passed or not has_changed(before, write):
+        return result
+    said = "the content was changed while it was judged"
+    return JudgeResult(
+        outcome="undecided", undecided_because="error", judge=result.judge, detail=said, metadata=result.metadata
+    )
 
 
 async def _rewrite(rewrite: Callable[[Any, JudgeResult], Any], content: object, result: JudgeResult) -> Any:

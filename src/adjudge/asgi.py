@@ -130,6 +130,8 @@ class _Response:
 
     async def send(self, message: Message) -> None:
         """Take a message of the application."""
+        if message["type"] == "http.response.start":  # a copy: the headers by which a body is read are those sent
+            message = {**message, "headers": [tuple(item) for item in message.get("headers", ())]}
         if self._state == "open":
             await self._send(message)
         elif self._state == "blocked":
@@ -154,6 +156,12 @@ class _Response:
         raw = bytes(self._held)
         if raw:
             decision, _ = await self._middleware.decide(raw, start.get("headers", ()), self._scope)
+            if self._state != "holding":  # two tasks sent at once, and the other one's was decided about first
+                self.stopped = True
+                raise _StoppedError("the response was decided about meanwhile")
+            if decision.allowed and len(self._held) != len(raw):
+                said = "the response went on while it was judged"
+                decision = await self._middleware.gate.refuse(said, metadata=_describe(self._scope, "response"))
             if not decision.allowed:
                 await self._block(decision)
                 return

@@ -210,6 +210,13 @@ class Gate:
             raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}")
         return Check(self, data, dict(metadata or {}))
 
+    async def _withdraw(self, decision: Decision, why: str) -> Decision:
+        """The decision in place of one that let something through which is not the same any more: blocked, recorded.
+
+        ``mode="observe"`` lets it through, and records that as well.
+        """
+        return await self._start({}, decision.metadata).withdraw(decision, why)
+
 
 def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
     source, rubric = gate.judge, gate.rubric

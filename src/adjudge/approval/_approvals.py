@@ -179,7 +179,8 @@ class Approvals:
         await self._confirm(approval)
         by = ", ".join(approval.closed_by) or None
         judged = approval.first if approval.decided_by == "judge" else None
-        about = (approval.subject, approval.gate or "")
+        # Empty and not None where there is none: what this asker knows is not to be taken on trust.
+        about = (approval.subject, approval.gate or "", approval.request or "", approval.result_id)
         return Answer(approval.status == "approved", by, approval.closed_because, judged, *about)
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in decide

@@ -29,7 +29,7 @@ def tell_requested(approval: Approval, result: JudgeResult) -> Said:
     names = ("approvers", "required", "created_at", "expires_at", "on_expiry", "metadata")
     payload = {"schema": REQUEST_SCHEMA, **_about(approval), "result": result.to_dict()}
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
-    payload["has_content"] = approval.content is not None
+    payload |= {"request": approval.request, "has_content": approval.content is not None}
     return Said(kind="approval.requested", payload=payload, quoting={"message": approval.message})
 
 

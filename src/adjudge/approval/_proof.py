@@ -21,8 +21,11 @@ def find_doubt(approval: Approval, entries: Mapping[int, Entry]) -> str | None:
     The table can be written by whoever has the database, and nothing protects it; so whom it took, how many of them,
     what each said and how it ended count only as the ledger holds them.
     """
-    names = ("approvers", "required", "on_expiry", "expires_at", "created_at", "gate")
-    if not _says(entries, approval.seq, "approval.requested", approval, names):
+    names = ("approvers", "required", "on_expiry", "expires_at", "created_at", "gate", "request")
+    asked = entries.get(approval.seq or 0)
+    about = (asked.payload or {}).get("result") if asked is not None else None
+    same = isinstance(about, Mapping) and about.get("id") == approval.result_id
+    if not same or not _says(entries, approval.seq, "approval.requested", approval, names):
         return "who was asked, and how many have to approve"
     for vote in approval.votes:
         wanted = {"by": vote.by, "approved": vote.approved, "accepted": True, "voter": "human"}

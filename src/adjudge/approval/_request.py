@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from adjudge._decision import Decision, check_choice
 from adjudge._display import clean
+from adjudge._request import describe_terms, digest_request
 from adjudge.approval._first import open_first
 from adjudge.approval._values import Approval, OnExpiry, read_name
 from adjudge.content import content_text, digest_text
@@ -38,10 +39,16 @@ class Terms:
     execution: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     seconds: float | None = field(init=False, default=None)
+    described: Mapping[str, Any] = field(init=False, default_factory=dict)
+    """These terms as they were given, for the digest of the request."""
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
-        set_field(self, "approvers", _read_approvers(self.approvers))
+        given = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        people: Any = self.approvers
+        if isinstance(people, Iterable) and not isinstance(people, str | Mapping):
+            given["approvers"] = list(people)  # once: it may be something that yields its names only once
+        set_field(self, "approvers", _read_approvers(given["approvers"]))
         _check_required(self.required, len(self.approvers))
         set_field(self, "seconds", _read_seconds(self.expires_in))
         check_choice("on_expiry", self.on_expiry, get_args(OnExpiry))
@@ -53,6 +60,7 @@ class Terms:
             raise UsageError(f"metadata must be a mapping, got {type(self.metadata).__name__}")
         if self.first is not None:
             set_field(self, "first", open_first(self.first))
+        set_field(self, "described", describe_terms(given))
 
 
 def make_approval(
@@ -92,11 +100,19 @@ def make_approval(
         subject=own or result.subject or (ident if text is None else digest_text(text)),
         content=text,
         gate=about.gate if isinstance(about, Decision) else None,
+        request=_digest(about, terms) if isinstance(about, Decision) else None,
         execution=terms.execution,
         metadata={**about.metadata, **(terms.metadata or {})},
     )
     # A number of somebody's that JSON has not (a threshold that is NaN) would make a request nobody can read again.
     return Approval.from_dict(approval.to_dict()), result
+
+
+def _digest(about: Decision, terms: Terms) -> str:
+    """What the gate that asks has computed as well, unless somebody else asks about its decision, in other terms."""
+    return digest_request(
+        gate=about.gate, subject=about.subject, basis=about.basis, metadata=about.metadata, terms=terms.described
+    )
 
 
 def check_words(name: str, text: object, longest: int) -> None:

@@ -68,6 +68,8 @@ class Approval:
     content: str | None = None
     """The content as it was handed over for the people to read; ``None`` where it was not, or is forgotten."""
     gate: str | None = None
+    request: str | None = None
+    """Digest of all that is asked, terms included; ``None`` where no gate asked, or an older version of adjudge."""
     execution: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     votes: tuple[Vote, ...] = ()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from adjudge._sync import run_sync
+from adjudge._unchanged import call_unchanged, has_changed
 from adjudge.errors import InputRejected, UsageError
 from adjudge.firewall._verdicts import InputVerdict
-from adjudge.firewall._writing import UnwritableError, write_arguments
+from adjudge.firewall._writing import write_arguments
 
 if TYPE_CHECKING:
     from adjudge.firewall._input import InputFirewall
@@ -59,28 +60,41 @@ class _Calls:
             if name not in self.hidden and (kinds[name] not in variadic or value)
         }
 
-    async def examine(self, shown: dict[str, Any]) -> InputVerdict:
+    async def examine(self, shown: dict[str, Any]) -> Judged:
         """The verdict, on arguments that are still the same when it is there."""
-        before = _write(shown)
-        verdict = await self.firewall._examine(shown, tool=self.tool)  # noqa: SLF001 - check, in a function's name
-        if verdict.passed and _write(shown) != before:
-            # The judges took a while, and somebody else holds the same list: what was judged is not what would run.
-            said = "the arguments were changed while they were judged"
-            return InputVerdict(
-                passed=False, duration_ms=verdict.duration_ms, chain_result=verdict.chain_result, detail=said
-            )
-        return verdict
+        firewall = self.firewall
+        verdict, subject = await firewall._examine(shown, tool=self.tool)  # noqa: SLF001 - check, in a function's name
+        judged = Judged(verdict, subject, shown)
+        return Judged(judged.withdraw(), subject, shown) if verdict.passed and judged.has_changed() else judged
 
     def raise_unless(self, verdict: InputVerdict) -> None:
         if not verdict.passed:
             raise InputRejected(verdict, code=self.firewall.error_code, tool=self.tool)
 
 
+class Judged(NamedTuple):
+    """A verdict on arguments, and what it was on."""
+
+    verdict: InputVerdict
+    subject: str | None
+    shown: dict[str, Any]
+
+    def has_changed(self) -> bool:
+        """Whether the arguments are not those that were judged."""
+        return has_changed(self.subject, lambda: write_arguments(self.shown))
+
+    def withdraw(self) -> InputVerdict:
+        """The verdict once they are not: the judges took a while, and somebody else holds the same list."""
+        said = "the arguments were changed while they were judged"
+        given = self.verdict
+        return InputVerdict(passed=False, duration_ms=given.duration_ms, chain_result=given.chain_result, detail=said)
+
+
 def _wrap_async(call: _Calls, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     async def guarded(*given: Any, **how: Any) -> Any:
         bound, shown = call.bind(given, how)
-        call.raise_unless(await call.examine(shown))
+        call.raise_unless((await call.examine(shown)).verdict)
         return await function(*bound.args, **bound.kwargs)
 
     return guarded
@@ -90,17 +104,16 @@ def _wrap_sync(call: _Calls, function: Callable[..., Any]) -> Callable[..., Any]
     @functools.wraps(function)
     def guarded(*given: Any, **how: Any) -> Any:
         bound, shown = call.bind(given, how)
-        call.raise_unless(run_sync(call.examine(shown)))
-        return function(*bound.args, **bound.kwargs)
+        judged = run_sync(call.examine(shown))
+        call.raise_unless(judged.verdict)
+
+        def refuse() -> None:
+            if judged.has_changed():
+                call.raise_unless(judged.withdraw())
+
+        return call_unchanged(function, bound, refuse)
 
     return guarded
-
-
-def _write(shown: dict[str, Any]) -> str | None:
-    try:
-        return write_arguments(shown)
-    except UnwritableError:
-        return None
 
 
 def _find_owner(function: Callable[..., Any], signature: inspect.Signature) -> frozenset[str]:

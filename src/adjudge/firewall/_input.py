@@ -59,7 +59,8 @@ class InputFirewall:
         is no JSON value, holds itself or is too large is rejected and nobody is asked; neither is anybody about empty
         arguments, which pass. ``UsageError`` is raised for what is no mapping.
         """
-        return await self._examine(arguments, tool=self.tool_name or "unknown")
+        verdict, _ = await self._examine(arguments, tool=self.tool_name or "unknown")
+        return verdict
 
     def check_sync(self, arguments: Mapping[str, Any]) -> InputVerdict:
         """``check`` for callers without an event loop; works inside a running loop too, and blocks it."""
@@ -82,13 +83,13 @@ class InputFirewall:
     def __repr__(self) -> str:
         return f"InputFirewall({self.chain.name!r}, tool_name={self.tool_name!r})"
 
-    async def _examine(self, arguments: Mapping[str, Any], *, tool: str) -> InputVerdict:
-        """``check``, in the name of a tool."""
+    async def _examine(self, arguments: Mapping[str, Any], *, tool: str) -> tuple[InputVerdict, str | None]:
+        """``check``, in the name of a tool, and the digest of what was judged."""
         if not isinstance(arguments, Mapping):
             raise UsageError(f"arguments must be a mapping of names to values, got {type(arguments).__name__}")
         started = time.perf_counter()
         if type(arguments) in PLAIN and not arguments:
-            return InputVerdict(passed=True, duration_ms=since(started))
+            return InputVerdict(passed=True, duration_ms=since(started)), digest_text(write_arguments({}))
         try:
             text = write_arguments(arguments)
             subject = digest_text(text)
@@ -96,7 +97,7 @@ class InputFirewall:
         except (UnwritableError, UsageError) as error:
             # Too much for this judge, or one that is not set up: nobody was asked, so nothing may pass.
             logger.warning("input firewall of %r asked nobody and rejected the arguments", tool)
-            return InputVerdict(passed=False, duration_ms=since(started), detail=f"nobody was asked: {error}")
+            return InputVerdict(passed=False, duration_ms=since(started), detail=f"nobody was asked: {error}"), None
         verdict = _conclude(result, since(started))
         logger.info("input firewall of %r %s the arguments", tool, "passed" if verdict.passed else "rejected")
         event = GuardEvent(
@@ -110,7 +111,7 @@ class InputFirewall:
             duration_ms=verdict.duration_ms,
         )
         await notify(self.on_event, event, what="on_event")
-        return verdict
+        return verdict, subject
 
 
 def _pose(text: str, subject: str) -> Question:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
 
+from adjudge._unchanged import copy_plain
 from adjudge.errors import LedgerError, ToolRefused, UsageError
 from adjudge.ledger import Ledger
 from adjudge.ledger._payload import check_text
@@ -217,6 +218,7 @@ class ToolRegistry:
         """
         record = await self.check(id, agent=agent, session=session)
         candidate = record.tool.candidate
+        arguments = copy_plain(arguments)  # what fits is what runs, though the caller goes on changing its own
         fitting = validate_reuse(id, arguments, candidate.input_schema)
         if not fitting.valid:
             said = "; ".join(fitting.schema_errors[:3])

@@ -11,6 +11,7 @@ from typing import Any
 
 from adjudge._evaluate import since
 from adjudge._foreign import call_safely
+from adjudge._unchanged import copy_plain
 from adjudge.tools._record import ToolRecord
 from adjudge.tools._reuse import validate_reuse
 from adjudge.tools._types import ToolCandidate
@@ -44,6 +45,7 @@ async def run_tool(run: Run, record: ToolRecord, arguments: Any) -> ToolUse:
     took = since(started)
     if error is not None:
         return ToolUse(error=error, duration_ms=took)
+    output = copy_plain(output)  # what is checked is what is handed on, though the tool may hold the same list
     schema = True if candidate.output_schema is None else candidate.output_schema
     history = usage.history if usage is not None else None
     verdict = validate_reuse(record.id, output, schema, history=history)
