@@ -1,18 +1,70 @@
-"""What several test files share: how a missing component is skipped, and where shared cases are."""
+"""What several test files share: a sample of large tables, skips of missing components, and the shared cases."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 CI = os.environ.get("ADJUDGE_CI") == "1"
+FULL = os.environ.get("ADJUDGE_FULL") == "1"
+SEED = os.environ.get("ADJUDGE_SEED", "0")
+
+SMALL = 24
+"""A table of at most this many cases always runs whole."""
+
+SHARE = 10
+"""Of a larger one, marked ``matrix``, one case in this many runs, and every value of every parameter at least once."""
 
 # The time one example takes says more about the machine than about the code; in CI the same examples run every time.
 settings.register_profile("adjudge", deadline=None, derandomize=CI, print_blob=not CI)
 settings.load_profile("adjudge")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker of large tables."""
+    config.addinivalue_line("markers", "matrix: a table of combinations, sampled unless ADJUDGE_FULL is 1")
+
+
+def pytest_report_header() -> str:
+    """Say which part of the large tables runs, so that a failure can be repeated."""
+    return "tables of combinations: whole" if FULL else f"tables of combinations: a sample, ADJUDGE_SEED={SEED}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what the sample does not hold; each worker of xdist leaves out the same."""
+    if FULL:
+        return
+    tables: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("matrix") and hasattr(item, "callspec"):
+            tables[item.nodeid.partition("[")[0]].append(item)
+    left_out = {item for table in tables.values() if len(table) > SMALL for item in set(table) - sample(table)}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def sample(table: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Cases by seeded chance: the first in every ``SHARE``, and each that brings a value no other has brought."""
+    drawn = sorted(table, key=lambda item: hashlib.sha256(f"{SEED} {item.nodeid}".encode()).digest())
+    kept = set(drawn[: max(SMALL, len(drawn) // SHARE)])
+    seen = {value for item in kept for value in values(item)}
+    for item in drawn:
+        if not values(item) <= seen:
+            kept.add(item)
+            seen |= values(item)
+    return kept
+
+
+def values(item: pytest.Item) -> set[tuple[str, int]]:
+    """The values of a case's parameters; by identity, since a value need not have a hash."""
+    return {(name, id(value)) for name, value in item.callspec.params.items()}
 
 
 def require(component: str, present: object, how: str) -> None:

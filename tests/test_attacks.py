@@ -15,6 +15,8 @@ from adjudge._asking import prepare
 from adjudge.question import make_token
 from judge_support import NO, YES, Plain, scores
 
+pytestmark = pytest.mark.matrix
+
 RUBRIC = Rubric(
     name="Login",
     criteria=[

@@ -14,6 +14,8 @@ from judge_support import NO, YES, Plain, said, scores
 from models_support import break_off, completion, error, reset, serve
 from virtual_clock import run_virtual
 
+pytestmark = pytest.mark.matrix
+
 REASONS = {
     "hang": "timeout",
     "error": "error",

@@ -15,6 +15,8 @@ from adjudge import Judge, JudgeChain, SemanticProbe, evaluate_probe
 from judge_support import Plain
 from probe_support import PROBE, probed
 
+pytestmark = pytest.mark.matrix
+
 GOOD = json.dumps({"similarityScore": 1.0, "contractViolated": False, "violations": [], "reasoning": "Equal."})
 GUESSED = "abcd2345"
 ATTACKS = {

@@ -18,6 +18,8 @@ from judge_support import Plain
 from tools_support import STRATEGIES, approval, candidate, chain, creation, refusal, review, run, tool
 from virtual_clock import run_virtual
 
+pytestmark = pytest.mark.matrix
+
 APPROVED = json.dumps(approval())
 PROMOTED = json.dumps(review())
 GUESSED = "abcd2345"

@@ -20,6 +20,8 @@ from adjudge.tools._pinned import pin
 from adjudge.tools._strict import MOST_VALUES, is_json
 from tools_support import DRAFT_7, DRAFT_2020, ORDER, check, errors
 
+pytestmark = pytest.mark.matrix
+
 
 class Explosive:
     """Whatever is done to it, it raises."""
