@@ -157,6 +157,26 @@ def test_an_unrecorded_request_is_not_pending():
     assert word(check(made)) == ("blocked", "policy")
 
 
+@pytest.mark.parametrize("place", [0, -1, None, True, False, "3", 3.0, float("nan"), [3], 2**70, 1])
+@pytest.mark.parametrize("pending", [False, True])
+def test_only_a_whole_number_from_one_is_a_place(place: object, pending: bool):
+    """0, -1 and nothing at all are how stores say that they kept nothing; a decision that waits is lost as well."""
+
+    class Store:
+        async def append(self, value: object, /, **how: object) -> object:
+            return place
+
+    judge = failed() if pending else passed()
+    made = gate(judge, ledger=Store(), on_failed="ask", approvals=Desk(), wait=False)  # type: ignore[arg-type]
+    decision = check(made)
+
+    if type(place) is int and place >= 1:
+        assert (decision.ledger_seq, decision.allowed, decision.pending) == (place, not pending, pending)
+    else:
+        assert (decision.ledger_seq, decision.allowed, decision.pending) == (None, False, False)
+        assert decision.detail.startswith("not recorded")
+
+
 def test_observe_holds_nothing_up_when_the_ledger_fails():
     """By policy, and it says what is missing."""
     decision = check(gate(passed(), mode="observe", ledger=Book(breaks=OSError())))

@@ -273,9 +273,13 @@ class Check:
             seq, error = await call_safely(
                 gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
             )
-            # 0, -1 and None are how stores say that they kept nothing.
-            if error is not None or isinstance(seq, bool) or not isinstance(seq, int) or seq < 1:
+            if error is not None:
                 decision = await self._lose(decision, self._report(error, "not recorded"))
+            elif isinstance(seq, bool) or not isinstance(seq, int) or seq < 1:
+                # 0, -1 and None are how stores say that they kept nothing.
+                found = "a number below 1" if type(seq) is int else type(seq).__name__
+                said = f"not recorded: the ledger answered {found}, and a place in it is a whole number from 1"
+                decision = await self._lose(decision, said)
             else:
                 decision = replace(decision, ledger_seq=seq)
         logger.info(

@@ -1,0 +1,471 @@
+"""What was judged is what goes on: nothing that was changed meanwhile runs, or is handed on."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge import Blocked, Gate, InputFirewall, InputRejected, ToolCandidate, ToolRegistry, improve
+from adjudge._unchanged import copy_plain, has_changed
+from adjudge.asgi import GateMiddleware
+from adjudge.content import content_text, digest_text
+from adjudge.testing import ScriptedModel
+from firewall_support import CLEAN
+from gate_support import GOOD, Book, word
+from registry_support import HERE, add, run
+
+PASS = {"criteria": [{"name": "good", "reasoning": "Fine.", "score": 1.0}]}
+
+
+@dataclasses.dataclass
+class Order:
+    """Somebody's own type, which can be changed."""
+
+    items: list[str]
+    note: str = ""
+
+
+class Told:
+    """An object that stands for its output."""
+
+    def __init__(self) -> None:
+        self.output = {"text": "fine"}
+
+
+class Counting:
+    """An object that says something else whenever it is looked at."""
+
+    count = 0
+
+    @property
+    def output(self) -> str:
+        self.count += 1
+        return f"look {self.count}"
+
+
+HELD: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "a list": (lambda: ["fine"], lambda held: held.append("rm -rf /")),
+    "a list, emptied": (lambda: ["fine"], lambda held: held.clear()),
+    "a nested list": (lambda: {"a": [{"b": ["fine"]}]}, lambda held: held["a"][0]["b"].append("rm -rf /")),
+    "in a tuple": (lambda: (["fine"],), lambda held: held[0].append("rm -rf /")),
+    "a dictionary": (lambda: {"to": "ana"}, lambda held: held.update(to="mallory")),
+    "a new member": (lambda: {"to": "ana"}, lambda held: held.update(bcc="mallory")),
+    "another type": (lambda: {"n": 1}, lambda held: held.update(n="1")),
+    "a mapping of another type": (lambda: OrderedDict(to="ana"), lambda held: held.update(to="mallory")),
+    "a dataclass": (lambda: Order(["fine"]), lambda held: setattr(held, "note", "rm -rf /")),
+    "in a dataclass": (lambda: Order(["fine"]), lambda held: held.items.append("rm -rf /")),
+    "a dataclass in a list": (lambda: [Order(["fine"])], lambda held: held[0].items.append("rm -rf /")),
+    "what an object stands for": (Told, lambda held: held.output.update(text="rm -rf /")),
+    "what cannot be compared": (Counting, lambda held: None),
+    "what cannot be read any more": (lambda: ["fine"], lambda held: held.append(object())),
+    "what holds itself": (lambda: ["fine"], lambda held: held.append(held)),
+}
+"""Something that a caller can hold on to, and what he does to it while it is judged."""
+
+
+def make_gate(during: Callable[[], object], **options: Any) -> tuple[Gate, Book]:
+    """A gate whose judge passes everything, once something was done."""
+
+    def answer(request: Any) -> dict[str, Any]:
+        during()
+        return PASS
+
+    book = Book()
+    return Gate("door", rubric=GOOD, judge=ScriptedModel(answer), ledger=book, **options), book
+
+
+def call(function: Callable[..., Any], *given: Any) -> Any:
+    said = function(*given)
+    return asyncio.run(said) if inspect.iscoroutine(said) else said
+
+
+@pytest.mark.parametrize("kind", HELD)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_argument_that_was_changed_never_runs(kind: str, is_async: bool):
+    """Whatever it is and wherever it was changed; the ledger ends with a decision that blocks."""
+    build, change = HELD[kind]
+    held = build()
+    made, book = make_gate(lambda: change(held))
+    ran = []
+
+    @made.guard(argument="value")
+    def send(value: Any) -> None:
+        ran.append(value)
+
+    @made.guard(argument="value")
+    async def send_later(value: Any) -> None:
+        ran.append(value)
+
+    with pytest.raises(Blocked) as caught:
+        call(send_later if is_async else send, held)
+
+    assert ran == []
+    assert word(caught.value.decision) == ("blocked", "policy")
+    assert "changed while it was judged" in caught.value.decision.explain()
+    assert book.entries[-1][0].allowed is False
+    assert caught.value.decision.ledger_seq == len(book.entries)
+
+
+@pytest.mark.parametrize("kind", HELD)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_a_function_returned_is_not_handed_on_once_it_was_changed(kind: str, is_async: bool):
+    """The function may still hold what it returned."""
+    build, change = HELD[kind]
+    held = build()
+    made, _ = make_gate(lambda: change(held))
+
+    @made.guard()
+    def find() -> Any:
+        return held
+
+    @made.guard()
+    async def find_later() -> Any:
+        return held
+
+    with pytest.raises(Blocked) as caught:
+        call(find_later if is_async else find)
+    assert "changed while it was judged" in caught.value.decision.explain()
+
+
+@pytest.mark.parametrize("kind", sorted(HELD.keys() - {"what cannot be compared"}))
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_stays_as_it_is_goes_on(kind: str, is_async: bool):
+    """The very object that was handed in, or returned, and not a copy of it; one decision is recorded."""
+    held = HELD[kind][0]()
+    made, book = make_gate(lambda: None)
+
+    @made.guard(argument="value")
+    def send(value: Any) -> Any:
+        return value
+
+    @made.guard()
+    async def find() -> Any:
+        return held
+
+    assert (call(find) if is_async else send(held)) is held
+    assert [entry.allowed for entry, _ in book.entries] == [True]
+
+
+def test_the_waiting_for_a_person_is_part_of_it():
+    """Hours pass, and what they approved is not what would run."""
+    held = ["fine"]
+
+    class Slow:
+        async def request(self, decision: Any, message: str, /, **how: Any) -> str:
+            return "a-1"
+
+        async def wait(self, approval: str, /) -> tuple[bool, str, str]:
+            held.append("rm -rf /")
+            return True, "ana", "fine"
+
+    made = Gate("door", rules=[lambda text: False], on_failed="ask", approvals=Slow())
+    ran = []
+
+    def send(value: list[str]) -> None:
+        ran.append(value)
+
+    with pytest.raises(Blocked):
+        made.guard(argument="value")(send)(held)
+    assert ran == []
+
+
+def test_observe_lets_what_was_changed_through_and_says_so():
+    """It holds nothing up, and what it would have said is on record."""
+    held = ["fine"]
+    made, book = make_gate(lambda: held.append("more"), mode="observe")
+
+    @made.guard(argument="value")
+    def send(value: list[str]) -> int:
+        return len(value)
+
+    assert send(held) == 2
+    assert [(entry.allowed, entry.would_allow) for entry, _ in book.entries] == [(True, True), (True, False)]
+    assert book.entries[-1][0].detail == "observed: the argument 'value' was changed while it was judged"
+
+
+@pytest.mark.parametrize("guard", ["gate", "firewall"])
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_generator_looks_again_when_it_begins(guard: str, changes: bool):
+    """Its body runs when it is first resumed, which may be long after it was called."""
+    made = (
+        make_gate(lambda: None)[0].guard(argument="items") if guard == "gate" else InputFirewall(make_clean()).guard()
+    )
+    begun = []
+
+    @made
+    def walk(items: list[str]) -> Iterator[str]:
+        begun.append(items)
+        said = yield from items
+        return said
+
+    held = ["a", "b"]
+    walking = walk(held)
+    if changes:
+        held.append("rm -rf /")
+        with pytest.raises(Blocked if guard == "gate" else InputRejected):
+            next(walking)
+        assert begun == []
+    else:
+        assert list(walking) == ["a", "b"]
+
+
+@pytest.mark.parametrize("guard", ["gate", "firewall"])
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_coroutine_that_is_awaited_later_looks_again(guard: str, changes: bool):
+    """As where a plain function hands back what another one has to await."""
+    made = (
+        make_gate(lambda: None)[0].guard(argument="items") if guard == "gate" else InputFirewall(make_clean()).guard()
+    )
+
+    async def work(items: list[str]) -> int:
+        return len(items)
+
+    @made
+    def begin(items: list[str]) -> Any:
+        return work(items)
+
+    held = ["a", "b"]
+    begun = begin(held)
+    if changes:
+        held.append("rm -rf /")
+        with pytest.raises(Blocked if guard == "gate" else InputRejected):
+            asyncio.run(begun)
+    else:
+        assert asyncio.run(begun) == 2
+
+
+def make_clean() -> ScriptedModel:
+    return ScriptedModel(CLEAN)
+
+
+def test_what_is_changed_and_changed_back_was_not_judged_in_between():
+    """Rules and judge see what was handed in, whatever the caller's list looks like at that moment."""
+    held = ["rm -rf /"]
+    seen = []
+
+    async def wait(content: Any) -> bool:
+        held[:] = ["fine"]
+        await asyncio.sleep(0)
+        seen.append(content)
+        return True
+
+    def answer(request: Any) -> dict[str, Any]:
+        seen.append("rm -rf /" in request.user)
+        held[:] = ["rm -rf /"]
+        return PASS
+
+    made = Gate("door", rules=[wait, wait], rubric=GOOD, judge=ScriptedModel(answer))
+    decision = asyncio.run(made.check(held))
+
+    assert seen == [["rm -rf /"], ["rm -rf /"], True]
+    assert decision.subject == digest_text(content_text(["rm -rf /"]))
+
+
+def test_a_rule_that_changes_what_it_is_given_changes_nothing_for_the_next():
+    """Nor for the judge, nor for the caller."""
+    held = {"cmd": "rm -rf /"}
+    made, _ = make_gate(
+        lambda: None, rules=[lambda content: bool(content.pop("cmd")), lambda content: "cmd" in content]
+    )
+
+    assert asyncio.run(made.check(held)).allowed
+    assert held == {"cmd": "rm -rf /"}
+
+
+def test_a_redaction_may_change_what_it_is_given():
+    """It is handed a copy, and the content stays what it was."""
+
+    def redact(value: dict[str, str]) -> dict[str, str]:
+        value["name"] = "[name]"
+        return value
+
+    held = {"name": "Ana"}
+    made, _ = make_gate(lambda: None, redact=redact)
+
+    assert asyncio.run(made.check(held)).allowed
+    assert held == {"name": "Ana"}
+
+
+@pytest.mark.parametrize("which", ["content", "task", "context", "reference"])
+def test_an_object_that_was_changed_while_a_gate_judged_it_is_blocked(which: str):
+    """It cannot be copied, so nobody knows in which state it was judged; on_undecided="allow" does not open either."""
+    order = Order(["fine"])
+    made, _ = make_gate(lambda: order.items.append("rm -rf /"), on_undecided="allow")
+    content = order if which == "content" else "fine"
+    decision = asyncio.run(made.check(content, **({} if which == "content" else {which: order})))
+
+    assert word(decision) == ("blocked", "policy")
+    assert decision.explain().endswith("the content, or what it is judged with, was changed while it was judged")
+
+
+def test_what_is_not_sampled_is_looked_at_all_the_same():
+    """Rules have seen it in one state, and it would go on in another."""
+    order = Order(["fine"])
+
+    def turn(content: Any) -> bool:
+        order.items.append("rm -rf /")
+        return True
+
+    made = Gate("door", rules=[turn], rubric=GOOD, judge=ScriptedModel(PASS), sample=0)
+
+    assert word(asyncio.run(made.check(order))) == ("blocked", "policy")
+
+
+def test_improve_hands_back_what_was_judged():
+    """The list as it was judged, whatever was done to it; of an object nobody can say, so it has not passed."""
+    held, order = ["fine"], Order(["fine"])
+
+    def turn(request: Any) -> dict[str, Any]:
+        held.append("rm -rf /")
+        order.items.append("rm -rf /")
+        return PASS
+
+    def improve_it(content: Any) -> Any:
+        return asyncio.run(improve(content, ScriptedModel(turn), GOOD, lambda text, result: text))
+
+    assert improve_it(held).content == ["fine"]
+    assert improve_it(held)
+    done = improve_it(order)
+    assert (done.outcome, done.result.undecided_because) == ("undecided", "error")
+
+
+def test_a_tool_runs_on_the_arguments_that_fit_and_its_output_is_the_one_that_was_checked():
+    """A caller that goes on changing its own, and a tool that keeps what it put out, change nothing."""
+    sent, kept = {"a": 1}, {"sum": 2}
+    seen = []
+
+    async def double(made: ToolCandidate, arguments: Any) -> Any:
+        sent.update(a="rm -rf /")  # type: ignore[arg-type]
+        seen.append(dict(arguments))
+        return kept
+
+    async def go(registry: ToolRegistry) -> Any:
+        use = await registry.use(await add(registry), double, sent, **HERE)
+        kept.update(sum="rm -rf /")  # type: ignore[arg-type]
+        return use
+
+    use = run(go)
+
+    assert seen == [{"a": 1}]
+    assert use.output == {"sum": 2}
+
+
+# ---------------------------------------------------------------- in front of an application
+
+
+def respond(during: Callable[[Any], Any], **options: Any) -> list[Any]:
+    """What a client is sent by an application that goes on while its response is judged."""
+    sent: list[Any] = []
+    going = asyncio.Event()
+
+    async def look(content: Any) -> bool:
+        going.set()
+        await asyncio.sleep(0.01)
+        return "secret" not in str(content)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+        async def go_on() -> None:
+            await going.wait()
+            await during((send, headers))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(go_on())
+            await send({"type": "http.response.body", "body": b"fine", "more_body": False})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    made = GateMiddleware(app, Gate("door", rules=[look], **options), on="response")
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    with pytest.MonkeyPatch.context():
+        try:
+            asyncio.run(made(scope, receive, send))
+        except BaseExceptionGroup as group:
+            assert group.subgroup((OSError, RuntimeError)) is not None  # noqa: PT017 - its own end is not the point
+    return sent
+
+
+def test_a_response_that_goes_on_while_it_is_judged_is_not_sent():
+    """What another task of the application adds was not judged."""
+
+    async def during(given: Any) -> None:
+        await given[0]({"type": "http.response.body", "body": b" and a secret", "more_body": False})
+
+    sent = respond(during)
+
+    assert b"secret" not in b"".join(item.get("body", b"") for item in sent)
+    assert [item["status"] for item in sent if item["type"] == "http.response.start"] in ([403], [])
+
+
+def test_headers_that_are_changed_while_a_response_is_judged_are_not_sent():
+    """By them the body was read, and by them a client reads it."""
+
+    async def during(given: Any) -> None:
+        given[1][:] = [(b"content-type", b"text/html")]
+
+    sent = respond(during)
+
+    assert sent[0]["headers"] == [(b"content-type", b"text/plain")]
+    assert sent[1]["body"] == b"fine"
+
+
+# ---------------------------------------------------------------- the helper
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(VALUES)
+def test_a_copy_is_equal_and_holds_nothing_of_the_callers(value: Any):
+    """Every list and dictionary in it is another one, with the same members in the same order."""
+    made = copy_plain(value)
+
+    assert json.dumps(made) == json.dumps(value)
+    assert find_holders(made) & find_holders(value) == set()
+
+
+def find_holders(value: Any) -> set[int]:
+    if not isinstance(value, dict | list):
+        return set()
+    inner = value.values() if isinstance(value, dict) else value
+    return {id(value)}.union(*[find_holders(item) for item in inner])
+
+
+def test_what_holds_itself_is_copied_once():
+    """A list that holds itself twice does not double the work with every level."""
+    held: list[Any] = []
+    held += [held, held]
+    made = copy_plain(held)
+
+    assert made is not held
+    assert made[0] is made[1] is made
+
+
+def test_what_cannot_be_written_counts_as_changed():
+    """And so does what was never read."""
+
+    def fail() -> str:
+        raise SystemExit
+
+    assert has_changed(digest_text("a"), lambda: "b")
+    assert not has_changed(digest_text("a"), lambda: "a")
+    assert has_changed(digest_text("a"), fail)
+    assert has_changed(None, lambda: "a")
