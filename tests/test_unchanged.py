@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Blocked, Gate, InputFirewall, InputRejected, ToolCandidate, ToolRegistry, improve
+from adjudge import Blocked, Gate, InputFirewall, InputRejected, Judge, ToolCandidate, ToolRegistry, improve
 from adjudge._unchanged import copy_plain, has_changed
 from adjudge.asgi import GateMiddleware
 from adjudge.content import content_text, digest_text
@@ -318,6 +318,48 @@ def test_what_is_not_sampled_is_looked_at_all_the_same():
     made = Gate("door", rules=[turn], rubric=GOOD, judge=ScriptedModel(PASS), sample=0)
 
     assert word(asyncio.run(made.check(order))) == ("blocked", "policy")
+
+
+class Form(dict[str, Any]):
+    """A form as web frameworks have it: it shows one of the values that it holds under a key."""
+
+    def getlist(self, key: str) -> list[Any]:
+        held = self[key]
+        return [*held] if isinstance(held, tuple) else [held]
+
+    def items(self) -> Any:
+        return [(key, self.getlist(key)[0]) for key in self]
+
+
+def test_a_form_that_shows_one_of_several_values_is_not_judged():
+    """The function behind the gate could use the other one; with one value under each key it is a mapping like any."""
+    made, book = make_gate(lambda: None)
+
+    @made.guard(argument="form")
+    def send(form: Form) -> str:
+        return form.getlist("cmd")[-1]
+
+    assert send(Form(cmd="ls")) == "ls"
+    with pytest.raises(Blocked) as caught:
+        send(Form(cmd=("ls", "rm -rf /")))
+    assert "several values under one key" in caught.value.decision.explain()
+    assert len(book.entries) == 2
+
+
+def test_the_rules_of_a_judge_look_at_what_it_is_shown():
+    """Though the caller's list is another one by the time they run."""
+    held, seen = ["rm -rf /"], []
+
+    async def wait(content: Any) -> bool:
+        held[:] = ["fine"]
+        seen.append(list(content))
+        return True
+
+    model = ScriptedModel(PASS)
+    asyncio.run(Judge(model).evaluate(held, GOOD, rules=[wait, wait]))
+
+    assert seen == [["rm -rf /"], ["rm -rf /"]]
+    assert "rm -rf /" in model.requests[0].user
 
 
 def test_improve_hands_back_what_was_judged():

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypedDict
 
+from adjudge._unchanged import copy_plain
 from adjudge._value import answer_rubric_and_value, answer_value, check_format
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
@@ -72,6 +73,7 @@ async def prepare(content: object, rubric: RubricSource | None, own: Rubric | No
     kind, passes = how.get("result_format"), how.get("passes")
     properties = check_format(kind, passes) if kind is not None else None
     metadata = dict(how["metadata"] or {}) if "metadata" in how else {}
+    content = copy_plain(content)  # the judge is shown one thing and the rules look at it, whatever its owner does
     parts = _make_parts(content, how)
     rules = how.get("rules")
     ran = [await rule.check(content, how.get("reference")) for rule in map(as_rule, rules)] if rules else []

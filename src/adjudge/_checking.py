@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -251,7 +251,7 @@ class Check:
     def _make_basis(self, data: Mapping[str, str]) -> dict[str, Any]:
         gate = self.gate
         own = gate.judge._own_rubric() if gate.judge is not None else None  # noqa: SLF001 - as the gate itself asks
-        policy = {name: getattr(gate.policy, name) for name in ("on_failed", "on_undecided", "on_tampering")}
+        policy = {item.name: getattr(gate.policy, item.name) for item in fields(gate.policy)}
         return make_basis(data, gate.rubric if gate.rubric is not None else own, gate.rules, policy)
 
     def _digest(self, decision: Decision) -> str:

@@ -94,10 +94,27 @@ def _to_plain(content: Any, what: str, depth: int = 0) -> Any:
 
 
 def _list_members(content: Mapping[Any, Any], what: str, depth: int) -> dict[str, Any]:
+    if type(content) is not dict:
+        _refuse_hidden(content, what)
     found = {str(key): _to_plain(item, what, depth) for key, item in content.items()}
     if len(found) != len(content):
         raise UsageError(f"the {what} has two keys that are written alike, like 1 and '1'; make all of them text")
     return found
+
+
+def _refuse_hidden(content: Mapping[Any, Any], what: str) -> None:
+    """Refuse a form or query, as web frameworks have them, that shows one of the values it holds under a key."""
+    for name in ("getlist", "getall"):
+        list_values: Any = getattr(content, name, None)
+        if not callable(list_values):
+            continue
+        for key in content:
+            # Else a judge would pass the value that is shown, and the program behind it use another.
+            if len(list_values(key)) > 1:
+                raise UsageError(
+                    f"the {what} holds several values under one key, of which only one would be judged; "
+                    "hand in a dictionary of lists"
+                )
 
 
 def _open_object(content: Any, what: str) -> Any:
