@@ -200,6 +200,15 @@ def test_what_nobody_named_is_not_compared():
     assert (own.model, own.model_requested, own.model_differs) == ("whatever", None, False)
 
 
+@pytest.mark.parametrize("odd", [5, b"b", ["b"], float("nan")])
+def test_what_is_no_name_is_not_compared(odd: Any):
+    """A judge of one's own may return anything, and reading its result must not raise."""
+    for names in ({"model": odd, "model_requested": "a"}, {"model": "b", "model_requested": odd}):
+        result = make_result(**names)
+        assert not result.model_differs
+        assert "answered" not in result.explain()
+
+
 def test_a_model_of_ones_own_may_say_what_was_asked_for():
     """Then it is compared like a provider's."""
     own = asyncio.run(Judge(Plain(Reply(text=YES, model="b", model_requested="a"))).ask(PROMPT))

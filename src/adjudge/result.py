@@ -374,7 +374,9 @@ class JudgeChainResult(JudgeResult):
 
 def _is_other(result: JudgeResult) -> bool:
     expected, reported = result.model_expected or result.model_requested, result.model
-    return bool(expected and reported) and not is_same_model(expected or "", reported or "")
+    # What a judge of somebody's own returns may hold anything; what is no name is not compared, and raises nothing.
+    named = isinstance(expected, str) and isinstance(reported, str) and bool(expected and reported)
+    return named and not is_same_model(expected, reported)
 
 
 R = TypeVar("R", bound=JudgeResult)
