@@ -21,7 +21,7 @@ COMMANDS = {
     "empty interpreter": ["-c", "pass"],
     "import asyncio": ["-c", "import asyncio"],
     "import adjudge": ["-c", "import adjudge"],
-    "a judge, ready to ask": ["-c", "import adjudge; adjudge.Judge('openai:gpt-5-mini')"],
+    "a judge, ready to ask": ["-c", "import adjudge; adjudge.Judge('openai:gpt-6.1-terra')"],
     "adjudge --help": ["-m", "adjudge", "--help"],
 }
 

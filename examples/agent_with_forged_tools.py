@@ -3,7 +3,7 @@
 Run it: python examples/agent_with_forged_tools.py
 Without arguments stand-ins review, and nobody is asked; with models, those do, the last one as the panel:
 
-    python examples/agent_with_forged_tools.py --judge openai:gpt-5-mini --judge anthropic:claude-haiku-4-5
+    python examples/agent_with_forged_tools.py --judge openai:gpt-6.1-terra --judge anthropic:claude-haiku-5-5
 
 With --ledger agent.db every review and every tier is on record: `adjudge tools list --ledger agent.db`.
 """

@@ -3,7 +3,7 @@
 Run it: python examples/answer_gate.py
 Without arguments it uses stand-ins and asks nobody; with model names it asks those:
 
-    python examples/answer_gate.py openai:gpt-5-mini anthropic:claude-haiku-4-5
+    python examples/answer_gate.py openai:gpt-6.1-terra anthropic:claude-haiku-5-5
 """
 
 from __future__ import annotations

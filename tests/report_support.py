@@ -23,7 +23,7 @@ HOSTILE = (
 """What would become markup, script, a heading, a link, a mention, a colour or another direction somewhere."""
 
 GROUPS = ("refund", "delivery", "account")
-SEATS = ("openai:gpt-5-mini", "anthropic:claude-haiku-4-5", "local:qwen3-8b")
+SEATS = ("openai:gpt-6.1-terra", "anthropic:claude-haiku-5-5", "local:qwen3-8b")
 CRITERIA = {"answers the question": 0.5, "invents nothing": None, "polite": None}
 REASONS = {
     "answers the question": (

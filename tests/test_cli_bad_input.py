@@ -105,7 +105,7 @@ def test_options_that_say_nothing_sensible(line: Line, arguments: list[str], sen
     [
         ("opnai:m", "'opnai:m' is not the name of a model (did you mean openai:?)"),
         ("gpt-5", "'gpt-5' is not the name of a model; names begin with openai:, "),
-        ("", "the name of a model must be a text like 'openai:gpt-5-mini', got ''"),
+        ("", "the name of a model must be a text like 'openai:gpt-6.1-terra', got ''"),
         ("openai:", "'openai:' needs a name after the colon, like openai:NAME"),
         ("openai:m?speed=9", "'openai:m' has no option 'speed'; it takes base_url, key_env, "),
         ("http://127.0.0.1/v1", "http://127.0.0.1/v1 needs the model's name after '#', like http://127.0.0.1/v1#NAME"),

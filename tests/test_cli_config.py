@@ -229,9 +229,9 @@ def test_the_first_provider_with_a_key_judges(line: Line, monkeypatch: pytest.Mo
         monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
         ran = line("judge", "good.txt", *POLITE)
 
-        assert [body["model"] for body in provider.bodies] == ["gpt-5-mini"]
+        assert [body["model"] for body in provider.bodies] == ["gpt-6.1-terra"]
     assert ran.status == 0
-    assert ran.err == ("judging with openai:gpt-5-mini, because OPENAI_API_KEY is set; name another with --judge\n")
+    assert ran.err == ("judging with openai:gpt-6.1-terra, because OPENAI_API_KEY is set; name another with --judge\n")
 
 
 def test_a_local_server_judges_when_there_is_no_key(line: Line, monkeypatch: pytest.MonkeyPatch):
@@ -291,11 +291,11 @@ def test_nobody_is_here_to_judge(line: Line, monkeypatch: pytest.MonkeyPatch):
         ),
         (
             "[judges.x]\n",
-            'adjudge.toml: [judges.x]: seats must be a list of models, like ["openai:gpt-5-mini"], got None',
+            'adjudge.toml: [judges.x]: seats must be a list of models, like ["openai:gpt-6.1-terra"], got None',
         ),
         (
             "[judges.x]\nseats = []\n",
-            'adjudge.toml: [judges.x]: seats must be a list of models, like ["openai:gpt-5-mini"], got []',
+            'adjudge.toml: [judges.x]: seats must be a list of models, like ["openai:gpt-6.1-terra"], got []',
         ),
         ("[judges]\nx = 3\n", "adjudge.toml: [judges.x] must be a table with seats, got 3"),
         (

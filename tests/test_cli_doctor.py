@@ -58,7 +58,7 @@ def test_everything_that_is_configured_is_asked(line: Line, monkeypatch: pytest.
 
     document = ran.document
     assert ran.status == 0
-    assert [item["judge"] for item in document["judges"]] == ["outer", "inner", "openai:gpt-5-mini", local.spec]
+    assert [item["judge"] for item in document["judges"]] == ["outer", "inner", "openai:gpt-6.1-terra", local.spec]
     assert [seat["name"] for seat in document["judges"][0]["seats"]] == ["inner", one.spec]
     assert document["hosts"] == hosts
     assert asked == [8, 8, 4]

@@ -158,7 +158,7 @@ def test_a_rule_may_be_code_that_the_file_names(line: Line):
 
 def test_a_judge_that_cannot_be_asked_is_said_once(line: Line):
     """Every content would be blocked by a missing key, and that is no verdict on any."""
-    configure(GATE.replace('judge = "words"', 'judge = "openai:gpt-5-mini"'))
+    configure(GATE.replace('judge = "words"', 'judge = "openai:gpt-6.1-terra"'))
     done = line("gate", "check", "publish", "good.txt", "bad.txt")
 
     assert done.status == 2

@@ -265,15 +265,15 @@ def test_a_recording_that_cannot_be_written_is_refused_before_anything_is_asked(
 def test_prompts_are_shown_and_nobody_is_asked(line: Line):
     """``--show-prompt`` shows what each judge of the panel would be sent, with a count of tokens; no key is needed."""
     with serve() as provider:
-        panel = ["--judge", "openai:gpt-5-mini", "--judge", "anthropic:claude-haiku-4-5", "--judge", provider.spec]
+        panel = ["--judge", "openai:gpt-6.1-terra", "--judge", "anthropic:claude-haiku-5-5", "--judge", provider.spec]
         ran = line("judge", "good.txt", *POLITE, *panel, "--show-prompt")
         assert provider.bodies == []
 
     heads = [text for text in ran.out.splitlines() if text.startswith("=== ")]
     assert ran.status == 0
     assert [head.split(": about ")[0] for head in heads] == [
-        "=== openai:gpt-5-mini: good.txt",
-        "=== anthropic:claude-haiku-4-5: good.txt",
+        "=== openai:gpt-6.1-terra: good.txt",
+        "=== anthropic:claude-haiku-5-5: good.txt",
         f"=== {provider.spec}: good.txt",
     ]
     assert all(int(head.split(": about ")[1].split(" tokens")[0]) > 100 for head in heads)
@@ -282,7 +282,7 @@ def test_prompts_are_shown_and_nobody_is_asked(line: Line):
 
 def test_prompts_as_json(line: Line):
     """One document with every prompt, and the schema where structured output is asked for."""
-    document = line("judge", "good.txt", *POLITE, "--judge", "openai:gpt-5-mini", "--show-prompt", "--json").document
+    document = line("judge", "good.txt", *POLITE, "--judge", "openai:gpt-6.1-terra", "--show-prompt", "--json").document
     [prompt] = document["prompts"]
     size = len((prompt["system"] + prompt["user"] + json.dumps(prompt["form"])).encode())
 

@@ -31,7 +31,7 @@ def test_it_says_what_a_run_came_to(line: Line):
 
     assert done.status == 0
     first, second, third, *rest = done.out.splitlines()
-    assert first.startswith("support.jsonl judged by majority(openai:gpt-5-mini, ")
+    assert first.startswith("support.jsonl judged by majority(openai:gpt-6.1-terra, ")
     assert second.startswith("61.7 % of 60 cases passed (95 % interval 49.0 to 72.9 %)")
     assert third == "37 passed, 22 failed, 1 undecided"
     assert any(item.split()[:2] == ["delivery", "20"] for item in rest)

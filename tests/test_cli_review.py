@@ -146,7 +146,7 @@ def test_several_judges_are_a_chain(line: Line):
 
 def test_a_judge_without_a_key_is_wrong_usage(line: Line):
     """And not a rejected tool; without any judge it says how to name one."""
-    assert "OPENAI_API_KEY" in line("review", "good.yaml", "--judge", "openai:gpt-5-mini").sentence
+    assert "OPENAI_API_KEY" in line("review", "good.yaml", "--judge", "openai:gpt-6.1-terra").sentence
     assert "--judge" in line("review", "good.yaml").sentence
 
 

@@ -64,7 +64,7 @@ def test_the_digest_tells_judges_apart(one: dict[str, Any], other: dict[str, Any
 def test_no_key_is_in_it(monkeypatch: pytest.MonkeyPatch):
     """A run is handed around, so what it says of a provider is its host."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret")
-    said = json.dumps(describe_judge(Judge(open_model("openai:gpt-5-mini"))))
+    said = json.dumps(describe_judge(Judge(open_model("openai:gpt-6.1-terra"))))
 
     assert "api.openai.com" in said
     assert "secret" not in said
@@ -86,7 +86,7 @@ class Stand:
     "judge",
     [
         Judge(make_model(), rubric="security", reader="Rating: [[7]]", reask=0, seed=3, name="mine", timeout=None),
-        Judge(open_model("openai:gpt-5-mini"), structured="schema", token=False, scoring="expected", logprobs=True),
+        Judge(open_model("openai:gpt-6.1-terra"), structured="schema", token=False, scoring="expected", logprobs=True),
         JudgeChain([make_model("a"), make_model("a"), Judge(make_model("b"), name="c")], strategy="quorum", quorum=2),
         JudgeChain(
             [JudgeChain([make_model("a"), make_model("b")], strategy="hedged", hedge_after=1.0), make_model("a")],

@@ -111,8 +111,8 @@ def test_errors_carry_what_a_program_needs():
             "result_format must be a pydantic model, dataclass or msgspec Struct, got 'Verdict'",
         ),
         (
-            {"criteria": "Good.", "model": "gpt-5-mini", "judge": Judge(("f", lambda prompt: YES))},
-            "'gpt-5-mini' is not the full name of a model, and f has no other models",
+            {"criteria": "Good.", "model": "gpt-6.1-terra", "judge": Judge(("f", lambda prompt: YES))},
+            "'gpt-6.1-terra' is not the full name of a model, and f has no other models",
         ),
     ],
 )
@@ -155,7 +155,7 @@ def test_the_short_form_needs_a_judge(monkeypatch):
     monkeypatch.delenv("ADJUDGE_JUDGE", raising=False)
 
     assert complaint(judge, "Hello.", criteria="Good.") == (
-        "no judge was given and ADJUDGE_JUDGE is not set; set it to a model like openai:gpt-5-mini"
+        "no judge was given and ADJUDGE_JUDGE is not set; set it to a model like openai:gpt-6.1-terra"
     )
 
 
@@ -378,7 +378,7 @@ SECONDS = "must be a finite number of seconds above 0, or None for no limit; got
     [
         ([A], {"strategy": "voting"}, f"unknown strategy 'voting'; use one of {RIGHT}"),
         ([], {}, "a chain needs at least one judge; the list is empty"),
-        ("openai:gpt-5-mini", {}, "judges must be a list of judges, got str"),
+        ("openai:gpt-6.1-terra", {}, "judges must be a list of judges, got str"),
         ([A], {"timeout": math.nan}, f"timeout {SECONDS} nan"),
         ([A], {"timeout": 0}, f"timeout {SECONDS} 0"),
         ([A], {"timeout": -1.5}, f"timeout {SECONDS} -1.5"),

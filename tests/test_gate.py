@@ -375,7 +375,7 @@ def test_a_gate_that_cannot_be_is_refused_at_once(options: dict[str, object], sa
 
 def test_a_rubric_with_a_model_does_not_go_with_a_chain():
     """No content could ever pass, so it is said at once."""
-    said = complaint(Gate, "door", rubric={**GOOD, "model": "openai:gpt-5-mini"}, judge=JudgeChain([passed()]))
+    said = complaint(Gate, "door", rubric={**GOOD, "model": "openai:gpt-6.1-terra"}, judge=JudgeChain([passed()]))
 
     assert "take the model out of the rubric" in said
 

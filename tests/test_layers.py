@@ -13,6 +13,7 @@ LAYERS = (
     "_depth",
     "_tasks",
     "_sync",
+    "_model_names",
     "_display",
     "_plain",
     "result",

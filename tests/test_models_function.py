@@ -135,7 +135,7 @@ def test_a_model_passes_through():
 @pytest.mark.parametrize(
     ("thing", "says"),
     [
-        pytest.param("openai:gpt-5-mini", "open_model", id="spec"),
+        pytest.param("openai:gpt-6.1-terra", "open_model", id="spec"),
         pytest.param(5, "not int", id="number"),
         pytest.param(None, "not NoneType", id="none"),
         pytest.param(("a", one, 3), r"\(name, function\)", id="triple"),

@@ -38,7 +38,7 @@ def test_base_url_of_the_environment_gets_the_providers_key(monkeypatch):
         async with serve() as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.url)
             monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
-            async with open_model("openai:gpt-5-mini") as model:
+            async with open_model("openai:gpt-6.1-terra") as model:
                 await model.complete(PLAIN)
                 return server, hosts_of(model)
 
@@ -50,9 +50,9 @@ def test_base_url_of_the_environment_gets_the_providers_key(monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "variables"),
     [
-        ("openai:gpt-5-mini", "OPENAI_API_KEY"),
-        ("anthropic:claude-haiku-4-5", "ANTHROPIC_API_KEY"),
-        ("gemini:gemini-2.5-flash", "GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("openai:gpt-6.1-terra", "OPENAI_API_KEY"),
+        ("anthropic:claude-haiku-5-5", "ANTHROPIC_API_KEY"),
+        ("gemini:gemini-3.5-flash-lite", "GEMINI_API_KEY or GOOGLE_API_KEY"),
         ("mistral:mistral-small", "MISTRAL_API_KEY"),
         ("groq:llama", "GROQ_API_KEY"),
         ("together:a/b", "TOGETHER_API_KEY"),
@@ -76,7 +76,7 @@ def test_a_key_with_a_line_break_inside_is_refused_unshown(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\r\nX-Evil: 1")
 
     with pytest.raises(UsageError, match="OPENAI_API_KEY holds characters") as caught:
-        open_model("openai:gpt-5-mini").check()
+        open_model("openai:gpt-6.1-terra").check()
     assert KEY not in str(caught.value)
 
 
@@ -160,7 +160,7 @@ def test_ollama_host_is_honoured(said, host, monkeypatch):
 
 def test_another_model_of_the_same_provider_shares_its_connections():
     """named() keeps place, limits and transport."""
-    model = open_model("openai:gpt-5-mini?max_concurrency=3&max_input_characters=50")
+    model = open_model("openai:gpt-6.1-terra?max_concurrency=3&max_input_characters=50")
     other = model.named("gpt-5")
 
     assert (other.name, other.transport, other.max_input_characters) == ("openai:gpt-5", model.transport, 50)

@@ -15,10 +15,10 @@ from models_support import PLAIN
 @pytest.mark.parametrize(
     ("spec", "host"),
     [
-        ("openai:gpt-5-mini", "api.openai.com"),
-        ("anthropic:claude-haiku-4-5", "api.anthropic.com"),
-        ("gemini:gemini-2.5-flash", "generativelanguage.googleapis.com"),
-        ("mistral:mistral-small-latest", "api.mistral.ai"),
+        ("openai:gpt-6.1-terra", "api.openai.com"),
+        ("anthropic:claude-haiku-5-5", "api.anthropic.com"),
+        ("gemini:gemini-3.5-flash-lite", "generativelanguage.googleapis.com"),
+        ("mistral:mistral-small-2603", "api.mistral.ai"),
         ("groq:openai/gpt-oss-20b", "api.groq.com"),
         ("together:meta-llama/Llama-3.3-70B", "api.together.ai"),
         ("openrouter:openai/gpt-5:free", "openrouter.ai"),
@@ -43,8 +43,8 @@ def test_every_provider_opens(spec, host, monkeypatch):
 
 def test_options_stand_in_the_name_or_beside_it():
     """Options are no part of the model's name; one given in the call wins."""
-    model = open_model("openai:gpt-5-mini?requests_per_minute=500&max_concurrency=8", max_concurrency=9)
-    assert model.name == "openai:gpt-5-mini"
+    model = open_model("openai:gpt-6.1-terra?requests_per_minute=500&max_concurrency=8", max_concurrency=9)
+    assert model.name == "openai:gpt-6.1-terra"
     assert (model.transport.requests_per_minute, model.transport.max_concurrency) == (500.0, 9)
 
     server = open_model('http://h:1/v1?key_env=MY_KEY&max_concurrency=8&free_text={"maxLength":60}#org/m')
@@ -57,8 +57,8 @@ def test_options_stand_in_the_name_or_beside_it():
     ("spec", "says"),
     [
         ("", "must be a text like"),
-        ("gpt-5-mini", "names begin with openai:"),
-        ("opnai:gpt-5-mini", "did you mean openai:"),
+        ("gpt-6.1-terra", "names begin with openai:"),
+        ("opnai:gpt-6.1-terra", "did you mean openai:"),
         ("antropic:x", "did you mean anthropic:"),
         ("rules:x", "not the name of a model"),
         ("rule", "did you mean rules"),
@@ -142,9 +142,9 @@ def test_python_names_work_only_where_they_are_allowed(tmp_path, monkeypatch):
 
 def test_a_rubric_may_name_a_model_in_full_or_of_the_same_provider():
     """A full name opens that model; a bare one is another model of the judge's own provider."""
-    own = open_model("openai:gpt-5-mini")
+    own = open_model("openai:gpt-6.1-terra")
 
-    assert resolve_model("anthropic:claude-haiku-4-5", own).name == "anthropic:claude-haiku-4-5"
+    assert resolve_model("anthropic:claude-haiku-5-5", own).name == "anthropic:claude-haiku-5-5"
     assert resolve_model("gpt-5", own).name == "openai:gpt-5"
     assert resolve_model("rules", own).name == "rules"
     assert resolve_model("qwen3:8b", open_model("ollama:llama3")).name == "ollama:qwen3:8b"

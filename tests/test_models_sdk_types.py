@@ -247,7 +247,7 @@ def test_anthropic_replies_are_read(package, stop, reason):
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
-        "model": "claude-haiku-4-5",
+        "model": "claude-haiku-5-5",
         "content": [
             {"type": "thinking", "thinking": "hm", "signature": "s"},
             {"type": "redacted_thinking", "data": "hm"},
@@ -259,7 +259,7 @@ def test_anthropic_replies_are_read(package, stop, reason):
     })  # fmt: skip
     reply = read_from(said, Anthropic, ANTHROPIC)
 
-    assert (reply.text, reply.finish_reason, reply.model) == ("ok", reason, "claude-haiku-4-5")
+    assert (reply.text, reply.finish_reason, reply.model) == ("ok", reason, "claude-haiku-5-5")
     assert reply.usage == Usage(input_tokens=12, output_tokens=3, cached_tokens=10)
 
 

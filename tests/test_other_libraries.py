@@ -135,7 +135,7 @@ def forbidden(*arguments, **options):
 
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = socket.create_connection = forbidden
 import adjudge, adjudge.testing, adjudge.models, adjudge.chain
-adjudge.JudgeChain(["openai:gpt-5-mini", lambda prompt: ""])
+adjudge.JudgeChain(["openai:gpt-6.1-terra", lambda prompt: ""])
 print(*os.listdir("."))
 """
 

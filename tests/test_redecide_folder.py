@@ -258,7 +258,7 @@ def test_no_model_is_there_that_could_be_asked(tmp_path: Path):
     """The judge is rebuilt around names: a description that names a provider or code opens and imports nothing."""
     folder = make_run(tmp_path)
     said = json.loads((folder / "run.json").read_text())["judge"]
-    for name in ("python:os:abort", "openai:gpt-5-mini", "replay:/etc/passwd"):
+    for name in ("python:os:abort", "openai:gpt-6.1-terra", "replay:/etc/passwd"):
         change_manifest(folder, judge={**said, "model": {"name": name}, "rubric": {"name": "python"}})
         assert redecide(folder).changed == 0
 

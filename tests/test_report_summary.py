@@ -386,7 +386,7 @@ def test_a_run_on_disk_is_reported(tmp_path):
 
     assert found.about.title.startswith("support.jsonl judged by majority(")
     assert (found.about.status, found.about.rubric, found.about.threshold) == ("finished", "Support answers", 0.7)
-    assert found.about.models == ("openai:gpt-5-mini", "anthropic:claude-haiku-4-5", "local:qwen3-8b")
+    assert found.about.models == ("openai:gpt-6.1-terra", "anthropic:claude-haiku-5-5", "local:qwen3-8b")
     assert {name: number for name, number in found.outcomes.items() if number} == kept
 
 

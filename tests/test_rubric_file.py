@@ -33,7 +33,7 @@ schema: adjudge/rubric/1
 name: Login
 passing_threshold: 0.8
 scale: [0, 4]
-model: openai:gpt-5-mini
+model: openai:gpt-6.1-terra
 criteria:
   - name: security
     description: Hashes passwords with bcrypt or argon2.
@@ -52,7 +52,7 @@ TOML = """
 name = "Login"
 passing_threshold = 0.8
 scale = [0, 4]
-model = "openai:gpt-5-mini"
+model = "openai:gpt-6.1-terra"
 [[criteria]]
 name = "security"
 description = "Hashes passwords with bcrypt or argon2."

@@ -344,7 +344,7 @@ def test_a_judge_that_cannot_be_asked_is_said_once(monkeypatch: pytest.MonkeyPat
     """A missing key is wrong for every case, and is an error before the first."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UsageError, match="OPENAI_API_KEY"):
-        do(["good"], "openai:gpt-5-mini")
+        do(["good"], "openai:gpt-6.1-terra")
 
 
 def test_the_sync_door_works_everywhere():

@@ -171,7 +171,7 @@ def test_a_judge_that_cannot_be_asked_is_the_callers_error(monkeypatch: pytest.M
     """A missing key rejects no tool."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
-    assert "OPENAI_API_KEY" in complaint(EmergentJudge("openai:gpt-5-mini").review_creation, candidate())
+    assert "OPENAI_API_KEY" in complaint(EmergentJudge("openai:gpt-6.1-terra").review_creation, candidate())
 
 
 def test_only_a_candidate_is_reviewed():

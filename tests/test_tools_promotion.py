@@ -141,7 +141,7 @@ def test_a_judge_that_cannot_be_asked_is_the_callers_error(monkeypatch: pytest.M
     """And the plain one, not a group of errors; the other reviewer is not asked for nothing."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     model = ScriptedModel(review())
-    judge = EmergentJudge(model, {"safety": model, "correctness": "openai:gpt-5-mini"})
+    judge = EmergentJudge(model, {"safety": model, "correctness": "openai:gpt-6.1-terra"})
 
     assert "OPENAI_API_KEY" in complaint(judge.review_promotion, tool())
     assert model.requests == []

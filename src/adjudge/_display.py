@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import unicodedata
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,6 +47,40 @@ def say_outcome(result: JudgeResult) -> str:
     return text if result.decided_by == "judge" else f"{text}, decided by {clean(result.decided_by, keep_lines=False)}"
 
 
+_MOST_NOTES = 5
+
+
+def say_models(result: JudgeResult | PairResult) -> list[str]:
+    """A sentence for each judge that another model answered than was asked for, equal ones once; usually none."""
+    if not result.model_differs:
+        return []
+    said = list(dict.fromkeys(_list_other_models(result)))
+    more = len(said) - _MOST_NOTES
+    return said if more <= 0 else [*said[:_MOST_NOTES], f"and {more} more judges were answered by other models"]
+
+
+def say_model_change(judge: str, expected: str, reported: str, *, asked: bool) -> str:
+    """The sentence itself; ``asked`` is false where ``expected`` was not asked for, but reported before."""
+    names = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
+    return "judge {}: {} answered, {}".format(*names[:2], f"not {names[2]}" if asked else f"and {names[2]} before")
+
+
+def _list_other_models(result: JudgeResult | PairResult) -> Iterator[str]:
+    for leaf in list_answers(result):
+        if leaf.model_differs:
+            expected = leaf.model_expected or leaf.model_requested or ""
+            yield say_model_change(leaf.judge, expected, leaf.model or "", asked=not leaf.model_expected)
+
+
+def list_answers(result: JudgeResult | PairResult) -> Iterator[JudgeResult]:
+    """The results of single judges that a result consists of, at any depth; one of a single judge is its own."""
+    parts = [item.result for item in getattr(result, "orders", ())] or getattr(result, "results", ())
+    for part in parts:
+        yield from list_answers(part)
+    if not parts:
+        yield result  # type: ignore[misc] - a comparison has orders
+
+
 def draw_result(result: JudgeResult) -> RenderableType:
     """A result for a rich console."""
     from rich.console import Group
@@ -56,6 +91,7 @@ def draw_result(result: JudgeResult) -> RenderableType:
     for said in (result.reasoning, result.detail):
         parts += [Text(clean(said))] if said else []
     parts += [Text(f"→ {clean(item)}") for item in result.suggestions]
+    parts += [Text(note, style="yellow") for note in say_models(result)]
     for item in result.rule_results:
         if not item.passed:
             parts.append(Text(clean(f"{item.severity}: {item.name}: {item.message}"), style="yellow"))
@@ -104,7 +140,8 @@ def write_html(result: JudgeResult) -> str:
     seats = "".join(
         f"<li>{_escape(item.judge)}: {_escape(say_outcome(item))}" for item in getattr(result, "results", ())
     )
-    said = "".join(f"<p>{_escape(text)}</p>" for text in (result.reasoning, result.detail) if text)
+    texts = (result.reasoning, result.detail, *say_models(result))
+    said = "".join(f"<p>{_escape(text)}</p>" for text in texts if text)
     hints = "".join(f"<li>{_escape(item)}" for item in result.suggestions)
     return (
         f"<div><p><b>{_escape(say_outcome(result))}</b> · {_escape(result.judge)} · {result.duration_ms:.0f} ms</p>"
@@ -137,7 +174,7 @@ def draw_pair(pair: PairResult) -> RenderableType:
         table.add_row(_name_order(item), _say_order(item), Text(clean(item.result.reasoning or item.result.detail)))
     title = Text(say_preference(pair), style=COLOURS[pair.outcome])
     foot = Text(f"{clean(pair.judge, keep_lines=False)} · {pair.duration_ms:.0f} ms")
-    parts = [table, Text(clean(pair.detail))]
+    parts = [table, Text(clean(pair.detail)), *[Text(note, style="yellow") for note in say_models(pair)]]
     return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
 
 
@@ -150,7 +187,8 @@ def write_pair(pair: PairResult) -> str:
     )
     head = f"<b>{_escape(say_preference(pair))}</b> · {_escape(pair.judge)} · {pair.duration_ms:.0f} ms"
     table = f"<table><tr><th>order<th>preferred<th>reasoning</tr>{rows}</table>"
-    return f"<div><p>{head}</p>{table}<p>{_escape(pair.detail)}</p></div>"
+    said = "".join(f"<p>{_escape(text)}</p>" for text in (pair.detail, *say_models(pair)))
+    return f"<div><p>{head}</p>{table}{said}</div>"
 
 
 def _name_order(item: PairOrder) -> str:

@@ -172,6 +172,8 @@ def make_result(
         duration_ms=duration_ms,
         undecided_because=answer.because,
         model=last.model,
+        model_requested=last.model_requested,
+        model_expected=last.model_expected,
         raw_response=last.text,
         earlier_responses=tuple([item.text or "" for item in replies[:-1]]) if len(replies) > 1 else (),
         finish_reason=last.finish_reason if replies else None,

@@ -44,7 +44,7 @@ _REMINDER_OF_STYLE = (
 class Judge(Evaluates[JudgeResult]):
     """Ask one model, and compute the outcome from what it says.
 
-    ``model`` is a spec (``"openai:gpt-5-mini"``), a function, a ``(name, function)`` pair, an object with ``name``
+    ``model`` is a spec (``"openai:gpt-6.1-terra"``), a function, a ``(name, function)`` pair, an object with ``name``
     and ``evaluate(prompt)``, or a ``Model``.
     """
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from adjudge._display import clean
+from adjudge._display import clean, say_models
 from adjudge._plain import to_plain
 from adjudge.errors import UsageError
 from adjudge.result import REASONS, DecidedBy, JudgeResult, Outcome, Reason, Usage, find_gravest, make_id, read_result
@@ -133,6 +133,11 @@ class PairResult:
         return None if len(said) < 2 or None in said else said[0] != said[1]
 
     @property
+    def model_differs(self) -> bool:
+        """Whether, in either order, another model answered than was asked for; see ``JudgeResult``."""
+        return any(item.result.model_differs for item in self.orders)
+
+    @property
     def reasoning(self) -> str:
         """What the judge gave as its reasons in the order that was asked first."""
         return self.orders[0].result.reasoning if self.orders else ""
@@ -151,14 +156,21 @@ class PairResult:
     def explain(self) -> str:
         """The preference, or why there is none, and how it came about, in one line."""
         said = f"undecided: {self.undecided_because}" if self.preferred is None else f"preferred: {self.preferred}"
-        return clean(f"{said}; {self.detail}" if self.detail else said, keep_lines=False)
+        notes = say_models(self)
+        return clean("; ".join([said, *([self.detail] if self.detail else []), *notes]), keep_lines=False)
 
     def to_dict(self) -> dict[str, Any]:
         """This pair as plain data that JSON can hold; ``from_dict`` reads it back."""
         data: dict[str, Any] = {"schema": self.schema}
         data |= {item.name: to_plain(getattr(self, item.name)) for item in fields(self) if item.name != "orders"}
         data["orders"] = [item.to_dict() for item in self.orders]
-        return data | {"outcome": self.outcome, "passed": self.passed, "score": self.score, "flipped": self.flipped}
+        return data | {
+            "outcome": self.outcome,
+            "passed": self.passed,
+            "score": self.score,
+            "flipped": self.flipped,
+            "model_differs": self.model_differs,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

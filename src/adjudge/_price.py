@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
 Prices = Mapping[str, Price | Mapping[str, float]]
-"""Prices by the model's name, in full (``openai:gpt-5-mini``) or as its provider has it (``gpt-5-mini``)."""
+"""Prices by the model's name, in full (``openai:gpt-6.1-terra``) or as its provider has it (``gpt-6.1-terra``)."""
 
 FREE = Price(input=0.0, output=0.0)
 

@@ -11,6 +11,7 @@ from adjudge._evaluate import JudgeLike
 from adjudge._judge import Judge, ModelSource
 from adjudge.chain import JudgeChain
 from adjudge.errors import UsageError
+from adjudge.models._defaults import EXAMPLE
 from adjudge.result import JudgeResult
 
 
@@ -41,7 +42,7 @@ def find_judge(source: JudgeLike | ModelSource | None) -> Judge | JudgeChain:
         return Judge(source)
     spec = source or os.environ.get("ADJUDGE_JUDGE", "")
     if not spec:
-        raise UsageError("no judge was given and ADJUDGE_JUDGE is not set; set it to a model like openai:gpt-5-mini")
+        raise UsageError(f"no judge was given and ADJUDGE_JUDGE is not set; set it to a model like {EXAMPLE}")
     return _open_judge(spec)
 
 

@@ -32,7 +32,7 @@ def wire(
 ) -> Any:
     """A judge or chain like this one that asks through a cache, within a budget, and says what it cost.
 
-    ``prices`` are dollars per million tokens by the model's name (``{"gpt-5-mini": {"input": 0.25, "output": 2}}``),
+    ``prices`` are dollars per million tokens by the model's name (``{"gpt-6.1-terra": {"input": 1, "output": 5}}``),
     over those that ``genai-prices`` knows (extra ``[cost]``). ``identities`` gives functions, by their name, a text
     that you change whenever their code does; a function without one is asked every time, and so is a recording. A reply
     out of the cache costs nothing. Cache and budget stay yours to close and to read. A judge of your own class asks as

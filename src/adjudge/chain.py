@@ -390,6 +390,8 @@ class _Run:
             undecided_because=None if opened else verdict.because,
             results=results,
             model=shown.model if shown is not None else None,
+            model_requested=shown.model_requested if shown is not None else None,
+            model_expected=shown.model_expected if shown is not None else None,
             raw_response=shown.raw_response if shown is not None else None,
             finish_reason=shown.finish_reason if shown is not None else None,
             attempts=sum(item.attempts for item in results),

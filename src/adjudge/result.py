@@ -19,7 +19,8 @@ from operator import attrgetter
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
-from adjudge._display import clean
+from adjudge._display import clean, say_models
+from adjudge._model_names import is_same_model
 from adjudge._plain import AS_IS, to_plain
 from adjudge.errors import JudgmentFailed, UsageError
 
@@ -223,6 +224,11 @@ class JudgeResult:
     firewall, what the judge rejected."""
     model: str | None = None
     """The model as the provider reports it."""
+    model_requested: str | None = None
+    """The model that the provider was asked for; ``None`` where nobody named one, as for functions."""
+    model_expected: str | None = None
+    """What ``model`` is compared with where a provider may report any name (``azure:``, ``openrouter:``, own servers):
+    the name that was reported first. Elsewhere ``None``, and ``model_requested`` is what is expected."""
     raw_response: str | None = None
     """The reply as it was received; where one was re-asked, the last."""
     earlier_responses: tuple[str, ...] = ()
@@ -265,6 +271,15 @@ class JudgeResult:
         """True only when the outcome is ``passed``; failed and undecided are both false."""
         return self.outcome == "passed"
 
+    @property
+    def model_differs(self) -> bool:
+        """Whether another model answered than was asked for; a dated snapshot of the same name is not another.
+
+        Behind a name that may report any, whether it reports another than at first. Of a chain, whether this is so for
+        any of its seats.
+        """
+        return _is_other(self)
+
     def __bool__(self) -> bool:
         # Without this every result is true, and `if judge.evaluate_sync(...)` lets everything through.
         return self.passed
@@ -290,6 +305,7 @@ class JudgeResult:
             said += f" (needs {self.threshold:.2f})" if self.threshold is not None else ""
         low = [item.name for item in self.criteria if item.threshold is not None and not item.passed]
         said += f"; below their own threshold: {', '.join(low)}" if low else ""
+        said += "".join(f"; {note}" for note in say_models(self))
         # Criteria are named by files and details quote replies; a log's reader may sit at a terminal.
         return clean(f"{said}; {self.detail}" if self.detail else said, keep_lines=False)
 
@@ -301,6 +317,7 @@ class JudgeResult:
         """
         data: dict[str, Any] = {"schema": self.schema, **_read_members(self)}
         data["passed"] = self.passed
+        data["model_differs"] = self.model_differs
         return data
 
     @classmethod
@@ -338,6 +355,11 @@ class JudgeChainResult(JudgeResult):
         return self.decided_by == "policy"
 
     @property
+    def model_differs(self) -> bool:
+        """Whether, in any seat, another model answered than was asked for; see ``JudgeResult``."""
+        return _is_other(self) or any(item.model_differs for item in self.results)
+
+    @property
     def total_duration_ms(self) -> float:
         """How long the chain took, in milliseconds (the seeds' name for ``duration_ms``)."""
         return self.duration_ms
@@ -348,6 +370,13 @@ class JudgeChainResult(JudgeResult):
         data = JudgeResult.to_dict(self)
         data["results"] = [item.to_dict() for item in self.results]
         return data | {"fallback_triggered": self.fallback_triggered, "total_duration_ms": self.total_duration_ms}
+
+
+def _is_other(result: JudgeResult) -> bool:
+    expected, reported = result.model_expected or result.model_requested, result.model
+    # What a judge of somebody's own returns may hold anything; what is no name is not compared, and raises nothing.
+    named = isinstance(expected, str) and isinstance(reported, str) and bool(expected and reported)
+    return named and not is_same_model(expected, reported)
 
 
 R = TypeVar("R", bound=JudgeResult)

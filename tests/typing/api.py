@@ -128,9 +128,9 @@ RUBRIC = Rubric(
 
 def make_judges(model: Model, own: JudgeLike) -> list[JudgeLike]:
     """Everything that is accepted as a judge's model or a chain's seat; chains are judges."""
-    single = Judge("openai:gpt-5-mini", rubric=RUBRIC, timeout=None, reask=0, structured="text", scoring="expected")
+    single = Judge("openai:gpt-6.1-terra", rubric=RUBRIC, timeout=None, reask=0, structured="text", scoring="expected")
     chain = JudgeChain(
-        ["openai:gpt-5-mini", answer, ("named", answer_parts), Adapter(), single, own], strategy="quorum", quorum=2
+        ["openai:gpt-6.1-terra", answer, ("named", answer_parts), Adapter(), single, own], strategy="quorum", quorum=2
     )
     outer = JudgeChain([chain, Judge(model), Judge(OwnModel()), OwnJudge()], strategy="cascade", escalate_below=0.8)
     return [single, chain, outer, own, Judge(answer, name="claude-haiku"), JudgeChain([single], fail_open=True)]
@@ -139,8 +139,8 @@ def make_judges(model: Model, own: JudgeLike) -> list[JudgeLike]:
 def wrong_judges() -> None:
     """What must be rejected before it is run."""
     Judge()  # pyrefly: ignore[missing-argument]
-    Judge("openai:gpt-5-mini", "login")  # pyrefly: ignore[bad-argument-count]
-    Judge("openai:gpt-5-mini", structured="always")  # pyrefly: ignore[bad-argument-type]
+    Judge("openai:gpt-6.1-terra", "login")  # pyrefly: ignore[bad-argument-count]
+    Judge("openai:gpt-6.1-terra", structured="always")  # pyrefly: ignore[bad-argument-type]
     JudgeChain([answer], strategy="best")  # pyrefly: ignore[bad-argument-type]
     JudgeChain([answer], time_out=3)  # pyrefly: ignore[unexpected-keyword]
 
@@ -170,7 +170,7 @@ async def evaluate(single: Judge, chain: JudgeChain) -> None:
     await single.evaluate("content", RUBRIC, treshold=0.8)  # pyrefly: ignore[unexpected-keyword]
     assert_type(await judge("content", rubric=RUBRIC, throw_on_fail=True), JudgeResult)
     assert_type(await judge("content", criteria="Friendly.", judge=chain), JudgeResult)
-    assert_type(await judge("content", rubric="security", judge="openai:gpt-5-mini"), JudgeResult)
+    assert_type(await judge("content", rubric="security", judge="openai:gpt-6.1-terra"), JudgeResult)
 
 
 async def evaluate_many(single: Judge) -> AsyncIterator[float | None]:

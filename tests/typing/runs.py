@@ -103,7 +103,7 @@ async def prefer(single: Judge, chain: JudgeChain) -> None:
     assert_type(pair.outcome, Outcome)
     assert_type(pair.flipped, bool | None)
     assert_type(pair.orders[0].result, JudgeResult)
-    assert_type(compare_sync("a", "b", judge="openai:gpt-5-mini", rubric=RUBRIC), PairResult)
+    assert_type(compare_sync("a", "b", judge="openai:gpt-6.1-terra", rubric=RUBRIC), PairResult)
     compare_sync("a", "b", judge=single, on_conflict="first")  # pyrefly: ignore[bad-argument-type]
     compare_sync("a", "b", judge=single, referense="x")  # pyrefly: ignore[unexpected-keyword]
     await compare("a", "b", judge=chain, rubric=RUBRIC, task="the task", metadata={"case": "1"})
@@ -120,7 +120,7 @@ async def probe_tool(judge: JudgeLike) -> None:
     assert_type(result.outcome, Outcome)
     assert_type(result.similarity, float | None)
     assert_type(result.drift, Literal["none", "low", "medium", "high"] | None)
-    report = await evaluate_probes([probe], "openai:gpt-5-mini", tool=answer, concurrency=2)
+    report = await evaluate_probes([probe], "openai:gpt-6.1-terra", tool=answer, concurrency=2)
     assert_type(report, ProbeReport)
     assert_type(report.mean, float | None)
     assert_type((await evaluate_probes([(probe, "9 to 18")], answer)).stable, bool)
@@ -142,7 +142,9 @@ async def review_tools(judge: JudgeLike, tool: EmergentTool) -> None:
             ToolTest(input={}, output=None, success=True, expected=None),
         ),
     )
-    reviewer = EmergentJudge(judge_model=judge, promotion_model={"safety": answer, "correctness": "openai:gpt-5-mini"})
+    reviewer = EmergentJudge(
+        judge_model=judge, promotion_model={"safety": answer, "correctness": "openai:gpt-6.1-terra"}
+    )
     verdict = await reviewer.review_creation(candidate)
     assert_type(verdict, CreationVerdict)
     assert_type(verdict.chain_result, JudgeChainResult | None)

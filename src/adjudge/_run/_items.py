@@ -49,6 +49,7 @@ def write_case(case: Case) -> bytes:
     return encode({"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _MEMBERS})
 
 
+_BOOLEANS = (b"false", b"true")
 _HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
 
 
@@ -59,7 +60,7 @@ def write_result(result: JudgeResult | PairResult) -> bytes:
     if type(result) is JudgeResult and result.value is None and not result.rule_results and _is_flat(result.metadata):
         # Nearly all of them, and six times as fast: nothing in one of these has another form as plain data.
         with suppress(UnicodeEncodeError):
-            tail = b',"passed":true}' if result.passed else b',"passed":false}'
+            tail = b',"passed":%b,"model_differs":%b}' % (_BOOLEANS[result.passed], _BOOLEANS[result.model_differs])
             return _HEAD + msgspec.json.encode(result)[1:-1] + tail
     return encode(result.to_dict())
 
@@ -136,7 +137,8 @@ def _is_usual(result: JudgeResult | PairResult) -> bool:
     """Whether what a ``Judge`` took over from a reply as it is, is of the types it should be."""
     if type(result) is not JudgeResult or result.rule_results or result.earlier_responses or result.value is not None:
         return False
-    usage, said = result.usage, (result.model, result.raw_response, result.finish_reason)
+    usage, names = result.usage, (result.model, result.model_requested, result.model_expected)
+    said = (*names, result.raw_response, result.finish_reason)
     if not _OPTIONAL.issuperset(map(type, said)):
         return False
     if type(usage) is not Usage:

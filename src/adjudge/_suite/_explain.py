@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adjudge import CriterionResult, JudgeResult
-from adjudge._display import clean, say_outcome
+from adjudge._display import clean, say_models, say_outcome
 
 WIDTH = 10
 """Characters of a full bar."""
@@ -37,6 +37,7 @@ def explain(result: JudgeResult, again: str = "") -> str:
     lines += _limit([f"  suggestion: {_short(item)}" for item in result.suggestions])
     lines += _limit([f"  seat {_short(seat.judge, 80)}: {say_outcome(seat)}: {_short(seat.detail or seat.reasoning)}"
                      for seat in getattr(result, "results", ())])  # fmt: skip
+    lines += [f"  warning: {_short(note)}" for note in say_models(result)]
     remedy = _REMEDIES.get(result.undecided_because or "")
     lines += [f"  undecided is not a pass; {remedy}"] if remedy else []
     return "\n".join([*lines, *([f"  again: {again}"] if again else [])])

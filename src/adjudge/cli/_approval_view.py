@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from adjudge._display import clean, say_outcome
+from adjudge._display import clean, say_models, say_outcome
 from adjudge.cli._entries import tell_entry
 from adjudge.cli._output import add_row, draws, make_table, note, say, show
 from adjudge.content import digest_text
@@ -93,6 +93,7 @@ def _list_said(result: JudgeResult) -> Iterator[tuple[str, str]]:
     for seat in getattr(result, "results", ()):
         said = seat.detail or seat.reasoning
         yield "seat", f"{seat.judge}: {say_outcome(seat)}" + (f": {said}" if said else "")
+    yield from (("warning", text) for text in say_models(result))
 
 
 def _say(name: str, text: str) -> None:

@@ -128,7 +128,7 @@ def _open(path: Path) -> ReplyCache:
 
 async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int, list[dict[str, Any]]]:
     from adjudge._rewire import rewire
-    from adjudge.models._cached import describe_call, make_reply_key
+    from adjudge.models._cached import CachedModel, describe_call, make_reply_key
 
     seats: dict[int, int] = {}
 
@@ -143,9 +143,11 @@ async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int,
         try:
             question = await session.find_question(item)
             for place, leaf in enumerate(list_leaves(session.choice.judge)):
-                described = describe_call(leaf.model, leaf.preview(question), seat=seats[place])
-                key = make_reply_key(described)
-                known = {} if cache is None else {"found": cache.find(key) is not None}
+                request = leaf.preview(question)
+                described = describe_call(leaf.model, request, seat=seats[place])
+                key, known = make_reply_key(described), {}
+                if cache is not None:
+                    known["found"] = CachedModel(leaf.model, cache, seat=seats[place]).explain(request)["found"]
                 explained.append(name_item(item) | {"judge": leaf.name, "key": key, **known, "ingredients": described})
         except UsageError as error:
             complain(str(error))

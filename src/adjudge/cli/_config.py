@@ -17,6 +17,7 @@ from adjudge import Rubric, load_rubric
 from adjudge._judge import check_timeout
 from adjudge._toml import read_toml
 from adjudge.errors import UsageError
+from adjudge.models._defaults import EXAMPLE
 from adjudge.rules._words import flatten, show
 
 FILE = "adjudge.toml"
@@ -170,7 +171,7 @@ def _check_judge(table: object, where: str) -> None:
     check_keys(table, ("seats", *CHAIN_KEYS, *JUDGE_KEYS, *MODEL_KEYS), where)
     seats = table.get("seats")
     if not isinstance(seats, list) or not seats or not all(isinstance(item, str) for item in seats):
-        raise UsageError(f'{where}: seats must be a list of models, like ["openai:gpt-5-mini"], got {show(seats)}')
+        raise UsageError(f'{where}: seats must be a list of models, like ["{EXAMPLE}"], got {show(seats)}')
 
 
 def _check_gate(table: object, where: str) -> None:

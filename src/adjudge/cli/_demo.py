@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from adjudge import Case, Judge, JudgeResult, Rubric, load_rubric, open_dataset
 from adjudge.cli import _options as option
 from adjudge.cli._output import add_row, draws, make_table, say, show, write_json
+from adjudge.models._defaults import EXAMPLE
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,7 +32,7 @@ def demo(as_json: option.AsJson = False) -> None:
     say(f"{passed} of {len(results)} answers pass the rubric {rubric.name!r}, which needs {needed}.")
     _explain_one(cases, results)
     say("\nNo model was asked: every criterion of this rubric is a rule. Next, with a model that reads:")
-    say('  adjudge judge answer.txt --criteria "Answers the question and invents nothing." --judge openai:gpt-5-mini')
+    say(f'  adjudge judge answer.txt --criteria "Answers the question and invents nothing." --judge {EXAMPLE}')
 
 
 async def _judge_cases(cases: list[Case], rubric: Rubric) -> list[JudgeResult]:

@@ -98,8 +98,9 @@ def doctor(
 ) -> int:
     """Check judges, keys, hosts and the reading of replies.
 
-    Every judge is asked four questions whose answers are known. Exit status: 0 all is well, 1 replies cannot be read,
-    2 a judge is written wrong or has no key, 3 a judge cannot be reached.
+    Every judge is asked four questions whose answers are known. A judge that another model answers than was asked for
+    is a warning. Exit status: 0 all is well, 1 replies cannot be read, 2 a judge is written wrong or has no key, 3 a
+    judge cannot be reached.
     """
     found = read_config(config)
     Panel(timeout=timeout).check()
@@ -232,6 +233,8 @@ def _write_seat(seat: Seat) -> dict[str, Any]:
         "answered": seat.answered,
         "readable": seat.readable,
         "expected": seat.expected,
+        "models": list(seat.models),
+        "warnings": list(seat.warnings),
         "trouble": seat.trouble or None,
     }
 
@@ -251,6 +254,8 @@ def _print(report: Report) -> None:
         say(f"judge {item.judge}:" + (" cannot be opened" if item.trouble else ""))
         for seat in item.seats:
             say(f"  {seat.name}: {_describe(seat)}")
+            for text in seat.warnings:
+                say(f"    warning: {text}")
     if not report.findings:
         say("judges: none; set a provider's key, start a local server, or write adjudge.toml")
     say(f"known-bad replies: {count_bad_replies()} planted, {len(report.slipped)} passed")

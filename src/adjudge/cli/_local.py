@@ -7,16 +7,17 @@ import os
 from collections.abc import Iterator
 
 from adjudge._depth import nests_too_deeply
+from adjudge.models._defaults import default_spec
 
 PROVIDERS = (
-    ("OPENAI_API_KEY", "openai:gpt-5-mini"),
-    ("ANTHROPIC_API_KEY", "anthropic:claude-haiku-4-5"),
-    ("GEMINI_API_KEY", "gemini:gemini-2.5-flash"),
-    ("GOOGLE_API_KEY", "gemini:gemini-2.5-flash"),
-    ("MISTRAL_API_KEY", "mistral:mistral-small-latest"),
-    ("GROQ_API_KEY", "groq:llama-3.3-70b-versatile"),
-    ("TOGETHER_API_KEY", "together:meta-llama/Llama-3.3-70B-Instruct-Turbo"),
-    ("OPENROUTER_API_KEY", "openrouter:openai/gpt-5-mini"),
+    ("OPENAI_API_KEY", default_spec("openai")),
+    ("ANTHROPIC_API_KEY", default_spec("anthropic")),
+    ("GEMINI_API_KEY", default_spec("gemini")),
+    ("GOOGLE_API_KEY", default_spec("gemini")),
+    ("MISTRAL_API_KEY", default_spec("mistral")),
+    ("GROQ_API_KEY", default_spec("groq")),
+    ("TOGETHER_API_KEY", default_spec("together")),
+    ("OPENROUTER_API_KEY", default_spec("openrouter")),
 )
 """The variable that configures a provider, and the model that is asked then."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adjudge import Criterion, Judge, JudgeChain, JudgeResult, Rubric
+from adjudge._display import say_models
 from adjudge.errors import UsageError
 from adjudge.models import hosts_of
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
@@ -41,6 +42,10 @@ class Seat:
     """Verdicts that are as they should be; what a weak model gets wrong is no fault of its configuration."""
     trouble: str = ""
     """One sentence, when something is wrong."""
+    models: tuple[str, ...] = ()
+    """What the replies report as their model, each once."""
+    warnings: tuple[str, ...] = ()
+    """Sentences about replies of another model than was asked for."""
     misused: bool = False
     """Whether it could not even be asked: no key, no address."""
 
@@ -123,6 +128,8 @@ def _count(seat: Seat, results: list[JudgeResult]) -> Seat:
         answered=sum(reason not in _SILENT for reason in reasons),
         readable=sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
         expected=right,
+        models=tuple(dict.fromkeys(result.model for result in results if result.model)),
+        warnings=tuple(dict.fromkeys(note for result in results for note in say_models(result))),
         trouble=trouble,
     )
 

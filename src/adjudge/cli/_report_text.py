@@ -21,12 +21,12 @@ _NAME = 60
 def print_report(report: Report, top: int) -> None:
     """Everything that a report has to say, and the first ``top`` of its cases."""
     from adjudge.report._format import say_count, say_interval, say_outcomes, say_rate
-    from adjudge.report._notes import list_notices, say_cost
+    from adjudge.report._notes import list_model_changes, list_notices, say_cost
 
     about = report.about
     rubric = f", by the rubric {about.rubric}" if about.rubric else ""
     _say_line(f"{about.dataset or 'A run'} judged by {about.judge or 'a judge'}{rubric}")
-    for notice in list_notices(report):
+    for notice in (*list_notices(report), *list_model_changes(report)):
         note(notice)
     interval = f" (95 % interval {say_interval(report.passed)})" if report.passed.of else ""
     say(f"{say_rate(report.passed.rate)} of {say_count(report.cases, 'case')} passed{interval}")

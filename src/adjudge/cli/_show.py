@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adjudge import Case, Judge, JudgeChain, JudgeResult, Request
-from adjudge._display import COLOURS, clean, say_outcome
+from adjudge._display import COLOURS, clean, say_models, say_outcome
 from adjudge.cli._input import Item
 from adjudge.cli._output import complain, draws, note, say, show, write_json
 from adjudge.question import Question
@@ -159,6 +159,8 @@ def _print_one(result: JudgeResult) -> None:
     for rule in result.rule_results:
         if not rule.passed:
             _say_fields(rule.severity, rule.name, rule.message)
+    for text in say_models(result):
+        _say_fields("warning", text)
     for seat in getattr(result, "results", ()):
         _say_fields("seat", seat.judge, say_outcome(seat), seat.detail)
 

@@ -65,6 +65,11 @@ class Around:
         """The model's reply."""
         return await self.model.complete(request)
 
+    def compare_names(self, reply: Reply) -> Reply:
+        """The reply with the name that the model was asked by, where it has one."""
+        compare: Callable[[Reply], Reply] | None = getattr(self.model, "compare_names", None)
+        return reply if compare is None else compare(reply)
+
     def check(self) -> None:
         """Raise ``UsageError`` for what the model's own ``check`` finds."""
         check = getattr(self.model, "check", None)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
+from adjudge._model_names import LONGEST_NAME
 from adjudge.errors import UsageError
 from adjudge.models._around import ASK_ANEW, Around
 from adjudge.models._recording import describe_request, write_reply
@@ -62,6 +63,13 @@ def describe_call(model: Model, request: Request, *, seat: int = 0) -> dict[str,
     }
 
 
+def make_source(described: Mapping[str, Any]) -> str:
+    """Of a described call, whom it asks: the model's name and its identity. For what its replies report."""
+    import msgspec
+
+    return msgspec.json.encode([described["model"], described["identity"]], order="sorted").decode()
+
+
 def make_reply_key(described: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON (RFC 8785) of a described call."""
     import rfc8785
@@ -80,7 +88,8 @@ class CachedModel(Around):
     however many wait for it.
 
     A reply out of the cache has a ``usage`` of no calls, tokens and cost. Kept are replies that ended by themselves
-    (``stop``); what was cut off, refused or failed is asked again.
+    (``stop``); what was cut off, refused or failed is asked again. So is everything once a reply that was asked for
+    reports another model's name than those that are kept: it is not known what that model would say.
     """
 
     def __init__(self, model: Model, cache: ReplyCache, *, seat: int = 0, identity: str | None = None) -> None:
@@ -107,20 +116,21 @@ class CachedModel(Around):
 
     async def complete(self, request: Request, /) -> Reply:
         """The reply that is kept, else the one that is under way, else that of the model."""
-        key = make_reply_key(describe_call(self, request, seat=self.seat))
+        described = describe_call(self, request, seat=self.seat)
+        key, source = make_reply_key(described), make_source(described)
         flights: dict[str, _Flight] = self.cache.under_way.get()
         while True:
-            reply = None if ASK_ANEW.get() else self._recall(key, request)
+            reply = None if ASK_ANEW.get() else self._recall(key, source, request)
             if reply is not None:
-                return reply
+                return self.compare_names(reply)
             flight = flights.get(key)
             if flight is None:
-                return await self._ask(key, request, flights)
+                return await self._ask(key, source, request, flights)
             await flight.over.wait()
             if flight.error is not None:
                 raise flight.error
             if flight.row is not None:
-                return _read_row(flight.row, request)
+                return self.compare_names(_read_row(flight.row, request))
             # Whoever asked was cancelled, which is his affair alone: one of those who waited asks in his place.
 
     async def aclose(self) -> None:
@@ -132,7 +142,7 @@ class CachedModel(Around):
         """The key of a request, everything it is made of, and whether a reply is kept under it; nothing is asked."""
         described = describe_call(self, request, seat=self.seat)
         key = make_reply_key(described)
-        found = self._recall(key, request) is not None
+        found = self._recall(key, make_source(described), request) is not None
         return {"schema": "adjudge/cache-explanation/1", "key": key, "found": found, "ingredients": described}
 
     def __repr__(self) -> str:
@@ -142,22 +152,27 @@ class CachedModel(Around):
         # The identity that was given is that of this model alone.
         return type(self)(model, self.cache, seat=self.seat)
 
-    def _recall(self, key: str, request: Request) -> Reply | None:
-        row = self.cache.find(key)
+    def _recall(self, key: str, source: str, request: Request) -> Reply | None:
+        row = self.cache.find(key, source)
         if row is None:
             return None
         try:
-            return _read_row(row, request)
+            reply = _read_row(row, request)
+            # Compared here as well as by time: another process may have written it after it met the change.
+            now = None if reply.model is None else self.cache.find_name(source)
+            return reply if now in (None, _cut_name(reply.model)) else None
         except UsageError as error:
             # Not what we wrote. Nothing of it is used.
             _log.warning("the cache %s has no reply of ours under %s; the model is asked", self.cache.path, key)
             _log.debug("%s", error)
             return None
 
-    async def _ask(self, key: str, request: Request, flights: dict[str, _Flight]) -> Reply:
+    async def _ask(self, key: str, source: str, request: Request, flights: dict[str, _Flight]) -> Reply:
         flight = flights[key] = _Flight()
         try:
             reply = await self.model.complete(request)
+            if reply.model:  # before the reply is kept, which is not older than what it reports
+                self.cache.note_name(source, _cut_name(reply.model))
             flight.row = _write(self.name, request, reply)
             if flight.row is not None and _is_finished(reply):
                 self.cache.keep(key, self.name, flight.row)
@@ -170,6 +185,11 @@ class CachedModel(Around):
         finally:
             del flights[key]
             flight.over.set()
+
+
+def _cut_name(name: str | None) -> str:
+    # A server may report a megabyte, and half a character, which SQLite does not take.
+    return (name or "")[:LONGEST_NAME].encode("utf-8", "replace").decode()
 
 
 class _Flight:
@@ -202,7 +222,8 @@ def _read_row(row: bytes, request: Request) -> Reply:
     from adjudge.models._rows import decode_row, make_reply
 
     found = decode_row(row, where="a cached reply", schema=ROW_SCHEMA)
-    return replace(make_reply(found, request.token), usage=NOTHING_USED)
+    # The name is that of the reply alone: what reported none must not be compared by the name in the row.
+    return replace(make_reply(found, request.token), model=found.reply.model, usage=NOTHING_USED)
 
 
 def _digest(text: str) -> str:

@@ -9,10 +9,12 @@ from typing import Any, Self
 
 import msgspec
 
+from adjudge._model_names import LONGEST_NAME
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._complaint import clean, find_refused, read_complaint, refuse
 from adjudge.models._http import Transport
 from adjudge.models._providers import Place, read_host
+from adjudge.models._reported import REPORTED
 from adjudge.models._types import FinishReason, Reply, Request, TokenLogprob
 
 MAX_INPUT_CHARACTERS = 1_000_000
@@ -112,7 +114,7 @@ class HttpModel:
             )
             if 200 <= status < 300:
                 self._refused |= refused
-                return self._read_safely(data, headers, ready)
+                return self.compare_names(self._read_safely(data, headers, ready))
             complaint = read_complaint(data)
             more = find_refused(complaint, self._list_sent(request, refused)) if status in (400, 422) else frozenset()
             if not more:
@@ -122,6 +124,18 @@ class HttpModel:
             # A key that was replaced in the environment is read again.
             self._ready = None
         raise refuse(ready.host, status, complaint.message, ready.secrets)
+
+    def compare_names(self, reply: Reply) -> Reply:
+        """The reply with the name that was asked for, and that which is expected; logs once where they differ.
+
+        A reply out of a cache is compared as well: it was this model's.
+        """
+        if not reply.model:
+            return replace(reply, model_requested=self.model, model_expected=None)
+        model, reported = (self.name, self.place.find_base(self.name)), reply.model[:LONGEST_NAME]
+        expected = REPORTED.expect(model, reported) if self.place.provider.any_name else None
+        REPORTED.compare(model, reported, expected or self.model, asked=expected is None)
+        return replace(reply, model=reported, model_requested=self.model, model_expected=expected)
 
     async def aclose(self) -> None:
         """Close the connections of the running loop; the next call opens new ones."""

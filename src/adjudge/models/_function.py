@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from adjudge.errors import ModelError, UsageError
+from adjudge.models._defaults import EXAMPLE
 from adjudge.models._loops import PerLoop
 from adjudge.models._types import Model, Reply, Request
 
@@ -124,7 +125,7 @@ def as_model(thing: Any, name: str | None = None, *, max_concurrency: int = DEFA
         function, name = evaluate, name or thing.name
     if not callable(function):
         raise UsageError(
-            f"a model is a spec such as 'openai:gpt-5-mini', a function, a (name, function) pair or an object with "
+            f"a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "
             f"name and evaluate(prompt), not {_describe(thing)}"
         )
     return FunctionModel(

@@ -10,6 +10,7 @@ import msgspec
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._complaint import read_complaint
+from adjudge.models._defaults import DEFAULT_MODELS
 from adjudge.models._exchange import HttpModel, Sent, find_reason
 from adjudge.models._providers import GEMINI, Place
 from adjudge.models._types import FinishReason, Reply, Request, TokenLogprob
@@ -100,7 +101,7 @@ class Gemini(HttpModel):
     def __init__(self, model: str, *, place: Place = Place(provider=GEMINI), **options: Any) -> None:  # noqa: B008
         super().__init__(model, place=place, **options)
         if not _NAME.fullmatch(model):
-            raise UsageError(f"a Gemini model is called like gemini-2.5-flash, got {model!r}")
+            raise UsageError(f"a Gemini model is called like {DEFAULT_MODELS['gemini']}, got {model!r}")
 
     def _find_path(self) -> str:
         model = self.model if "/" in self.model else f"models/{self.model}"

@@ -1,4 +1,4 @@
-"""From a model's name to a model: ``openai:gpt-5-mini``, ``http://host:port/v1#NAME``, ``replay:FILE``."""
+"""From a model's name to a model: ``openai:gpt-6.1-terra``, ``http://host:port/v1#NAME``, ``replay:FILE``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
 from adjudge.errors import UsageError
+from adjudge.models._defaults import EXAMPLE
 from adjudge.models._function import as_model
 from adjudge.models._types import Model, Reply, Request
 from adjudge.rules._words import show
@@ -31,13 +32,13 @@ _LATER = ("decisions", "systemone", "llama")
 def open_model(spec: str, *, allow_python: bool = False, **options: object) -> Model:
     """The model of a name.
 
-    Options may also stand in the name: ``openai:gpt-5-mini?requests_per_minute=500``,
+    Options may also stand in the name: ``openai:gpt-6.1-terra?requests_per_minute=500``,
     ``http://host/v1?key_env=MY_KEY#NAME``; one given here wins. Nothing is contacted, and no key is read, before the
     first call. ``allow_python`` admits ``python:package.module:function``, which runs code: only for names that come
     from the caller's own command line or configuration. Raises ``UsageError`` for a name that cannot be opened.
     """
     if not isinstance(spec, str) or not spec.strip():
-        raise UsageError(f"the name of a model must be a text like 'openai:gpt-5-mini', got {show(spec)}")
+        raise UsageError(f"the name of a model must be a text like '{EXAMPLE}', got {show(spec)}")
     spec = spec.strip()
     prefix, colon, rest = spec.partition(":")
     if spec == "rules":

@@ -35,6 +35,9 @@ class Provider:
     """``top``: ``logprobs`` and ``top_logprobs``; ``count``: a number in ``logprobs``; ``no``: not offered."""
     structured: bool = True
     """Whether ``response_format`` takes a JSON Schema."""
+    any_name: bool = False
+    """Whether a reply may report any model's name: deployments are named by whoever made them, routers choose, and a
+    server of one's own says what it likes. Then the name that is reported first is expected of every later reply."""
     says_why: bool = False
     """Whether every reply must say why it ended, so that one which does not was cut off. Local servers often leave it
     out, and so may Together and OpenRouter."""
@@ -78,6 +81,7 @@ OPENAI_COMPATIBLE: Mapping[str, Provider] = {
             prefix="openrouter",
             base_url="https://openrouter.ai/api/v1",
             key_variables=("OPENROUTER_API_KEY",),
+            any_name=True,
         ),
         Provider(
             prefix="azure",
@@ -87,6 +91,7 @@ OPENAI_COMPATIBLE: Mapping[str, Provider] = {
             key_header="api-key",
             key_scheme="",
             max_tokens="max_completion_tokens",
+            any_name=True,
             says_why=True,
         ),
         Provider(
@@ -94,11 +99,12 @@ OPENAI_COMPATIBLE: Mapping[str, Provider] = {
             base_url="http://127.0.0.1:11434/v1",
             base_variable="OLLAMA_HOST",
             base_suffix="/v1",
+            any_name=True,
         ),
     )
 }
 
-SERVER = Provider(prefix="http")
+SERVER = Provider(prefix="http", any_name=True)
 """Any other server that speaks the OpenAI format: vLLM, llama.cpp, SGLang, a LiteLLM proxy."""
 
 ANTHROPIC = Provider(

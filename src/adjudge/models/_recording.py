@@ -185,6 +185,7 @@ def write_reply(request: Request, reply: Reply) -> dict[str, Any]:
             for item in mask_tokens(reply.logprobs, token)
         ]
     written |= {"answers": dict(reply.answers)} if reply.answers is not None else {}
-    written |= {"model": reply.model} if reply.model else {}
-    written |= {"request_id": reply.request_id} if reply.request_id else {}
+    for name in ("model", "model_requested", "model_expected", "request_id"):
+        said = getattr(reply, name)
+        written |= {name: said} if said else {}
     return written

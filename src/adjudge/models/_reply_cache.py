@@ -36,7 +36,13 @@ _DDL = (
         place INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, at REAL NOT NULL, model TEXT NOT NULL,
         body BLOB NOT NULL) STRICT""",
 )
-_FIND = "SELECT body FROM replies WHERE key = ? AND at BETWEEN ? AND ?"
+# Of each model at its address: what its newest reply reported as its name, and since when that is so. In files of
+# earlier versions it is missing, and made.
+_DDL_NAMES = """CREATE TABLE IF NOT EXISTS names (
+    source TEXT PRIMARY KEY, reported TEXT NOT NULL, since REAL NOT NULL) STRICT"""
+_FIND = """SELECT body FROM replies WHERE key = ?1 AND at BETWEEN ?2 AND ?3
+    AND at >= coalesce((SELECT since FROM names WHERE source = ?4), ?2)"""
+_FIND_NAME = "SELECT reported FROM names WHERE source = ?"
 # The place goes up with each reply that is kept, also where it takes another's: the lowest is the oldest.
 _KEEP = "INSERT OR REPLACE INTO replies (key, at, model, body) VALUES (?, ?, ?, ?)"
 _DROP = """DELETE FROM replies WHERE place IN (
@@ -46,6 +52,9 @@ _log = logging.getLogger("adjudge.cache")
 
 Kept = tuple[str, float, str, bytes]
 """A reply on its way into the file: key, time, model, row."""
+
+Noted = tuple[str, str, float]
+"""A reported name on its way into the file: source, name, time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +98,7 @@ class ReplyCache:
         # Writes have a connection and a lock of their own: a writer that waits for another process must not stop
         # lookups, which are made on the event loop.
         self._waiting: dict[str, Kept] = {}
+        self._noted: list[Noted] = []
         self._writer: Future[None] | None = None
         self._writing: sqlite3.Connection | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -105,8 +115,11 @@ class ReplyCache:
             pass
         return self
 
-    def find(self, key: str) -> bytes | None:
-        """The row kept under a key and not expired; ``None`` too where the file cannot be read."""
+    def find(self, key: str, source: str = "") -> bytes | None:
+        """The row kept under a key and not expired; ``None`` too where the file cannot be read.
+
+        Nor is a row found that is older than the last change of the name that ``source`` reports.
+        """
         with self._lock:
             waiting = self._waiting.get(key)
         since, until = -math.inf, math.inf
@@ -117,23 +130,48 @@ class ReplyCache:
             return waiting[3]
         try:
             with self._using() as connection:
-                row = connection.execute(_FIND, (key, since, until)).fetchone()
+                row = connection.execute(_FIND, (key, since, until, source)).fetchone()
         except (sqlite3.Error, UsageError) as error:
             self._complain("read", error)
             return None
         return row[0] if row else None
 
+    def find_name(self, source: str) -> str | None:
+        """The name that the newest reply of a source reported, whichever process asked; ``None`` where none did."""
+        with self._lock:
+            for noted, name, _ in reversed(self._noted):
+                if noted == source:
+                    return name
+        try:
+            with self._using() as connection:
+                row = connection.execute(_FIND_NAME, (source,)).fetchone()
+        except (sqlite3.Error, UsageError) as error:
+            self._complain("read", error)
+            return None
+        return row[0] if row else None
+
+    def note_name(self, source: str, name: str) -> None:
+        """Note, soon, which name a live reply reported; where it is another than before, what is kept is too old."""
+        with self._lock:
+            if (source, name) not in [noted[:2] for noted in self._noted[-1:]]:
+                self._noted.append((source, name, self._wall()))
+            self._start_writing()
+
     def keep(self, key: str, model: str, row: bytes) -> None:
         """Keep a row under a key, soon; it is found from now on."""
         with self._lock:
             self._waiting[key] = (key, self._wall(), model, row)
-            if self._writer is not None:
-                return
-            self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="adjudge-cache")
-            try:
-                self._writer = self._pool.submit(self._write_waiting)
-            except RuntimeError as error:  # the interpreter is about to end
-                self._complain("written", error)
+            self._start_writing()
+
+    def _start_writing(self) -> None:
+        """Let the writer take what waits; the caller holds the lock."""
+        if self._writer is not None:
+            return
+        self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="adjudge-cache")
+        try:
+            self._writer = self._pool.submit(self._write_waiting)
+        except RuntimeError as error:  # the interpreter is about to end
+            self._complain("written", error)
 
     def entries(self) -> Iterator[CachedReply]:
         """What is in the file, oldest first."""
@@ -229,11 +267,11 @@ class ReplyCache:
 
     def _write_waiting(self) -> None:
         try:
-            while rows := self._take():
+            while taken := self._take():
                 if self._writing is None:
                     self._writing = self._connect(BUSY_SECONDS)
                     self._opened.append(self._writing)
-                self._write(self._writing, rows)
+                self._write(self._writing, *taken)
         except Exception as error:  # noqa: BLE001 - whatever happens to the file, judgements go on without it
             self._complain("written", error)
             if self._writing is not None:
@@ -241,27 +279,44 @@ class ReplyCache:
                 self._writing.close()
             with self._lock:
                 self._waiting.clear()
+                self._noted.clear()
                 self._writer = self._writing = None
 
-    def _take(self) -> list[Kept]:
+    def _take(self) -> tuple[list[Kept], list[Noted]] | None:
         with self._lock:
-            rows = list(self._waiting.values())
-            if not rows:
+            rows, noted = list(self._waiting.values()), list(self._noted)
+            if not rows and not noted:
                 # Under the same lock as ``keep``: what is handed in from now on starts a new writer.
                 self._writer = None
-        return rows
+                return None
+        return rows, noted
 
-    def _write(self, connection: sqlite3.Connection, rows: list[Kept]) -> None:
+    def _write(self, connection: sqlite3.Connection, rows: list[Kept], noted: list[Noted]) -> None:
         connection.execute("BEGIN IMMEDIATE")
+        for item in noted:
+            self._write_name(connection, *item)
         connection.executemany(_KEEP, rows)
         connection.execute("COMMIT")
         if self.max_bytes is not None:
             while _measure(connection) > self.max_bytes and connection.execute(_DROP).rowcount > 0:
                 pass
         with self._lock:
+            del self._noted[: len(noted)]
             for row in rows:
                 if self._waiting.get(row[0]) is row:
                     del self._waiting[row[0]]
+
+    def _write_name(self, connection: sqlite3.Connection, source: str, name: str, at: float) -> None:
+        found = connection.execute("SELECT reported, since FROM names WHERE source = ?", (source,)).fetchone()
+        if found is None:
+            # What is kept already may be an earlier version's: each row says which name it reported.
+            connection.execute("INSERT INTO names VALUES (?, ?, 0)", (source, name))
+        elif found[0] != name and found[1] <= at:  # else another process has met a later change
+            connection.execute("UPDATE names SET reported = ?, since = ? WHERE source = ?", (name, at, source))
+            said = [repr(clean(text, keep_lines=False)[:100]) for text in (name, found[0])]
+            _log.warning(
+                "the cache %s: the model %s answers now and not %s, whose replies are not used", self.path, *said
+            )
 
     def _complain(self, what: str, error: Exception) -> None:
         if not self._complained:
@@ -279,7 +334,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if not names:
         connection.execute("BEGIN IMMEDIATE")
-        for statement in _DDL:
+        for statement in (*_DDL, _DDL_NAMES):
             connection.execute(statement)
         connection.execute("INSERT OR IGNORE INTO about VALUES ('schema', ?)", (SCHEMA,))
         connection.execute("COMMIT")
@@ -290,6 +345,8 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
         said = found[0] if found else None
     if said != SCHEMA:
         raise UsageError(f"{path} is a database, but no cache of schema {SCHEMA}; name another file")
+    if "names" not in names:
+        connection.execute(_DDL_NAMES)
 
 
 def _measure(connection: sqlite3.Connection) -> int:

@@ -40,6 +40,8 @@ class _Reply(msgspec.Struct):
     usage: _Usage | None = None
     logprobs: list[_Token] | None = None
     model: str | None = None
+    model_requested: str | None = None
+    model_expected: str | None = None
     request_id: str | None = None
 
 
@@ -130,6 +132,9 @@ def make_reply(row: Row, token: str | None) -> Reply:
         finish_reason=said.finish_reason,
         usage=Usage(**msgspec.structs.asdict(said.usage)) if said.usage else None,
         logprobs=logprobs,
-        model=said.model or row.model,
+        # Where the name that was asked for was kept, none was reported; a row by hand may say it beside the reply.
+        model=said.model or (None if said.model_requested else row.model),
+        model_requested=said.model_requested,
+        model_expected=said.model_expected,
         request_id=said.request_id,
     )

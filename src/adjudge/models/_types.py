@@ -80,6 +80,10 @@ class Reply:
     logprobs: tuple[TokenLogprob, ...] | None = None
     model: str | None = None
     """The model as the provider reports it."""
+    model_requested: str | None = None
+    """The name that the provider was asked for; ``None`` where nobody named a model, as for functions."""
+    model_expected: str | None = None
+    """The name that replies reported first, where the provider may report any (deployments, routers, own servers)."""
     request_id: str | None = None
 
 

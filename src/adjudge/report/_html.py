@@ -13,7 +13,7 @@ from importlib.resources import files
 from adjudge.report._cases import write_cases
 from adjudge.report._charts import draw_outcomes
 from adjudge.report._format import say_count, say_interval, say_rate
-from adjudge.report._notes import list_notices
+from adjudge.report._notes import list_model_changes, list_notices
 from adjudge.report._panels import write_panels
 from adjudge.report._tags import Part, Safe, tag
 from adjudge.report._values import Report
@@ -76,7 +76,7 @@ def _write_header(report: Report) -> Safe:
         tag("h1", about.dataset or "A run"),
         tag("p", "Judged by ", tag("b", about.judge or "an unnamed judge"), asked),
         tag("p", [tag("span", f"{name} {said}") for name, said in facts if said], class_="facts"),
-        [tag("p", text, class_="notice", role="note") for text in list_notices(report)],
+        [tag("p", text, class_="notice", role="note") for text in (*list_notices(report), *list_model_changes(report))],
     )
 
 

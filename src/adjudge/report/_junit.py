@@ -10,6 +10,7 @@ from itertools import groupby
 from adjudge._display import clean
 from adjudge._run._items import RunItem
 from adjudge.report._format import say_verdict
+from adjudge.report._notes import list_model_changes
 from adjudge.report._shown import ShownResult, cut, find_worst, show_result
 from adjudge.report._values import Report
 
@@ -42,6 +43,8 @@ def _list_properties(report: Report) -> Iterator[tuple[str, str]]:
     yield from ((f"adjudge.{name}", said) for name, said in named.items() if said)
     if report.passed.rate is not None:
         yield "adjudge.passed", f"{report.passed.rate:.6f}"
+    for place, said in enumerate(list_model_changes(report), 1):
+        yield f"adjudge.model_change.{place}", said
 
 
 def _write_time(report: Report) -> str:

@@ -20,7 +20,7 @@ from adjudge.report._format import (
     say_score,
     say_share,
 )
-from adjudge.report._notes import list_notices, say_cost
+from adjudge.report._notes import list_model_changes, list_notices, say_cost
 from adjudge.report._shown import ShownCase, cut
 from adjudge.report._values import Report
 
@@ -60,6 +60,8 @@ def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
     yield f"Judged: {write_code(about.dataset or 'a run')} by {write_code(about.judge or 'a judge', 200)}{asked}."
     yield f"{say_outcomes(report.outcomes)}. 95 % interval of the share: {say_interval(report.passed)}."
     for notice in list_notices(report):
+        yield f"> {notice}"
+    for notice in list_model_changes(report, write_code):
         yield f"> {notice}"
     if report.criteria:
         yield _write_table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from adjudge.report._format import say_count, say_dollars
 from adjudge.report._values import Report
@@ -26,6 +26,14 @@ def list_notices(report: Report) -> Iterable[str]:
         yield f"The cases are a sample of {about.sample:,}, drawn at random from the data set."
     for name, number in report.left_out.items():
         yield f"There are too many {name} to tell apart: {number:,} mentions of further ones are not shown."
+
+
+def list_model_changes(report: Report, quote: Callable[[str], str] = repr) -> Iterable[str]:
+    """Where other models answered than were asked for; ``quote`` writes a name, which a server may have made up."""
+    for item in report.model_changes:
+        judge, expected, reported = [quote(name) for name in (item.judge, item.expected, item.reported)]
+        other = f"and {expected} before" if not item.asked else f"and {expected} was asked for"
+        yield f"Judge {judge}: {say_count(item.judgements, 'judgement')} came from the model {reported}, {other}."
 
 
 def say_shown(report: Report) -> str:

@@ -20,6 +20,7 @@ from adjudge.report._tally import (
     CriterionTally,
     GroupTally,
     LabelTally,
+    ModelTally,
     Named,
     NumberTally,
     RepeatTally,
@@ -76,6 +77,7 @@ class ReportTally:
         self._groups, self._seats = Named(GroupTally), SeatTally()
         self._pairs = PairTally()
         self._labels, self._numbers, self._repeats = LabelTally(), NumberTally(), RepeatTally()
+        self._models = ModelTally()
 
     def add(self, items: list[RunItem]) -> None:
         """Count a case with all its judgements."""
@@ -101,6 +103,7 @@ class ReportTally:
             self._counts["undecided_because"][result.undecided_because] += 1
         self._durations.add(result.duration_ms)
         self._cost.add(result)
+        self._models.add(result)
         if isinstance(result, PairResult):  # its score is a code for the preference
             self._pairs.add(result, read_preference(label))
             return
@@ -129,7 +132,7 @@ class ReportTally:
         pairs = self._pairs.finish()
         seats, seat_pairs, split = self._seats.finish()
         left_out = {"criteria": self._criteria.others, "rules": self._rules.others, "groups": self._groups.others}
-        left_out["seats"] = self._seats.others
+        left_out |= {"seats": self._seats.others, "models": self._models.others}
         outcomes, because = self._counts["outcome"], self._counts["undecided_because"]
         return Report(
             about=self._about,
@@ -155,6 +158,7 @@ class ReportTally:
             cost=self._cost.finish(),
             durations=self._durations.finish(),
             shown=self._selection.finish(),
+            model_changes=self._models.finish(),
             left_out={name: number for name, number in left_out.items() if number},
         )
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import combinations
 from typing import Generic, TypeVar, get_args
 
+from adjudge._display import clean, list_answers
+from adjudge._model_names import is_same_model
 from adjudge._pair import PREFERENCES, PairResult
 from adjudge._pair_summary import PairTally, Share
 from adjudge._run._items import RunItem, lacks_cost
@@ -19,6 +22,7 @@ from adjudge.report._values import (
     CriterionSummary,
     GroupSummary,
     LabelSummary,
+    ModelChange,
     NumberSummary,
     RepeatSummary,
     RuleSummary,
@@ -191,6 +195,56 @@ class SeatTally:
         ]
         pairs.sort(key=lambda pair: -(pair.disagreed.rate or 0.0))
         return tuple(seats), tuple(pairs), Share(count=self._split, of=self._chains) if self._chains else None
+
+
+class ModelTally:
+    """Which models answered, where they are others than were asked for."""
+
+    def __init__(self) -> None:
+        self.others = 0
+        self._changes: Counter[tuple[str, str, str, bool]] = Counter()
+        self._names: dict[tuple[str, str], dict[str, tuple[datetime, int]]] = {}
+
+    def add(self, result: JudgeResult | PairResult) -> None:
+        """Count the answer of each judge in one judgement."""
+        for leaf in list_answers(result):
+            if leaf.model_differs:
+                expected = leaf.model_expected or leaf.model_requested or ""
+                names = _cut_name(leaf.judge), _cut_name(expected), _cut_name(leaf.model or "")
+                key = (*names, not leaf.model_expected)
+                if key in self._changes or len(self._changes) < _MOST_MODELS:
+                    self._changes[key] += 1
+                else:
+                    self.others += 1
+            elif leaf.model_expected and leaf.model:
+                self._add_name(leaf, leaf.model)
+
+    def _add_name(self, leaf: JudgeResult, reported: str) -> None:
+        key = _cut_name(leaf.judge), _cut_name(leaf.model_requested or "")
+        names = self._names.setdefault(key, {}) if len(self._names) < _MOST_MODELS else self._names.get(key, {})
+        name = _cut_name(reported)
+        if name in names or len(names) < _MOST_MODELS:
+            first, number = names.get(name, (leaf.created_at, 0))
+            names[name] = min(first, leaf.created_at), number + 1
+
+    def finish(self) -> tuple[ModelChange, ...]:
+        """Each change; that of a name between two processes of one run, which neither of them saw, as well."""
+        for (judge, _), names in self._names.items():
+            expected = min(names, key=lambda name: names[name][0], default="")
+            for name, (_, number) in names.items():
+                if not is_same_model(expected, name):
+                    self._changes[judge, expected, name, False] += number
+        return tuple(
+            ModelChange(judge=judge, expected=expected, reported=reported, asked=asked, judgements=number)
+            for (judge, expected, reported, asked), number in self._changes.items()
+        )
+
+
+_MOST_MODELS = 50
+
+
+def _cut_name(name: str) -> str:
+    return cut(clean(name[:200], keep_lines=False), 100)
 
 
 class LabelTally:

@@ -77,6 +77,18 @@ class SeatPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChange:
+    """Replies of another model than was asked for, or than had answered before."""
+
+    judge: str
+    expected: str
+    reported: str
+    asked: bool
+    """Whether ``expected`` was asked for; otherwise it is what was reported first, where any name may be."""
+    judgements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSummary:
     """The judge beside what people decided."""
 
@@ -167,8 +179,11 @@ class Report:
     """Milliseconds for each judgement."""
     shown: tuple[ShownCase, ...] = field(repr=False)
     """At most 2,000 cases, failures first."""
+    model_changes: tuple[ModelChange, ...] = ()
+    """Where other models answered than were asked for."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """What there was too much of to tell apart: ``criteria``, ``rules``, ``groups`` or ``seats`` counted together."""
+    """What there was too much of to tell apart (``criteria``, ``rules``, ``groups``, ``seats``, ``models``), counted
+    together."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data that JSON can hold, without ``shown`` being more than it says."""

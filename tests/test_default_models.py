@@ -1,0 +1,114 @@
+"""The models that are named by default stand in one place, and whatever a reader would copy names them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import docs_support
+import house
+from adjudge import open_model
+from adjudge.cli._local import PROVIDERS
+from adjudge.models import DEFAULT_MODELS
+from adjudge.models._defaults import EXAMPLE, default_spec
+from adjudge.models._providers import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE
+
+NAMED = re.compile(
+    r"""(?<![\w./-])
+    (?: (?:openai|meta-llama|google|anthropic|qwen|mistralai|deepseek|x-ai)/ )?
+    (?: (?:chatgpt|gpt|claude|gemini|gemma|mistral|ministral|magistral|codestral|mixtral|llama|qwen|deepseek|grok|phi)
+        -?[a-z]*-?\d [\w.:-]* | (?:gpt|claude|gemini|mistral|ministral|deepseek|grok)-[a-z][\w.:-]* | o[1-9](?:-\w+)? )
+    (?![\w/(-])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What looks like the name of a model that a provider serves."""
+
+HISTORY = {
+    "README.md": {"llama3.2"},  # on a server of one's own, where nobody takes it away
+    "docs/cli.md": {"llama3.2"},
+    "docs/models.md": {"gpt-5", "gpt-5-mini"},  # which names are another model
+    "docs/seeds.md": {"gpt-4o-mini", "claude-haiku"},  # functions in the seeds' own example
+    "src/adjudge/_model_names.py": {"gpt-5", "gpt-5-mini", "gpt-6.1-terra-2026-09-01"},
+    "src/adjudge/rules/_screen_words.py": {"gpt3", "gpt4", "gpt5"},  # words of attacks
+}
+"""Names that pages mention and nobody is told to ask, by file."""
+
+
+TEXTS = {".css", ".html", ".js", ".json", ".jsonl", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml"}
+
+
+def list_files() -> list[Path]:
+    """What a reader copies from: pages, examples, the package's own messages and docstrings, and its schema files."""
+    found = [*docs_support.find_pages(), *(house.ROOT / "examples").rglob("*"), *(house.ROOT / "src").rglob("*")]
+    return [path for path in found if path.is_file() and path.suffix in TEXTS]
+
+
+def find_names(text: str) -> set[str]:
+    """The models that a text names."""
+    return {found[0].rstrip(".:-") for found in NAMED.finditer(text)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "openai:gpt-5-mini",
+        "`gemini:gemini-2.5-flash`",
+        "anthropic:claude-haiku-4-5",
+        "mistral:mistral-small-latest",
+        "groq:llama-3.3-70b-versatile",
+        "together:meta-llama/Llama-3.3-70B-Instruct-Turbo",
+        "openrouter:openai/gpt-5-mini",
+        "model='o3'",
+        '"gpt-4o" = {',
+    ],
+)
+def test_a_model_is_seen_wherever_it_is_named(text: str):
+    """Or the next test could not fail."""
+    assert find_names(text)
+
+
+def test_no_page_example_or_message_names_another_model():
+    """A reader who copies a line must not copy a model that is about to end."""
+    known = set(DEFAULT_MODELS.values())
+    found = {}
+    for path in list_files():
+        name = path.relative_to(house.ROOT).as_posix()
+        if name == "src/adjudge/models/_defaults.py":
+            continue
+        others = find_names(path.read_text(encoding="utf-8")) - known - HISTORY.get(name, set())
+        if others:
+            found[name] = sorted(others)
+
+    assert found == {}
+
+
+def test_every_provider_that_has_a_key_has_a_default():
+    """Azure and local servers have none: what is deployed there is named by whoever deployed it."""
+    providers = {**OPENAI_COMPATIBLE, "anthropic": ANTHROPIC, "gemini": GEMINI}
+    keys = {name: provider.key_variables for name, provider in providers.items() if provider.key_variables}
+
+    assert set(DEFAULT_MODELS) == set(keys) - {"azure"}
+    assert sorted(PROVIDERS) == sorted(
+        (variable, default_spec(name)) for name, variables in keys.items() if name != "azure" for variable in variables
+    )
+
+
+@pytest.mark.parametrize("prefix", sorted(DEFAULT_MODELS))
+def test_a_default_can_be_opened(prefix: str):
+    """Its name is one that its provider's adapter takes."""
+    assert open_model(default_spec(prefix)).name == default_spec(prefix)
+
+
+def test_the_first_page_uses_the_default():
+    """The judge of the first example is the one that messages show and that is asked when its key is set."""
+    assert PROVIDERS[0][1] == EXAMPLE
+    assert EXAMPLE in (house.ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_say_where_the_defaults_stand():
+    """Both the page of models and that of the command line."""
+    for page in ("models.md", "cli.md"):
+        text = " ".join((house.ROOT / "docs" / page).read_text(encoding="utf-8").split())
+        assert "adjudge.models.DEFAULT_MODELS" in text, page
