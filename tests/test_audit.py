@@ -364,6 +364,13 @@ def test_every_finding_has_its_severity():
 # ---------------------------------------------------------------- opinions of people
 
 
+@pytest.mark.parametrize("name", ["Ada\u3164", "\u2800Ada", "A\u034fda", "Ada\ufe0f", "Ada\x7f", "Ada ", "Ada  L"])
+def test_an_opinion_is_given_by_a_person_whose_name_reads_like_no_other(name: str):
+    """A character that nobody sees, or a blank too many, would make another person of the same name."""
+    with pytest.raises(UsageError, match="names nobody for certain"):
+        replace(audit(("result", FAILED)), opinion="unqualified", opinion_by=name, reason="a false alarm")
+
+
 def test_a_named_person_can_give_another_opinion():
     """With a reason; what the rule says stays to be seen."""
     entry = replace(audit(("result", FAILED)), opinion="unqualified", opinion_by="Ada", reason="a false alarm")

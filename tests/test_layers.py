@@ -11,6 +11,8 @@ import house
 LAYERS = (
     "errors",
     "_depth",
+    "_ignorable",
+    "_unseen",
     "_tasks",
     "_sync",
     "_model_names",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import string
 from typing import Any
@@ -202,7 +203,84 @@ def test_what_only_looks_like_personal_data_passes(content: str):
 )
 def test_what_stands_around_or_inside_hides_nothing(content: Any, kind: str):
     """Numbers before it, other dashes and digits, invisible characters and JSON's escapes."""
-    assert kind in check("personal_data", content).message
+    result = check("personal_data", content)
+    assert not result.passed
+    assert kind in result.message
+
+
+ADDRESSES = [
+    "8.8.8.8:53", "8.8.8.8:65535", "[8.8.8.8]:53", "(8.8.8.8:53)", "8.8.8.8:53.", "8.8.8.8:53, and", "<8.8.8.8>:443",
+    '"8.8.8.8:53"', "8.8.8.8:53/udp", "8.8.8.8#53", "tcp://8.8.8.8:53/x", "8.8.8.8,10.0.0.1", "8.8.8.8:53->10.0.0.1:99",
+    "8.8.8.8/32", "12:30:45:8.8.8.8", "::ffff:8.8.8.8", "src::8.8.8.8", "2606:4700:4700::1111",
+    "[2606:4700:4700::1111]:53", "(2606:4700:4700::1111)", "2606:4700:4700::1111.53", "2606:4700:4700::1111#53",
+    "2606:4700:4700:0:0:0:0:1111:53", "https://[2606:4700:4700::1111]:443/x", "2606:4700:4700::1111%eth0",
+    "2606:4700:4700::1111/128", "2606:4700:4700::1111,10.0.0.1",
+]  # fmt: skip
+MAILS = [
+    "bob@müller.de", "jörg@example.de", "renè@x.fr", "jörg.groß@müller.co.at", "иван@почта.рф", "用户@例子.广告",
+    "δοκιμή@παράδειγμα.δοκιμή", "अजय@डाटा.भारत", "bob@xn--mller-kva.de", "bob@example.xn--p1ai", "bob@例え.テスト",
+    "müller@müller.de", '"bob"@example.org', "bob＠müller．de",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "an {}.", "({})", "<{}>", '"{}"', "„{}“", "{},", "{};x", "{}!", "mail:{}", "[{}]"]
+)
+@pytest.mark.parametrize("mail", MAILS)
+def test_an_address_in_any_script_is_found(mail: str, around: str):
+    """In the name and in the host, as letters and as DNS writes them, whatever stands around."""
+    content = around.format(mail)
+
+    for said in (content, {"a": content}, f'{{"a": {json.dumps(content)}}}'):
+        found = check("personal_data", said)
+        assert not found.passed
+        assert "e-mail address" in found.message
+
+
+@pytest.mark.parametrize("content", ADDRESSES)
+def test_an_ip_address_is_found_with_what_stands_around_it(content: str):
+    """Ports, brackets, punctuation, lists: none of it is part of the number."""
+    for said in (content, f"from {content} on", {"peer": content}, {content: 1}):
+        found = check("personal_data", said)
+        assert not found.passed
+        assert "IP address" in found.message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "1.2.3.4:5", "1.2.3.4.5:53", "v1.2.3.4:10", "1.2.3.4:10:20", "1.2.3.4-5", "1.2.3.4,5",
+        "10.0.0.1:53", "127.0.0.1:8080", "[::1]:80", "::ffff:10.0.0.1", "::ffff:127.0.0.1:80", "fe80::1%eth0",
+        "8.8.8.8:70000", "8.8.8.8:053", "8.8.8.8:5abc", "8.8.8.0/24", "2606:4700::/32", "x8.8.8.8:53",
+        "12:30:45", "16:9", "3:2:1", "2024-11-20T12:30:45.123:00", "00:1b:44:11:3a:b7", "1:2:3:4:5:6:7:8:9",
+        "2.1.3:10", "20.11.2024:12:30", "std::vector::at", "10:20:30:40:50:60:70:80:90", "Genesis 1:1-2:3",
+    ],
+)  # fmt: skip
+def test_versions_times_and_ratios_are_no_ip_addresses(content: str):
+    """A number after a colon is a port only where it can be one and ends there."""
+    for said in (content, f"{content}.", f"({content})", {"a": content}):
+        assert check("personal_data", said).passed
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["@müller hat recht", "foo@1.2.3", "é @ x.de", "感谢@张三。谢谢", "user@höst", "@import url(x.css)", "größe@2x",
+     "a@b..c", "HEAD@{1}", "pkg@1.2.3-bêta", "ñ@ñ", "@ü.de"],
+)  # fmt: skip
+def test_what_only_has_an_at_sign_is_no_address(content: str):
+    """Mentions, versions, sizes and hosts without a dot."""
+    assert check("personal_data", content).passed
+
+
+def test_an_address_that_is_nobody_s_is_known_in_every_script():
+    """``ignore`` is compared without the words around it, and takes out nothing that only ends alike."""
+    rule = {"personal_data": "email", "ignore": ["help@example.com", "hilfe@müller.de"]}
+
+    for content in ("联系help@example.com谢谢", "메일은 help@example.com으로", "(hilfe@müller.de)."):
+        assert check(rule, content).passed
+    for content in ("ühelp@example.com", "hilfe@müller.dé", "用户@例子.广告"):
+        assert not check(rule, content).passed
+    assert check({"personal_data": "ip", "ignore": "8.8.8.8"}, "8.8.8.8:53 [8.8.8.8]:53").passed
 
 
 def test_the_example_of_the_protocol():

@@ -16,17 +16,17 @@ MOST_DEPTH = 200
 _BETWEEN = re.compile(r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
 
 
-def nests_too_deeply(text: str, start: int = 0) -> bool:
-    """Whether the JSON value that begins at ``start`` nests deeper than ``MOST_DEPTH``, in linear time.
+def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH) -> bool:
+    """Whether the JSON value that begins at ``start`` nests deeper than ``most``, in linear time.
 
     What is no JSON has some depth too: never less than a decoder descends to before it sees the error.
     """
-    if text.count("{") + text.count("[") <= MOST_DEPTH:  # nearly every text, known without a look at its characters
+    if text.count("{") + text.count("[") <= most:  # nearly every text, known without a look at its characters
         return False
     depth = 0
     for bracket in _BETWEEN.sub("", text[start:] if start else text):
         depth += 1 if bracket in "[{" else -1
-        if depth > MOST_DEPTH:
+        if depth > most:
             return True
         if depth <= 0:  # the value ends here; what follows is somebody else's to judge
             return False

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from adjudge._display import clean
 from adjudge._plain import to_plain
+from adjudge._unseen import doubt_name
 from adjudge.errors import UsageError
 from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult, Outcome, Reason, read_result
 
@@ -189,10 +190,11 @@ def read_name(name: object, what: str = "an approver") -> str:
     if not isinstance(name, str):
         raise UsageError(f"{what} is named by a text, got {type(name).__name__}")
     composed = unicodedata.normalize("NFC", name)
-    # An invisible character, or a blank at an end, would be a second vote for a name that reads the same.
-    if not composed or composed != composed.strip() or not composed.isprintable() or len(composed) > LONGEST_NAME:
-        shown = clean(repr(name[:80]), keep_lines=False)
+    doubt = doubt_name(composed)
+    if doubt is not None or len(composed) > LONGEST_NAME:
+        shown = clean(ascii(name[:80]), keep_lines=False)
         raise UsageError(
             f"{what} is named by 1 to {LONGEST_NAME} printable characters without a blank at either end, got {shown}"
+            + (f": {doubt}" if doubt else "")
         )
     return composed

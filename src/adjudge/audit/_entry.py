@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from adjudge._display import clean
 from adjudge._plain import to_plain
+from adjudge._unseen import doubt_name
 from adjudge.audit._opinion import OPINIONS, SEVERITIES, FindingCode, Opinion, Severity, choose_opinion, explain_opinion
 from adjudge.errors import UsageError
 from adjudge.ledger._chain import Signatures
@@ -250,6 +251,9 @@ def _check_opinion(entry: AuditEntry) -> None:
     given, said = entry.opinion_by is not None, entry.computed_opinion
     if given != bool(entry.reason.strip()) or (entry.opinion_by is not None and not entry.opinion_by.strip()):
         raise UsageError("another opinion than the rule's needs both a person, opinion_by, and that person's reason")
+    doubt = None if entry.opinion_by is None else doubt_name(entry.opinion_by)
+    if doubt is not None:
+        raise UsageError(f"opinion_by={entry.opinion_by!a:.80} names nobody for certain: {doubt}")
     if said is None:
         return
     # Held here, no report, read from a file or made by code to come, says better of a ledger than the rule does

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from adjudge._unseen import drop_unseen, is_unseen
 from adjudge.chain import JudgeChain
 from adjudge.firewall._reading import RulesReply, shorten
 from adjudge.firewall._seats import find_spoiled, names_rules, walk_seats, would_pass
@@ -102,14 +103,16 @@ def _find_posing(rules: Sequence[str]) -> int:
     laid it out would be kept. Crude on purpose, since a false alarm costs no more than the rest of a rejected batch.
     """
     for index, rule in enumerate(rules, 1):
-        text = unicodedata.normalize("NFKC", rule).casefold()
-        if _FENCE.search(text):
-            return index
-        for line in text.splitlines():
-            found = [int(number) for pattern in _POSES for number in pattern.findall(line)]
-            if any(number != index for number in found):
+        # What nobody sees may stand inside a number's word, and may be what ends a line: both are looked at.
+        for text in {unicodedata.normalize("NFKC", said).casefold() for said in (rule, drop_unseen(rule))}:
+            if _FENCE.search(text) or any(_names_another(line, index) for line in text.splitlines()):
                 return index
     return 0
+
+
+def _names_another(line: str, index: int) -> bool:
+    found = [int(number) for pattern in _POSES for number in pattern.findall(line)]
+    return any(number != index for number in found)
 
 
 def _add_copies(rules: Sequence[str], named: dict[int, str]) -> dict[int, str]:
@@ -128,5 +131,5 @@ def _add_copies(rules: Sequence[str], named: dict[int, str]) -> dict[int, str]:
 
 def _shape(rule: str) -> str:
     """A rule without what a reader does not see: case, width, spacing, invisible characters."""
-    text = unicodedata.normalize("NFKC", rule).casefold()
-    return "".join(char for char in text if char.isprintable() and not char.isspace())
+    text = unicodedata.normalize("NFKC", drop_unseen(rule)).casefold()
+    return "".join(char for char in text if char.isprintable() and not char.isspace() and not is_unseen(char))

@@ -11,6 +11,7 @@ from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from adjudge._unseen import doubt_name
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, UsageError
 from adjudge.ledger._chain import Chain, Verification, hand_on
@@ -156,6 +157,9 @@ class Ledger:
             check_text(name, text)
             if not text.strip():
                 raise UsageError(f"an erasure needs {name!r}: it is what explains the gap later")
+        doubt = doubt_name(by)
+        if doubt is not None:
+            raise UsageError(f"by={by[:80]!a} names nobody for certain: {doubt}")
         store = self._find_store()
         place: int = await self._submit(lambda: store.erase(seq, reason, by))
         return place

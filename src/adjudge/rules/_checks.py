@@ -7,13 +7,16 @@ message quotes at most 120 characters of the content; ``Rule.check`` puts the ru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from adjudge._unseen import drop_unseen
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules._json import read_json, to_plain
 from adjudge.rules._schema import compile_schema
+from adjudge.rules._values import Place, has_more, join_halves, list_proofs, list_readings, show_place
 from adjudge.rules._words import QUOTED, flatten, quote, show, suggest
 
 Check = Callable[[Any], RuleResult]
@@ -26,6 +29,10 @@ which nothing else runs: no timeout can end it sooner."""
 
 _UNITS = ("characters", "words", "lines")
 
+_ANCHORS = ("^", "$", "\\A", "\\z")
+# What a pattern is made of, as far as that says where an anchor is one: not in a quotation, not in a class.
+_PART = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]|.", re.DOTALL)
+
 
 def make_contains(*, text: str | list[str], any: bool = False, ignore_case: bool = False) -> Check:  # noqa: A002
     """All of the texts stand in the content (with ``any`` one is enough)."""
@@ -33,7 +40,11 @@ def make_contains(*, text: str | list[str], any: bool = False, ignore_case: bool
     one, fold = _check_flag("any", any), _choose_fold(ignore_case)
 
     def check(content: Any) -> RuleResult:
-        missing = _find_missing(_text_of(content), wanted, fold)
+        said = _text_of(content)
+        missing = _find_missing(said, wanted, fold)
+        if missing and has_more(said):
+            for _, value in list_proofs(said):
+                missing = _find_missing(value, missing, fold)
         passed = len(missing) < len(wanted) if one else not missing
         found = [item for item in wanted if item not in missing]
         return _pass(f"contains {_list(found)}") if passed else _fail(f"does not contain {_list(missing)}")
@@ -46,9 +57,15 @@ def make_not_contains(*, text: str | list[str], ignore_case: bool = False) -> Ch
     refused, fold = _read_texts("not_contains", text), _choose_fold(ignore_case)
 
     def check(content: Any) -> RuleResult:
-        missing = _find_missing(_text_of(content), refused, fold)
-        found = [item for item in refused if item not in missing]
-        return _fail(f"contains {_list(found)}") if found else _pass(f"does not contain {_list(refused)}")
+        said = _text_of(content)
+        found = _find_refused(said, refused, fold)
+        if found:
+            return _fail(f"contains {_list(found)}")
+        for place, value in list_readings(said) if has_more(said) else ():
+            found = _find_refused(value, refused, fold)
+            if found:
+                return _fail(f"contains {_list(found)} in {_say_place(place)}")
+        return _pass(f"does not contain {_list(refused)}")
 
     return check
 
@@ -57,15 +74,38 @@ def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False)
     """The pattern is found anywhere in the content (with ``absent``: nowhere), in time linear in its length."""
     unwanted = _check_flag("absent", absent)
     compiled = _compile(pattern, ignore_case=_check_flag("ignore_case", ignore_case))
+    anchored = is_anchored(pattern)
 
     def check(content: Any) -> RuleResult:
-        match = compiled.search(_text_of(content))
-        if match is None:
-            return _say(f"nothing matches {quote(pattern)}", passed=unwanted)
-        said = f"{quote(match.group())} at character {match.start()} matches {quote(pattern)}"
-        return _say(said, passed=not unwanted)
+        said = _text_of(content)
+        match = compiled.search(said)
+        if match is not None:
+            where = f"{quote(match.group())} at character {match.start()}"
+            return _say(f"{where} matches {quote(pattern)}", passed=not unwanted)
+        for place, value in _list_searched(said, unwanted=unwanted, anchored=anchored):
+            match = compiled.search(join_halves(value))
+            if match is not None:
+                where = f"{quote(match.group())} in {_say_place(place)}"
+                return _say(f"{where} matches {quote(pattern)}", passed=not unwanted)
+        return _say(f"nothing matches {quote(pattern)}", passed=unwanted)
 
     return check
+
+
+def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tuple[Place, str]]:
+    """What a pattern is looked for in besides the text as it stands.
+
+    One that demands the beginning or end of something means the whole: in a value, ``^yes$`` would be proved by any
+    short text that the content's author put somewhere. One that refuses looks there too.
+    """
+    if unwanted:
+        return list_readings(text) if anchored or has_more(text) else ()
+    return list_proofs(text) if has_more(text) and not anchored else ()
+
+
+def is_anchored(pattern: str) -> bool:
+    """Whether a pattern that compiles asks for the beginning or end of a text or line anywhere."""
+    return any(match.group() in _ANCHORS for match in _PART.finditer(pattern))
 
 
 def make_length(*, max: int | None = None, min: int | None = None, unit: str = "characters") -> Check:  # noqa: A002
@@ -234,6 +274,22 @@ def _choose_fold(ignore_case: Any) -> Fold:
 def _find_missing(text: str, wanted: list[str], fold: Fold) -> list[str]:
     folded = fold(text)
     return [item for item in wanted if fold(item) not in folded]
+
+
+def _find_refused(text: str, refused: list[str], fold: Fold) -> list[str]:
+    """Which of them stand in the text, or in what a reader sees of it."""
+    missing = _find_missing(text, refused, fold)
+    seen = drop_unseen(text) if missing else text
+    if seen is not text:
+        # One that consists of what nobody sees is only ever found as it is written.
+        visible = [(item, drop_unseen(item)) for item in missing]
+        still = _find_missing(seen, [shown for _, shown in visible if shown], fold)
+        missing = [item for item, shown in visible if not shown or shown in still]
+    return [item for item in refused if item not in missing]
+
+
+def _say_place(place: Place) -> str:
+    return show_place(place) or "what it says unescaped"
 
 
 def _list(texts: list[str]) -> str:

@@ -6,13 +6,16 @@ What is found is shown as its shape alone, every letter and digit a star.
 from __future__ import annotations
 
 import ipaddress
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from adjudge.result import RuleResult
-from adjudge.rules._texts import Document, Finding, fold, read_choice, read_document, read_words, report
+from adjudge.rules._texts import Document, Finding, fold, read_choice, read_words, search
 
+MOST_PORT = 65_535
 MOST_SHOWN = 40
 """Characters of a shape that a message shows."""
 
@@ -31,9 +34,24 @@ _CARD_COUNTS = dict.fromkeys(range(1, 13), ()) | {4: (3, 4, 5)}
 """Into how many groups a card number falls whose first has so many digits; longer ones stand alone."""
 _ROUTED = ipaddress.ip_network("2000::/3")
 """The part of IPv6 that is given out; what lies outside it is as often the name of something in a program."""
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR")
+_QUAD = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+# What may follow an address and is no more of its number: a port, the whole length of a network, another address.
+# A port has two digits or more, and nothing numbered after it: 1.2.3.4:5 and 12:30:45 are something else.
+_AFTER_ADDRESS = re.compile(
+    r"[:#]([1-9][0-9]{1,4})(?![0-9A-Za-z]|[.:][0-9])|/(32|128)(?![0-9A-Za-z])"
+    rf"|[^0-9A-Za-z.](?:{_QUAD}(?![0-9]|\.[0-9])|[0-9A-Fa-f]{{1,4}}:[0-9A-Fa-f]{{0,4}}:)"
+)
+_QUADS = re.compile(_QUAD)
+# What BSD and tcpdump, or whoever leaves the brackets out, write after an address of IPv6.
+_PORT = re.compile(r"[.:]([1-9][0-9]{1,4})$")
 
 _PATTERNS = {
-    "e-mail address": r"[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}",
+    # Letters of any script on both sides, as RFC 6531 and IDNA have them; xn-- is how DNS writes the latter.
+    "e-mail address": (
+        r"(?:[\p{L}\p{M}\p{N}.!#$%&'*+/=?^_{|}~-]+|\"[^\"\s]{1,64}\")"
+        r"@[\p{L}\p{M}\p{N}-]+(?:\.[\p{L}\p{M}\p{N}-]+)*\.(?:xn--[A-Za-z0-9-]+|[\p{L}\p{M}]{2,})"
+    ),
     "phone number": (
         r"\+[1-9](?:[ ().\-/]{0,2}[0-9]){7,14}\b"
         r"|(?:\([2-9][0-9]{2}\) ?|\b(?:1[ .-])?[2-9][0-9]{2}[ .-])[2-9][0-9]{2}[ .-][0-9]{4}\b"
@@ -44,7 +62,7 @@ _PATTERNS = {
         r"\b[0-9]{3}[ -][0-9]{2}[ -][0-9]{4}\b"
         r"|(?i:\b(?:ssn|social security)[a-z .:#=-]{0,20})[0-9]{9}\b"
     ),
-    "IP address": r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*",
+    "IP address": _QUAD + r"|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*",
 }
 
 KINDS = {
@@ -67,9 +85,10 @@ def make_personal_data(
     ignored = frozenset(map(fold, read_words("personal_data", "ignore", ignore)))
 
     def check(content: Any) -> RuleResult:
-        document = read_document(content)
-        found = (item for kind in chosen for item in _find(kind, document, ignored))
-        return report(document, found, nothing=f"holds no {', '.join(chosen)}")
+        def find(document: Document) -> Iterator[Finding]:
+            return (item for kind in chosen for item in _find(kind, document, ignored))
+
+        return search(content, find, nothing=f"holds no {', '.join(chosen)}")
 
     return check
 
@@ -93,6 +112,20 @@ Spans = Iterator[tuple[int, int]]
 
 def _take_whole(_: str, start: int, end: int) -> Spans:
     yield start, end
+
+
+def _find_mails(text: str, start: int, end: int) -> Spans:
+    """An address, without what stands right before and after it in a script that puts no blanks between words."""
+    at = text.index("@", start)
+    first = next((place for place in range(start, at) if not _is_unspaced(text[place])), start)
+    last = next((place for place in range(end, at, -1) if not _is_unspaced(text[place - 1])), end)
+    # What remains must still be one: a host may end in such a script.
+    dot = text.rfind(".", at, last)
+    yield first, last if dot > at and last - dot > 2 else end
+
+
+def _is_unspaced(char: str) -> bool:
+    return not char.isascii() and unicodedata.name(char, "").startswith(_UNSPACED)
 
 
 def _find_ssn(text: str, start: int, end: int) -> Spans:
@@ -177,21 +210,56 @@ def _passes_mod_97(text: str) -> bool:
 
 def _find_addresses(text: str, start: int, end: int) -> Spans:
     said = text[start:end] if text[start:end].endswith("::") else text[start:end].rstrip(".:")
-    before, after = text[max(0, start - 1) : start], text[end : end + 2]
-    # More letters, digits or numbered parts around it: a version, a name, or a number that an office gave out.
-    if len(said) > 45 or before.isalnum() or before == "." or after[:1].isalnum() or after[1:].isdigit():
+    if len(said) > 45 or _goes_on(text, start, start + len(said)):
+        # What begins like an address of IPv6 may hold one of IPv4, after the time or after a prefix.
+        yield from _find_quads(text, start, end)
         return
-    try:
-        address = ipaddress.ip_address(said)
-    except ValueError:
-        return
+    address = _read_address(said)
+    if address is None and ":" in said:
+        port = _PORT.search(said)
+        said = said[: port.start()] if port and int(port[1]) <= MOST_PORT else said
+        address = _read_address(said)
+    if address is None:
+        yield from _find_quads(text, start, end)
     # Those of one machine, of a private network and of documentation belong to nobody.
-    if address.is_global and (address.version == 4 or address in _ROUTED):
+    elif address.is_global and (address.version == 4 or address in _ROUTED):
         yield start, start + len(said)
 
 
+def _find_quads(text: str, start: int, end: int) -> Spans:
+    """Addresses of IPv4 inside what only looks like one of IPv6."""
+    for match in _QUADS.finditer(text, start, end) if ":" in text[start:end] else ():
+        address = _read_address(match.group())
+        if address is not None and address.is_global and not _goes_on(text, match.start(), match.end()):
+            yield match.start(), match.end()
+
+
+def _read_address(said: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(said)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _goes_on(text: str, start: int, end: int) -> bool:
+    """Whether more letters, digits or numbered parts stand around: a version, a name, a number of some office."""
+    before, after = text[max(0, start - 1) : start], text[end : end + 2]
+    if before.isalnum() or before == "." or after[:1].isalnum():
+        return True
+    if not after[1:].isdigit():
+        return False
+    found = _AFTER_ADDRESS.match(text, end)
+    if found is None:
+        return True
+    port, mask = found.groups()
+    whole = "128" if ":" in text[start:end] else "32"
+    return int(port) > MOST_PORT if port else mask is not None and mask != whole
+
+
 _FINDERS: dict[str, Callable[[str, int, int], Spans]] = {
-    "e-mail address": _take_whole,
+    "e-mail address": _find_mails,
     "phone number": _take_whole,
     "card number": _find_cards,
     "IBAN": _find_ibans,

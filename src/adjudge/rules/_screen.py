@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
@@ -18,7 +18,8 @@ from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules._screen_phrases import MARKS, find_phrases
 from adjudge.rules._screen_signs import WINDOW, list_signs
-from adjudge.rules._screen_text import LINE, STOP, fold, fold_pattern, read_codes, read_tags, split_words
+from adjudge.rules._screen_text import LINE, STOP, fold, fold_all, fold_pattern, read_codes, read_tags, split_words
+from adjudge.rules._values import TooDeepError, has_more, list_values, undo_escapes
 from adjudge.rules._words import show, suggest
 
 Channel = Literal["user", "tool_output", "document", "candidate_answer"]
@@ -48,14 +49,33 @@ class Screening:
 
 def screen(text: str, channel: str | None = None) -> Screening:
     """Look for signs in a text and in what it holds in invisible or encoded form."""
-    folded = fold(text)
+    hidden = _find_hidden(text)
+    return max((_screen_folded(folded, hidden, channel) for folded in fold_all(text)), key=lambda item: item.score)
+
+
+def _screen_folded(folded: str, hidden: set[str], channel: str | None) -> Screening:
     words = split_words(folded)
     hits = list(find_phrases(words))
-    everywhere = _find_patterns(folded) | _find_hidden(text) | _find_spaced(words)
+    everywhere = _find_patterns(folded) | hidden | _find_spaced(words)
     weights = _weigh_all(channel)
     best = _find_densest(hits, everywhere, weights)
     names = sorted((name for name in best if weights[name]), key=lambda name: (-weights[name], name))
     return Screening(score=min(1.0, sum(weights[name] for name in names) / _FULL), signs=tuple(names))
+
+
+def _list_readings(text: str) -> Iterator[str]:
+    """The text, and where it is JSON or holds some what that says, each name and value as a sentence of its own."""
+    yield text
+    if not has_more(text):
+        return
+    values = list_values(text)
+    if values is None:
+        said = [undo_escapes(text) or ""]
+    else:
+        names = dict.fromkeys(value.name for value in values if value.name is not None)
+        said = [*names, *(undo_escapes(item.text) or item.text for item in values if item.text and not item.nested)]
+    if any(said):
+        yield f"{STOP}{LINE}".join(said)
 
 
 def make_injection_screen(*, threshold: float = THRESHOLD, channel: str | None = None) -> Callable[[Any], RuleResult]:
@@ -74,7 +94,12 @@ def make_injection_screen(*, threshold: float = THRESHOLD, channel: str | None =
     def check(content: Any) -> RuleResult:
         from adjudge.content import content_text
 
-        found = screen(content_text(content), channel)
+        try:
+            found = max(
+                (screen(item, channel) for item in _list_readings(content_text(content))), key=lambda item: item.score
+            )
+        except TooDeepError as error:
+            return RuleResult(name="", passed=False, message=str(error))
         passed = found.score < number
         said = f"signs of text addressed to a model: {', '.join(found.signs)}" if found.signs else "no sign"
         message = f"{said}; score {found.score:.1f}, reported from {number:g}"

@@ -11,6 +11,8 @@ import binascii
 import unicodedata
 from collections.abc import Callable, Iterator
 
+from adjudge._unseen import drop_unseen, has_unseen, is_unseen
+
 BLANK = " "
 STOP, LINE, COLON = ".", "\n", ":"
 """The three marks that stay among the words: the end of a sentence, of a line, and a colon."""
@@ -26,7 +28,6 @@ _ALIKE = {ord(pair[0]): pair[1] for pair in _PAIRS.split()} | {
 """Letters of other alphabets, small capitals and letters in boxes, and the Latin ones they are taken for."""
 
 _UNSEEN = {"Cf", "Cc", "Cs", "Co", "Cn", "Mn", "Me"}
-_FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _DIGITS = str.maketrans("0134578@$", "oieastbas")
 _LIKE_LETTERS = frozenset("0134578@$")
 _TAGS = range(0xE0020, 0xE007F)
@@ -57,17 +58,27 @@ def fold_character(character: str) -> str:
         return LINE
     if character.isspace():
         return BLANK
-    if character in _FILLERS or unicodedata.category(character) in _UNSEEN:
+    if _is_dropped(character):
         return ""
     parts = unicodedata.normalize("NFKD", character.casefold())
-    seen = "".join(part for part in parts if part not in _FILLERS and unicodedata.category(part) not in _UNSEEN)
+    seen = "".join(part for part in parts if not _is_dropped(part))
     return seen.casefold().translate(_ALIKE)
+
+
+def _is_dropped(character: str) -> bool:
+    return unicodedata.category(character) in _UNSEEN or is_unseen(character)
 
 
 def fold(text: str) -> str:
     """The text folded, each run of blanks one blank and each run of line ends one line end."""
     folded = _open_escapes(text).translate(_FOLDED)
     return LINE.join(line for line in (BLANK.join(part.split()) for part in folded.split(LINE)) if line)
+
+
+def fold_all(text: str) -> list[str]:
+    """The text folded, in every way in which the characters that nobody sees can be read: as nothing, or as a blank."""
+    readings = [text, drop_unseen(text), drop_unseen(text, BLANK)] if has_unseen(text) else [text]
+    return list(dict.fromkeys(map(fold, readings)))
 
 
 def fold_pattern(pattern: str) -> str:

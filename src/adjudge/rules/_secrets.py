@@ -14,7 +14,7 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules._secret_forms import FORMS
-from adjudge.rules._texts import Document, Finding, fold, read_document, read_words, report
+from adjudge.rules._texts import Document, Finding, fold, read_words, search
 from adjudge.rules._words import show
 
 LEAST_LENGTH, LEAST_ENTROPY = 12, 2.9
@@ -34,8 +34,10 @@ def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) 
     ignored = frozenset(map(fold, read_words("secrets", "ignore", ignore)))
 
     def check(content: Any) -> RuleResult:
-        document = read_document(content)
-        return report(document, _find_all(document, ignored, assignments=assignments), nothing="holds no known secret")
+        def find(document: Document) -> Iterator[Finding]:
+            return _find_all(document, ignored, assignments=assignments)
+
+        return search(content, find, nothing="holds no known secret")
 
     return check
 

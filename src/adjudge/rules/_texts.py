@@ -6,17 +6,18 @@ A JSON value, and a text that is one, is searched as the texts inside it, unesca
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from adjudge._unseen import drop_unseen, has_unseen
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules._json import read_json
+from adjudge.rules._values import Place, TooDeepError, Value, list_values, show_place, undo_escapes
 from adjudge.rules._words import show, suggest
 
 MOST_FOUND = 1_000
@@ -25,7 +26,6 @@ MOST_NAMED = 20
 """Findings that ``RuleResult.metadata`` describes."""
 
 _BETWEEN = "\n\x00\n"
-_PLAIN_STEP = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Document:
     text: str
     starts: tuple[int, ...] = ()
     """Where each part of a JSON value begins; nothing for a text."""
-    paths: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
 
     @property
     def parts(self) -> list[tuple[int, str]]:
@@ -49,7 +49,7 @@ class Document:
         """Where a character stands: ``line 3`` of a text, ``user.notes[0]`` of a JSON value."""
         if not self.starts:
             return f"line {self.text.count(chr(10), 0, start) + 1}"
-        return self.paths[bisect_right(self.starts, start) - 1] or "the value"
+        return show_place(self.places[bisect_right(self.starts, start) - 1]) or "the value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +63,67 @@ class Finding:
     """What a message may show of it; nothing of a secret."""
 
 
-def read_document(content: Any, *, folded: bool = True) -> Document:
-    """The content to search; ``folded`` writes characters that only look different as ASCII has them."""
-    parts = list(_list_parts(content))
-    texts = [_split_lines(fold(text)) if folded else text for _, text in parts]
-    if parts and parts[0][0] is None:
-        return Document(text=texts[0])
-    starts, place = [], 0
-    for text in texts:
-        starts.append(place)
-        place += len(text) + len(_BETWEEN)
-    return Document(text=_BETWEEN.join(texts), starts=tuple(starts), paths=tuple(str(path) for path, _ in parts))
+def search(
+    content: Any,
+    find: Callable[[Document], Iterable[Finding]],
+    *,
+    nothing: str,
+    folded: bool = True,
+    loose: bool = True,
+) -> RuleResult:
+    """What is found in the content, or in another way of reading it; ``nothing`` is said where that is nothing.
+
+    ``folded`` writes characters that only look different as ASCII has them, and leaves out those that nobody sees.
+    ``loose`` also looks at what JSON inside some other text says: not for a rule about what a text looks like.
+    """
+    try:
+        for document in _read_documents(content, folded=folded, loose=loose):
+            said = report(document, find(document), nothing=nothing)
+            if not said.passed:
+                return said
+    except TooDeepError as error:
+        return RuleResult(name="", passed=False, message=str(error))
+    return RuleResult(name="", passed=True, message=nothing)
+
+
+def _read_documents(content: Any, *, folded: bool, loose: bool) -> Iterator[Document]:
+    """The content to search, as it stands first."""
+    from adjudge.content import content_text
+
+    text = content_text(content)
+    values = list_values(text)
+    if values is not None:
+        parts = [(None, ""), *_list_parts(values, loose=loose)]  # so that an empty list has a part as well
+        yield from (_join(parts, gap) for gap in _list_gaps([part for _, part in parts], folded=folded))
+        return
+    texts = [text, undo_escapes(text) if loose else None]
+    for said in (item for item in texts if item is not None):
+        for gap in _list_gaps([said], folded=folded):
+            yield Document(text=_fold_part(said, gap))
+
+
+def _list_gaps(texts: list[str], *, folded: bool) -> tuple[str | None, ...]:
+    """What is put in the place of a character that nobody sees; ``None`` leaves everything as it is.
+
+    In a number or a key it must be nothing. Between a word and a key it must be a blank, or the two become one word.
+    """
+    if not folded:
+        return (None,)
+    return ("", " ") if any(map(has_unseen, texts)) else ("",)
+
+
+def _fold_part(text: str, gap: str | None) -> str:
+    return text if gap is None else _split_lines(fold(text, gap))
+
+
+def _join(parts: list[tuple[Place, str]], gap: str | None) -> Document:
+    starts, texts, end = [], [], 0
+    for _, part in parts:
+        text = _fold_part(part, gap)
+        starts.append(end)
+        texts.append(text)
+        end += len(text) + len(_BETWEEN)
+    return Document(text=_BETWEEN.join(texts), starts=tuple(starts), places=tuple(place for place, _ in parts))
 
 
 def read_value(content: Any) -> Any:
@@ -89,14 +139,15 @@ def read_value(content: Any) -> Any:
         return text
 
 
-def fold(text: str) -> str:
-    """A text with digits, dashes, spaces and letters as ASCII writes them and without invisible characters.
+def fold(text: str, gap: str = "") -> str:
+    """A text with digits, dashes, spaces and letters as ASCII writes them and without what nobody sees.
 
     Lines stay lines. Only what is one character in ASCII is folded, so an ideograph stays what it is.
     """
-    if text.isascii():
-        return text
-    return text.translate({ord(char): _fold_one(char) for char in set(text) if not char.isascii()})
+    seen = drop_unseen(text, gap)
+    if seen.isascii():
+        return seen
+    return seen.translate({ord(char): _fold_one(char) for char in set(seen) if not char.isascii()})
 
 
 def _split_lines(text: str) -> str:
@@ -144,39 +195,22 @@ def read_words(rule: str, name: str, value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _list_parts(content: Any) -> Iterator[tuple[str | None, str]]:
-    value = read_value(content)
-    if isinstance(value, str):
-        yield None, value
-    else:
-        yield "", ""  # so that an empty list has a part as well
-        yield from _walk(value, "", "")
+def _list_parts(values: list[Value], *, loose: bool) -> Iterator[tuple[Place, str]]:
+    """Every text and number after its name; names of what holds more stand alone."""
+    for value in values:
+        if value.text is None or value.nested:
+            if value.name is not None:
+                yield value.place, value.name
+            continue
+        label = "" if value.name is None else f"{value.name}: "
+        yield value.place, label + value.text
+        plain = undo_escapes(value.text) if loose else None
+        if plain is not None:
+            yield value.place, label + plain
 
 
-def _walk(value: Any, path: str, label: str) -> Iterator[tuple[str, str]]:
-    """Every text and number with its path, after its key; keys of what holds more stand alone."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            below = f"{path}.{_show_step(key)}" if path else _show_step(key)
-            if isinstance(item, dict | list):
-                yield path, key
-            yield from _walk(item, below, f"{key}: ")
-    elif isinstance(value, list):
-        for place, item in enumerate(value):
-            yield from _walk(item, f"{path}[{place}]", label)
-    else:
-        yield path, label + (value if isinstance(value, str) else json.dumps(value))
-
-
-def _show_step(key: str) -> str:
-    # A key can be the secret itself; only what reads like a name is shown.
-    return key if 0 < len(key) <= 24 and _PLAIN_STEP.issuperset(key) else "*"
-
-
-def _fold_one(char: str) -> str | None:
+def _fold_one(char: str) -> str:
     category = unicodedata.category(char)
-    if category == "Cf" or is_selector(char):
-        return None
     if category == "Nd":
         return str(unicodedata.decimal(char))
     if category == "Pd" or char == "\N{MINUS SIGN}":

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from adjudge._unseen import is_ignorable, is_unseen
 from adjudge.result import RuleResult
 from adjudge.rules._lookalikes import LOOKALIKES
-from adjudge.rules._texts import Finding, is_selector, read_choice, read_document, report
+from adjudge.rules._texts import Document, Finding, is_selector, read_choice, search
+from adjudge.rules._values import join_halves
 
 KINDS = {
     "control": "control character",
@@ -25,8 +27,9 @@ KINDS = {
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _MARKS = frozenset("\u200e\u200f\u061c")
 _JOINERS = "\u200c\u200d"
-# Not of category Cf, and shown as nothing or as an empty cell.
-_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2028\u2029\u2800\u3164\uffa0")
+# Usual where their own script is written, and nowhere else.
+_FILLERS = frozenset("\u2800\u115f\u1160\u180b\u180c\u180d\u180e\u180f")
+_INFORMATION = "\N{INFORMATION SOURCE}"
 # Of category Cf, and visible.
 _SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
 _FLAG = "\U0001f3f4"
@@ -39,6 +42,7 @@ _JOINING = frozenset(
         "TELUGU", "KANNADA", "MALAYALAM", "SINHALA", "MYANMAR", "KHMER", "TIBETAN",
     }
 )  # fmt: skip
+_HIDDEN_KINDS = {"Cc": "control", "Co": "private", "Cs": "private"}
 _SCRIPT_OF = {char: script for script, letters in LOOKALIKES.items() for char in letters}
 _WIDE = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")
 
@@ -48,14 +52,14 @@ def make_unicode(*, kinds: str | Sequence[str] | None = None) -> Callable[[Any],
     chosen = frozenset(read_choice("unicode", "kinds", kinds, KINDS))
 
     def check(content: Any) -> RuleResult:
-        document = read_document(content, folded=False)
-        found = (
-            Finding(kind=KINDS[kind], start=offset + start, end=offset + start, shown=shown)
-            for offset, part in document.parts
-            for kind, start, shown in _find_all(part)
-            if kind in chosen
-        )
-        return report(document, found, nothing="holds nothing hidden")
+        def find(document: Document) -> Iterator[Finding]:
+            for offset, part in document.parts:
+                for kind, start, shown in _find_all(part):
+                    if kind in chosen:
+                        yield Finding(kind=KINDS[kind], start=offset + start, end=offset + start, shown=shown)
+
+        # An escape in a program or in prose is seen as what it is; in JSON it is the character to whoever reads it.
+        return search(content, find, nothing="holds nothing hidden", folded=False, loose=False)
 
     return check
 
@@ -69,7 +73,7 @@ def _find_all(text: str) -> Hits:
     if hidden:
         yield from _find_hidden(text, hidden, rightward=not any(map(_runs_leftward, present)))
     if not text.isascii():
-        yield from _find_words(text, present)
+        yield from _find_words(join_halves(text), present)
 
 
 def _find_hidden(text: str, hidden: dict[str, str], *, rightward: bool) -> Hits:
@@ -88,26 +92,41 @@ def _classify(char: str) -> str | None:
     if "\U000e0000" <= char <= "\U000e007f":
         return "tag"
     category = unicodedata.category(char)
-    if category == "Cf" or char in _BLANK or is_selector(char):
-        return "invisible"
-    if category == "Cn":  # an assignment may be newer than this Python's tables; a noncharacter never is one
-        return "private" if ord(char) & 0xFFFE == 0xFFFE or "\ufdd0" <= char <= "\ufdef" else None
-    return {"Cc": "control", "Co": "private", "Cs": "private"}.get(category)
+    if category in _HIDDEN_KINDS:
+        return _HIDDEN_KINDS[category]
+    if category != "Cn" or is_ignorable(char):
+        return "invisible" if is_unseen(char) else None
+    # An assignment may be newer than this Python's tables; a noncharacter never is one.
+    return "private" if is_unseen(char) else None
 
 
 def _is_usual(text: str, place: int) -> bool:
     """Whether an invisible character stands where writing needs it: in an emoji, a flag, a script that joins."""
     char, before = text[place], text[place - 1 : place]
+    if char in _FILLERS:
+        return _fills(char, before, text[place + 1 : place + 2])
     if not before:
         return char == "\ufeff"  # the mark that begins a file
     if char in _JOINERS:
         return _joins(text, place)
     if char in "\ufe0e\ufe0f":
-        return unicodedata.category(before) in {"So", "Sm", "Po", "Pd", "Nd", "Sc"}
+        return unicodedata.category(before) in {"So", "Sm", "Po", "Pd", "Nd", "Sc"} or before == _INFORMATION
     if "\U000e0020" <= char <= "\U000e007f":
         start = text.rfind(_FLAG, max(0, place - 6), place)
         return start >= 0 and text[start + 1 : start + 7] in _REGIONS
     return is_selector(char) and unicodedata.name(before, "").startswith("CJK")
+
+
+def _fills(char: str, before: str, after: str) -> bool:
+    """Whether a blank cell stands in Braille, a filler in a syllable of jamo, a separator in a Mongolian word."""
+    if char == "\u2800":
+        return any("\u2801" <= item <= "\u28ff" for item in (before, after))
+    if char == "\u115f":
+        return "\u1161" <= after <= "\u11a7"
+    if char == "\u1160":
+        return "\u1100" <= before <= "\u115e"
+    near = (before, after) if char == "\u180e" else (before,)
+    return all(item and unicodedata.name(item, "").startswith("MONGOLIAN LETTER") for item in near)
 
 
 def _joins(text: str, place: int) -> bool:

@@ -15,7 +15,8 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules._hosts import LONGEST_HOST, Allowed, cut_authority, make_allowed
-from adjudge.rules._texts import Finding, read_document, report
+from adjudge.rules._texts import Document, Finding, search
+from adjudge.rules._values import join_halves
 from adjudge.rules._words import quote, show
 
 LONGEST = 4 * LONGEST_HOST
@@ -62,12 +63,11 @@ def make_urls(
     allowed = make_allowed(allow, schemes)
 
     def check(content: Any) -> RuleResult:
-        document = read_document(content, folded=False)
-        found = (
-            Finding(kind="address", start=start, end=start, shown=f"{quote(shown, 80)} ({reason})")
-            for start, shown, reason in _find_all(document.text, allowed, bare=bare)
-        )
-        return report(document, found, nothing="holds no address that is not allowed")
+        def find(document: Document) -> Iterator[Finding]:
+            for start, shown, reason in _find_all(join_halves(document.text), allowed, bare=bare):
+                yield Finding(kind="address", start=start, end=start, shown=f"{quote(shown, 80)} ({reason})")
+
+        return search(content, find, nothing="holds no address that is not allowed", folded=False)
 
     return check
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
 
 from adjudge._unchanged import copy_plain
+from adjudge._unseen import doubt_name
 from adjudge.errors import LedgerError, ToolRefused, UsageError
 from adjudge.ledger import Ledger
 from adjudge.ledger._payload import check_text
@@ -149,7 +150,8 @@ class ToolRegistry:
 
     async def remove(self, id: str, reason: str = "", *, by: str | None = None) -> None:  # noqa: A002 - as everywhere
         """Remove a tool of any tier; raises ``ToolRefused`` where there is none."""
-        _check_words(reason=reason, by=by)
+        _check_words(reason=reason)
+        _check_people(by=by)
         await self._change(lambda step: step.remove(id, reason, by))
 
     # ---------------------------------------------------------------- looking
@@ -273,7 +275,7 @@ class ToolRegistry:
         if to not in TIERS:
             raise UsageError(f"a tier is one of {', '.join(TIERS)}; got {show(to)}")
         if approved_by is not None:
-            _check_names(approved_by=approved_by)
+            _check_people(approved_by=approved_by)
         claim = self._make_claim()
         begun = await self._change(lambda step: step.begin_rise(id, to, approved_by, claim))
         if begun.hindrance is not None or begun.record is None:
@@ -293,8 +295,9 @@ class ToolRegistry:
 
         Nothing stands in the way: no cap, and no panel that is under way. A new tool that does the same is refused.
         """
-        _check_words(reason=reason, by=by)
+        _check_words(reason=reason)
         _check_names(by=by)
+        _check_people(by=by)
         return await self._change(lambda step: step.demote(id, reason, by))
 
     async def update(self, id: str, candidate: ToolCandidate, *, session: str | None = None) -> ToolRecord:  # noqa: A002 - as everywhere
@@ -320,7 +323,7 @@ class ToolRegistry:
 
         ``by`` is who reinstates a demoted one, and needed for that. Raises ``ToolRefused`` for an unknown tool.
         """
-        _check_words(by=by)
+        _check_people(by=by)
         if session is not None:
             _check_names(session=session)
         claim = self._make_claim()
@@ -418,6 +421,16 @@ def _check_names(**names: object) -> None:
         _check_length(what, name)
         if not str(name).strip():
             raise UsageError(f"{what} needs a name that is not empty")
+
+
+def _check_people(**names: str | None) -> None:
+    """Who answers for something: nobody may stand there twice under names that read the same."""
+    for what, name in names.items():
+        if name is not None:
+            _check_names(**{what: name})
+            doubt = doubt_name(name)
+            if doubt is not None:
+                raise UsageError(f"{what}={name[:80]!a} names nobody for certain: {doubt}")
 
 
 def _check_length(what: str, name: object) -> None:
