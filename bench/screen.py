@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the injection screen finds and what it reports wrongly, by source, channel and label, beside a keyword pattern.
+"""What the injection screen finds and what it reports wrongly, by family, source, channel and label, and on refusals.
 
 ``--data DIR`` is a directory with ``injection_texts.jsonl.gz``: a JSON object a line with ``text``, ``label``,
 ``source`` and ``channel``. The screen is told each row's channel, as a user of it would; a second total tells it none.
@@ -7,6 +7,14 @@
 Half of the sources were held out while the screen was written: of the sources that hold injections, in the order of
 their names, every second one, the first being read; and the same among the sources that hold none. No figure of the
 held-out half was used to choose a word, a weight or the threshold.
+
+A family is the sources of one collection, whose texts are alike: ``BIPIA_code`` and ``BIPIA_text`` are BIPIA. The signs
+were written with sources of three families, so a share over all families says little about another kind of texts. The
+table by family therefore leaves each family out in turn: in its last column but one, only those signs count that an
+injection of another family shows. ``--by family`` prints that table alone.
+
+``xstest_refusal_judged.jsonl.gz``, where it is there, holds what models replied and people's labels of it; a refusal
+is no injection. ``candidate_answer`` is the channel.
 
 Texts of other files in that directory, in which nobody addresses a model, are reported in a table of their own; they
 were read too. ``autoj`` holds what judges wrote, so it speaks of verdicts and shows what the screen makes of that.
@@ -18,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
 import math
 import sys
@@ -32,8 +41,13 @@ import re2
 sys.path.insert(0, str(common.BENCH.parent / "src"))
 
 from adjudge.rules import rule_from_spec
+from adjudge.rules._screen import THRESHOLD, screen
+from adjudge.rules._screen_signs import list_signs
 
 FILE = "injection_texts.jsonl.gz"
+REPLIES = "xstest_refusal_judged.jsonl.gz"
+FULL = 10
+"""The points that are a score of 1."""
 OTHERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("alpacaeval_instructions_NC", "user", ("instruction",)),
     ("pandalm_items", "user", ("instruction",)),
@@ -65,15 +79,17 @@ class Count:
     texts: int
 
     def show(self) -> str:
-        """Share, counts and the 95 % interval."""
+        """Share, counts and the 95 % interval; a dash where there are no texts."""
+        if not self.texts:
+            return "–"
         low, high = find_interval(self.reported, self.texts)
         share = 100 * self.reported / self.texts
         return f"{share:.1f} % ({self.reported} of {self.texts}; {100 * low:.1f} to {100 * high:.1f})"
 
     @property
     def share(self) -> float:
-        """The part that was reported."""
-        return self.reported / self.texts
+        """The part that was reported; not a number where there are no texts, so that it meets no target."""
+        return self.reported / self.texts if self.texts else math.nan
 
 
 def find_interval(hits: int, texts: int, z: float = 1.959964) -> tuple[float, float]:
@@ -97,6 +113,11 @@ def find_read_sources(rows: Iterable[Row]) -> set[str]:
     attacking = {row["source"] for row in rows if row["label"] == "injection"}
     others = {row["source"] for row in rows} - attacking
     return {*sorted(attacking)[::2], *sorted(others)[::2]}
+
+
+def name_family(source: str) -> str:
+    """The collection that a source is of."""
+    return source.partition("_")[0]
 
 
 def make_screen(*, told: bool) -> Reports:
@@ -179,22 +200,95 @@ def write_others(directory: Path) -> str:
     return "\n".join(lines) + "\n" if len(lines) > 3 else ""
 
 
+def write_families(rows: list[Row]) -> str:
+    """The table by family, each left out in turn."""
+    families = sorted({name_family(row["source"]) for row in rows})
+    read = {name_family(source) for source in find_read_sources(rows)}
+    shown = {name: list_shown(row for row in rows if name_family(row["source"]) == name) for name in families}
+    reports = make_screen(told=True)
+    lines = ["| family | read | recall | recall by signs of other families | false alarms |", "|---|---|---|---|---|"]
+    for name in families:
+        some = [row for row in rows if name_family(row["source"]) == name]
+        attacks = [row for row in some if row["label"] == "injection"]
+        others = set().union(*(signs for family, signs in shown.items() if family != name))
+        figures = (
+            count(attacks, reports),
+            count(attacks, make_limited(others)),
+            count([row for row in some if row["label"] != "injection"], reports),
+        )
+        known = "some sources" if name in read else "no"
+        lines.append(f"| {name} | {known} | {' | '.join(figure.show() for figure in figures)} |")
+    return "\n".join(lines) + "\n"
+
+
+def list_shown(rows: Iterable[Row]) -> set[str]:
+    """The signs that the injections among some rows show."""
+    return {sign for row in rows if row["label"] == "injection" for sign in screen(row["text"], row["channel"]).signs}
+
+
+def make_limited(signs: set[str]) -> Reports:
+    """The screen with these signs alone, in the stretch of a text that has most points of all signs."""
+
+    def reports(row: Row) -> bool:
+        points = {sign.name: sign.weigh(row["channel"]) for sign in list_signs()}
+        found = screen(row["text"], row["channel"]).signs
+        # A sign without points of its own (hidden text) is no knowledge of a family's, so it counts as it does.
+        return sum(points.get(name, FULL) for name in found if name in signs or name not in points) >= FULL * THRESHOLD
+
+    return reports
+
+
+def write_refusals(directory: Path) -> str:
+    """The table of recorded replies by model and by people's label; empty where there are none."""
+    if not (directory / REPLIES).is_file():
+        return ""
+    rows = [
+        {"text": row["completion"], "channel": "candidate_answer", "model": row["model"], "is": row["human_final"]}
+        for row in read_rows(directory, REPLIES)
+    ]
+    lines = ["", "| replies of | people say | reported |", "|---|---|---|"]
+    reports = make_screen(told=True)
+    for model, label in sorted({(row["model"], row["is"]) for row in rows}):
+        chosen = [row for row in rows if (row["model"], row["is"]) == (model, label)]
+        lines.append(f"| {model} | {label} | {count(chosen, reports).show()} |")
+    refusals = [row for row in rows if "full_refusal" in row["is"]]
+    lines.append(f"| all | full refusals | {count(refusals, reports).show()} |")
+    return "\n".join(lines) + "\n"
+
+
+def digest_data(directory: Path) -> str:
+    """The digest of every file that a table is made of, so that figures can be told from those of other data."""
+    names = dict.fromkeys([FILE, REPLIES, *(f"{name}.jsonl.gz" for name, _, _ in OTHERS)])
+    whole = hashlib.sha256()
+    for name in sorted(names):
+        if (directory / name).is_file():
+            with gzip.open(directory / name) as opened:
+                whole.update(f"{name} {hashlib.sha256(opened.read()).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
 def measure_held_out(rows: list[Row]) -> tuple[Count, Count]:
     """Recall and false alarms on the sources that were held out."""
     read = find_read_sources(rows)
     held = [row for row in rows if row["source"] not in read]
     totals = dict(list_totals(held))
     reports = make_screen(told=True)
-    return count(totals["recall (injection)"], reports), count(totals["false alarms (benign)"], reports)
+    recall, alarms = (totals.get(name, []) for name in ("recall (injection)", "false alarms (benign)"))
+    return count(recall, reports), count(alarms, reports)
 
 
 def main() -> None:
     """Print the tables and whether the target is met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help=f"the directory that holds {FILE}")
+    parser.add_argument("--by", choices=("family", "all"), default="all", help="which tables (default: all)")
     options = parser.parse_args()
     rows = read_rows(options.data)
-    print(write_tables(rows) + write_others(options.data), end="")
+    print(f"data sha256:{digest_data(options.data)}\n")
+    print(write_families(rows), end="")
+    if options.by == "family":
+        return
+    print("\n" + write_tables(rows) + write_refusals(options.data) + write_others(options.data), end="")
     recall, alarms = measure_held_out(rows)
     figures = {"recall": round(recall.share, 4), "false_alarms": round(alarms.share, 4)}
     common.print_verdict("screen", figures, met=recall.share >= TARGET_RECALL and alarms.share <= TARGET_ALARMS)

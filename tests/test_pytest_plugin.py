@@ -344,6 +344,140 @@ def test_what_a_body_raises_is_not_taken_for_a_judgement(suite):
     run(suite).assert_outcomes(failed=1, skipped=1)
 
 
+MARK = f"@pytest.mark.judged({POLITE})"
+TESTCASE = "class TestOne(unittest.TestCase):"
+ISOLATED = "class TestOne(unittest.IsolatedAsyncioTestCase):"
+UNJUDGED = "*is marked judged and passed without a judgement of what it returns; *"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "told"),
+    [
+        ((TESTCASE, f"    {MARK}", "    async def test_one(self): return 'nice'"), {"failed": 1}, "derive its"),
+        ((MARK, TESTCASE, "    async def test_one(self): return 'nice'"), {"failed": 1}, "IsolatedAsyncioTestCase"),
+        ((ISOLATED, f"    {MARK}", "    async def test_one(self): return 'nice'"), {"passed": 1}, "1 judged: 1 passed"),
+        ((ISOLATED, f"    {MARK}", "    async def test_one(self): return 'rude'"), {"failed": 1}, "0 of 1 passed"),
+        ((ISOLATED, f"    {MARK}", "    async def test_one(self): pass"), {"failed": 1}, "returned nothing"),
+        ((ISOLATED, f"    {MARK}", "    async def test_one(self): yield 'nice'"), {"failed": 1}, "async_generator"),
+        ((ISOLATED, f"    {MARK}", "    def test_one(self): return 'rude'"), {"failed": 1}, "0 of 1 passed"),
+        ((MARK, ISOLATED, "    async def test_one(self): return 'rude'"), {"failed": 1}, "0 of 1 passed"),
+        ((MARK, "async def test_one(): return 'nice'"), {"failed": 1}, "not natively supported"),
+        ((MARK, "async def test_one(): yield 'nice'"), {"failed": 1}, "async_generator"),
+        ((MARK, "def test_one(): return (word for word in ['nice'])"), {"failed": 1}, "generator"),
+        (("async def later(): return 'nice'", MARK, "def test_one(request):", "    work = later()",
+          "    request.addfinalizer(work.close)", "    return work"), {"failed": 1}, "coroutine"),
+        ((MARK, "def test_one(judge): judge.evaluate_sync('nice', criteria='x')"), {"failed": 1}, "returned nothing"),
+        (("def test_one(request):", "    request.node.add_marker(pytest.mark.judged(criteria='x'))"),
+         {"failed": 1}, "give the mark"),
+        ((MARK, "@pytest.mark.parametrize('text', ['nice', 'rude'])", "def test_one(text): return text"),
+         {"passed": 1, "failed": 1}, "2 judged"),
+        ((MARK, "class TestOne:", "    def test_one(self, subtests):", "        with subtests.test('a'): pass",
+          "        return 'nice'"), {"passed": 1}, "1 judged: 1 passed"),
+        ((ISOLATED, f"    {MARK}", "    async def test_one(self):", "        with self.subTest('a'): pass",
+          "        return 'nice'"), {"passed": 1}, "1 judged: 1 passed"),
+    ],
+)  # fmt: skip
+def test_a_marked_test_passes_by_a_judgement_alone(suite, lines, expected, told):
+    """Whatever pytest counts as passed, a test marked judged passes when what it returns was judged, and else fails."""
+    write(suite, "import unittest", *lines)
+    done = run(suite, "-p", "no:asyncio", "-p", "no:anyio", "-W", "ignore")
+    found = done.parseoutcomes()
+
+    assert {name: found[name] for name in ("passed", "failed", "errors") if name in found} == expected
+    assert told in done.stdout.str()
+
+
+def test_what_hides_a_marked_tests_failure_does_not_make_it_pass(suite):
+    """A plugin that swallows what the judging raises, or runs something else in the test's place, passes nothing."""
+    write(suite, MARK, "def test_swallowed(): return 'rude'", MARK, "def test_replaced(): return 'nice'")
+    suite.makeconftest(
+        "import pytest\n"
+        "@pytest.hookimpl(wrapper=True)\n"
+        "def pytest_pyfunc_call(pyfuncitem):\n"
+        "    try: return (yield)\n"
+        "    except BaseException: return True\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_runtest_call(item):\n"
+        "    if item.name == 'test_replaced': item.obj = lambda: None\n"
+    )
+    done = run(suite)
+
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines([UNJUDGED, UNJUDGED])
+
+
+def test_skips_and_expected_failures_of_marked_tests_stay_what_they_are(suite):
+    """A skipped test is skipped, and one that is expected to fail has failed as expected when nothing was judged."""
+    write(
+        suite,
+        "import unittest",
+        "class TestOne(unittest.IsolatedAsyncioTestCase):",
+        f"    {MARK}",
+        "    async def test_skip(self): self.skipTest('not today')",
+        f"    {MARK}",
+        "    @unittest.skip('never')",
+        "    async def test_never(self): return 'nice'",
+        f"    {MARK}",
+        "    @unittest.expectedFailure",
+        "    async def test_rude(self): return 'rude'",
+        "class TestTwo(unittest.TestCase):",
+        f"    {MARK}",
+        "    @pytest.mark.xfail(reason='not yet')",
+        "    async def test_unjudged(self): return 'nice'",
+        MARK,
+        "@pytest.mark.xfail",
+        "def test_three(): return 'nice'",
+        MARK,
+        "@pytest.mark.xfail(strict=True)",
+        "def test_four(): return 'rude'",
+    )
+
+    run(suite, "-W", "ignore").assert_outcomes(skipped=2, xfailed=3, xpassed=1)
+
+
+def test_judgements_on_other_threads_and_loops_are_the_tests_own(suite):
+    """A thread, a loop of its own and a plugin that runs the test in a thread judge for the test that is running."""
+    write(
+        suite,
+        "import asyncio, threading",
+        "def test_thread(judge):",
+        f"    work = threading.Thread(target=lambda: judge.evaluate_sync('nice', {POLITE}))",
+        "    work.start(); work.join()",
+        f"def test_loop(judge): assert asyncio.run(judge.evaluate('nice', {POLITE})).passed",
+        "def test_assertion():",
+        f"    work = threading.Thread(target=lambda: assert_passes('nice', {POLITE}))",
+        "    work.start(); work.join()",
+        MARK,
+        "def test_marked(): return 'nice'",
+    )
+    suite.makeconftest(
+        "import pytest, threading\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_pyfunc_call(pyfuncitem):\n"
+        "    if pyfuncitem.name != 'test_marked': return None\n"
+        "    work = threading.Thread(target=pyfuncitem.obj)\n"
+        "    work.start(); work.join()\n"
+        "    return True\n"
+    )
+    done = run(suite, "--junitxml=report.xml")
+
+    done.assert_outcomes(passed=4)
+    cases = ET.parse(suite.path / "report.xml").getroot().iter("testcase")
+    assert [len(list(case.iter("property"))) for case in cases] == [4, 4, 4, 4]
+
+
+@pytest.mark.timeout(180)  # several processes
+@pytest.mark.parametrize("options", [("--judge", "python:fake:model"), ("--judge-replay",), ()])
+def test_a_test_that_nothing_judged_fails_in_workers_as_well(suite, require, options):
+    """Under xdist, in a replay and without a judge, an unjudged test fails by the same sentence."""
+    require("pytest-xdist", find_spec("xdist"), "pip install pytest-xdist")
+    write(suite, "import unittest", TESTCASE, f"    {MARK}", "    async def test_one(self): return 'nice'")
+    done = suite.runpytest_subprocess(*PLUGIN, "-p", "no:cacheprovider", "-W", "ignore", "-n", "2", *options)
+
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines([UNJUDGED])
+
+
 def test_a_marked_test_that_returns_nothing_fails(suite):
     """A forgotten ``return`` is not judged as the text None."""
     write(suite, f"@pytest.mark.judged({POLITE})", "def test_one(): 'nice'")

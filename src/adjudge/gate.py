@@ -218,12 +218,23 @@ class Gate:
         return await self._start({}, decision.metadata).withdraw(decision, why)
 
 
+def _refuse_screen_alone(gate: Gate) -> None:
+    """Refuse a gate whose only guard is a screen that is a warning: whoever named it would have an open door."""
+    screens = any(item.kind == "injection-screen" for item in gate.rules)
+    if screens and all(item.severity != "error" for item in gate.rules):
+        raise UsageError(
+            f"gate {gate.name!r}: injection-screen is a warning and no other rule is an error, so it would let "
+            "everything through; give the rule severity: error, or give a judge"
+        )
+
+
 def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
     source, rubric = gate.judge, gate.rubric
     if source is None:
         if rubric is not None and all(item.rule for item in rubric.criteria):
             return Judge("rules")
         if rubric is None and gate.rules:
+            _refuse_screen_alone(gate)
             return None
         wants = (
             f"rubric {rubric.name!r} needs a judge; give judge="

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SUITE: pytest.StashKey[Suite] = pytest.StashKey()
 _JUDGE: pytest.StashKey[TestJudge] = pytest.StashKey()
 _NOTE: pytest.StashKey[str] = pytest.StashKey()
+_CALLED: pytest.StashKey[bool] = pytest.StashKey()
 
 _MARK = (
     "judged(rubric=None, criteria=None, threshold=None, repeat=1, at_least=repeat, judge=None, ...): judge what the "
@@ -73,11 +74,20 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     if _JUDGE in item.stash:
         del item.stash[_JUDGE]
     item.stash[_NOTE] = ""
+    item.stash[_CALLED] = False
     done = yield
     mark = item.get_closest_marker("judged")
     if mark is not None:
         # After fixtures are set up: pytest's own unittest support replaces the function until then.
         _mark(item, mark)
+    return done
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Note that the test is over: a subtest's report, which is made before, says nothing about the test."""
+    done = yield
+    item.stash[_CALLED] = True
     return done
 
 
@@ -107,6 +117,8 @@ def pytest_runtest_makereport(
             pair for number, result in enumerate(results, 1) for pair in list_properties(result, number)
         ]
     report = yield
+    if call.when == "call" and report.passed and _lacks(item):
+        _refuse(item, report)
     if last:
         from adjudge._suite._summary import describe
 
@@ -134,6 +146,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
     if mode in ("record", "replay"):
         terminalreporter.write_line(f"{mode}ed {'in' if mode == 'record' else 'from'} {_find_suite(config).folder}")
+
+
+def _lacks(item: pytest.Item) -> bool:
+    """Whether a test is over, and marked, and what it returns was not judged."""
+    marked = item.get_closest_marker("judged") is not None
+    return marked and item.stash.get(_CALLED, False) and not (_JUDGE in item.stash and item.stash[_JUDGE].concluded)
+
+
+def _refuse(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Make a failed test of one that would be green for ever; of one that is expected to fail, one that did."""
+    from adjudge._suite._marker import find_lack
+
+    report.outcome = "skipped" if hasattr(report, "wasxfail") else "failed"
+    report.longrepr = find_lack(item)
 
 
 def _close(item: pytest.Item) -> None:
@@ -181,14 +207,14 @@ def _open_panel(names: tuple[str, ...], strategy: str | None, config: Any) -> An
 
 
 def _mark(item: pytest.Item, mark: pytest.Mark) -> None:
-    from adjudge._suite._marker import UNJUDGED, read_mark, wrap
+    from adjudge._suite._marker import UNJUDGED, put, read_mark, wrap
 
     if not isinstance(item, pytest.Function):
         pytest.fail(f"{item.name} is marked judged and is no function that could return what to judge", pytrace=False)
     # A test that is run again would else judge what the first run's judging returned: nothing.
     test = getattr(item.obj, UNJUDGED, item.obj)
     with _failing():
-        item.obj = wrap(test, read_mark(mark.args, dict(mark.kwargs)), _find(item))
+        put(item, wrap(test, read_mark(mark.args, dict(mark.kwargs)), _find(item)))
 
 
 @contextmanager

@@ -34,6 +34,8 @@ class TestJudge:
     again: str
     """The command that runs this test."""
     results: list[JudgeResult] = field(default_factory=list)
+    concluded: bool = False
+    """Whether what a marked test returned was judged, as often as its mark says, and enough passed."""
     _pending: list[Pending] = field(default_factory=list)
     _swallowed: str = ""
 

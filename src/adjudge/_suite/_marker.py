@@ -6,11 +6,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from adjudge import JudgeResult, UsageError
 from adjudge._suite._explain import explain
 from adjudge._suite._judging import TestJudge
+
+if TYPE_CHECKING:
+    import pytest
 
 MOST = 1000
 """The highest ``repeat``."""
@@ -57,6 +60,7 @@ def _wrap_async(test: Callable[..., Any], order: Order, judge: TestJudge) -> Cal
             content = _need(await test(*args, **kwargs))
             results.append(await judge.evaluate(content, **order.how))
         _fail(conclude(results, order, judge.again))
+        judge.concluded = True
 
     return run
 
@@ -70,8 +74,34 @@ def _wrap_sync(test: Callable[..., Any], order: Order, judge: TestJudge) -> Call
             content = _need(test(*args, **kwargs))
             results.append(judge.evaluate_sync(content, **order.how))
         _fail(conclude(results, order, judge.again))
+        judge.concluded = True
 
     return run
+
+
+def put(item: pytest.Function, test: Callable[..., Any]) -> None:
+    """Let pytest run a function in a test's place."""
+    from unittest import TestCase
+
+    item.obj = test
+    if isinstance(item.instance, TestCase) and inspect.iscoroutinefunction(test):
+        # pytest leaves asynchronous methods to unittest, which takes them from the instance and not from pytest's item.
+        setattr(item.instance, item.name, test)
+
+
+def find_lack(item: pytest.Item) -> str:
+    """Why a marked test that passed is none: whatever ran it did not judge what it returns, and how it would."""
+    from unittest import IsolatedAsyncioTestCase, TestCase
+
+    test, instance = getattr(item, "obj", None), getattr(item, "instance", None)
+    inner = isinstance(instance, TestCase) and not isinstance(instance, IsolatedAsyncioTestCase)
+    if inner and inspect.iscoroutinefunction(test):
+        remedy = "derive its class from unittest.IsolatedAsyncioTestCase, since TestCase awaits nothing"
+    elif inspect.iscoroutinefunction(test):
+        remedy = "let pytest-asyncio, anyio or unittest.IsolatedAsyncioTestCase await it"
+    else:
+        remedy = "give the mark before the test runs, and let nothing take the test's place or hide what it raises"
+    return f"{item.name} is marked judged and passed without a judgement of what it returns; {remedy}"
 
 
 def conclude(results: list[JudgeResult], order: Order, again: str) -> str:

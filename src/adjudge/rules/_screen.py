@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult
 from adjudge.rules._screen_phrases import MARKS, find_phrases
+from adjudge.rules._screen_refusals import Hit, drop_refusals
 from adjudge.rules._screen_signs import WINDOW, list_signs
 from adjudge.rules._screen_text import LINE, STOP, fold, fold_all, fold_pattern, read_codes, read_tags, split_words
 from adjudge.rules._values import TooDeepError, has_more, list_values, undo_escapes
@@ -55,7 +56,7 @@ def screen(text: str, channel: str | None = None) -> Screening:
 
 def _screen_folded(folded: str, hidden: set[str], channel: str | None) -> Screening:
     words = split_words(folded)
-    hits = list(find_phrases(words))
+    hits = drop_refusals(list(find_phrases(words)), folded)
     everywhere = _find_patterns(folded) | hidden | _find_spaced(words)
     weights = _weigh_all(channel)
     best = _find_densest(hits, everywhere, weights)
@@ -110,19 +111,19 @@ def make_injection_screen(*, threshold: float = THRESHOLD, channel: str | None =
     return check
 
 
-def _find_densest(hits: list[tuple[int, str]], everywhere: set[str], weights: Mapping[str, int]) -> set[str]:
+def _find_densest(hits: list[Hit], everywhere: set[str], weights: Mapping[str, int]) -> set[str]:
     """The signs of the stretch whose points, with those of the signs that have no place, are most."""
     needed = {sign.name: sign.times for sign in list_signs()}
     counts: Counter[str] = Counter()
     present, points = set(everywhere), sum(weights[name] for name in everywhere)
     most, best, start = points, set(everywhere), 0
-    for place, name in hits:
+    for _, place, name in hits:
         counts[name] += 1
         if counts[name] >= needed[name] and name not in present:
             present.add(name)
             points += weights[name]
-        while hits[start][0] < place - WINDOW:
-            left = hits[start][1]
+        while hits[start][1] < place - WINDOW:
+            left = hits[start][2]
             counts[left] -= 1
             if counts[left] < needed[left] and left in present and left not in everywhere:
                 present.remove(left)
@@ -153,7 +154,7 @@ def _find_hidden(text: str) -> set[str]:
 
 def _name_signs(text: str) -> set[str]:
     folded = fold(text)
-    return {name for _, name in find_phrases(split_words(folded))} | _find_patterns(folded)
+    return {name for _, _, name in find_phrases(split_words(folded))} | _find_patterns(folded)
 
 
 def _find_spaced(words: list[str]) -> set[str]:

@@ -31,10 +31,11 @@ class _Step:
     """The sign that is complete with it; -1 where more is to come."""
 
 
-def find_phrases(words: list[str]) -> Iterator[tuple[int, str]]:
-    """The place and the name of every phrase that is complete."""
+def find_phrases(words: list[str]) -> Iterator[tuple[int, int, str]]:
+    """Every phrase that is complete: where it began, where it is complete, and its sign."""
     steps_of, slots, names = _build_phrases()
     seen = [-_FAR] * slots
+    began = [0] * slots
     place = stopped = 0
     for word in (STOP, *words):
         steps = steps_of.get(word)
@@ -49,9 +50,10 @@ def find_phrases(words: list[str]) -> Iterator[tuple[int, str]]:
                 before = seen[step.slot - 1]
                 if before < stopped or place - before - 1 > step.gap:
                     continue
+            began[step.slot] = began[step.slot - 1] if step.gap >= 0 else place
             seen[step.slot] = place
             if step.sign >= 0:
-                yield place, names[step.sign]
+                yield began[step.slot], place, names[step.sign]
 
 
 @cache

@@ -16,6 +16,8 @@ from adjudge._unseen import drop_unseen, has_unseen, is_unseen
 BLANK = " "
 STOP, LINE, COLON = ".", "\n", ":"
 """The three marks that stay among the words: the end of a sentence, of a line, and a colon."""
+PAUSE = ","
+"""What else separates parts of a sentence; it stays in ``split_clauses`` only."""
 
 _PAIRS = """
 аa вb еe іi јj кk мm нh оo рp сc тt уy хx ѕs һh ԁd ԛq ԝw ӏl αa βb εe ιi κk νv οo ρp τt υu χx γy ηn օo ոn սu հh
@@ -28,6 +30,9 @@ _ALIKE = {ord(pair[0]): pair[1] for pair in _PAIRS.split()} | {
 """Letters of other alphabets, small capitals and letters in boxes, and the Latin ones they are taken for."""
 
 _UNSEEN = {"Cf", "Cc", "Cs", "Co", "Cn", "Mn", "Me"}
+_PAUSES = frozenset(
+    ',;()[]{}<>|/"\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}\N{EN DASH}\N{EM DASH}\N{HORIZONTAL ELLIPSIS}'
+)
 _DIGITS = str.maketrans("0134578@$", "oieastbas")
 _LIKE_LETTERS = frozenset("0134578@$")
 _TAGS = range(0xE0020, 0xE007F)
@@ -91,14 +96,24 @@ def split_words(folded: str) -> list[str]:
     return [word for word in folded.translate(_SPLIT).split(BLANK) if word]
 
 
+def split_clauses(folded: str) -> list[str]:
+    """``split_words`` with commas and what stands for them."""
+    return [word for word in folded.translate(_SPLIT_CLAUSES).split(BLANK) if word]
+
+
 def _place(character: str) -> str:
     if character.isalnum() or character in "@$":
         return character
     return "" if character in "'`\N{RIGHT SINGLE QUOTATION MARK}" else _MARKS.get(character, BLANK)
 
 
+def _place_clause(character: str) -> str:
+    return f" {PAUSE} " if character in _PAUSES else _place(character)
+
+
 _FOLDED = _Table(fold_character)
 _SPLIT = _Table(_place)
+_SPLIT_CLAUSES = _Table(_place_clause)
 
 
 def _open_escapes(text: str) -> str:

@@ -29,6 +29,8 @@ class _Kind:
     main: str | None = None
     """The key that the short form fills."""
     needs_reference: bool = False
+    severity: Severity = "error"
+    """What a failure means where nobody says."""
 
 
 _KINDS: Mapping[str, _Kind] = {
@@ -103,9 +105,10 @@ _KINDS: Mapping[str, _Kind] = {
     ),
     "injection-screen": _Kind(
         takes="threshold (default 0.5) and channel (user, tool_output, document or candidate_answer): the content must "
-        "show fewer signs of speaking to a model or grader than that.",
+        "show fewer signs of speaking to a model or grader than that; a warning unless severity says otherwise.",
         make=_screen.make_injection_screen,
         main="threshold",
+        severity="warning",
     ),
     "python": _Kind(
         takes="function: package.module:function, called with the content; in adjudge.toml and on the command line.",
@@ -174,13 +177,14 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
             "in code, pass the function itself"
         )
     kind = _KINDS[chosen]
-    severity, description = _read_common(given)
+    severity, description = _read_common(given, kind.severity)
     parameters = inspect.signature(kind.make).parameters
     _check_keys(chosen, kind, given, parameters)
     run = kind.make(**given)  # checks the values, so what follows can rely on their types
     given = {key: given[key] for key in parameters if key in given and not _is_default(given[key], parameters[key])}
     normal = _to_normal(chosen, kind, given, parameters)
-    extra = {"severity": severity} if severity != "error" else {}
+    # Written wherever it could be read otherwise: where a kind is a warning by default, "error" has to be said too.
+    extra = {"severity": severity} if (severity, kind.severity) != ("error", "error") else {}
     extra |= {"description": description} if description else {}
     return Rule(
         name=name if name is not None else chosen,
@@ -229,8 +233,8 @@ def _fill_main(chosen: str, given: dict[str, Any]) -> dict[str, Any]:
     return {main: value} | given
 
 
-def _read_common(given: dict[str, Any]) -> tuple[Severity, str]:
-    severity, description = given.pop("severity", "error"), given.pop("description", "")
+def _read_common(given: dict[str, Any], default: Severity) -> tuple[Severity, str]:
+    severity, description = given.pop("severity", default), given.pop("description", "")
     levels = get_args(Severity)
     if severity not in levels:
         raise UsageError(
