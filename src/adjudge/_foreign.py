@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from adjudge._tasks import Limit, await_it, count_cancellations
+from adjudge._tasks import Limit, count_cancellations
 from adjudge.errors import UsageError
 from adjudge.result import JudgeResult
 
@@ -35,7 +35,7 @@ async def call_within(
         said = function(*given, **how)
         if inspect.isawaitable(said):
             # In a task of its own: it cannot keep whoever is cancelled, nor make him go on as if he were not.
-            said = await limit.run(await_it(said), what=_describe(function))
+            said = await limit.run(said, what=_describe(function))
     except asyncio.CancelledError:
         if count_cancellations() > cancelled:
             raise

@@ -7,8 +7,9 @@ cancellation would keep us as long as it likes, and would hand back a late answe
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Awaitable, Coroutine, Iterable
+from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -67,7 +68,7 @@ class Limit:
         if self.late and self._task.uncancel() <= self._before and isinstance(error, asyncio.CancelledError):
             raise TimeoutError from error
 
-    async def run(self, work: Coroutine[Any, Any, T], *, what: str) -> T:
+    async def run(self, work: Awaitable[T], *, what: str) -> T:
         """What ``work``, which is somebody else's, returns in time; what it raises is raised.
 
         Late, or when the running task is cancelled, it is cancelled and has ``GRACE`` to end. Whatever it answers then
@@ -97,6 +98,8 @@ class Limit:
         finally:
             if handle is not None:
                 handle.cancel()
+            if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()  # cancelled before its task had begun it
             del task  # an exception holds this frame, and the task the exception: without a knot both are freed
 
 
@@ -105,12 +108,7 @@ def _wake(waiting: asyncio.Future[None], _ended: object = None) -> None:
         waiting.set_result(None)
 
 
-async def await_it(awaitable: Awaitable[T]) -> T:
-    """A coroutine of what can be awaited and is perhaps none."""
-    return await awaitable
-
-
-async def _catch_exit(work: Coroutine[Any, Any, T]) -> tuple[T | None, SystemExit | None]:
+async def _catch_exit(work: Awaitable[T]) -> tuple[T | None, SystemExit | None]:
     # Raised in a task, it would go through the loop and end everything that runs in it.
     try:
         return await work, None
