@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import cli_support
+from adjudge.cli._app import app
 from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
 
 POLITE = ("--criteria", "Is polite.")
@@ -387,3 +391,48 @@ def test_what_breaks_in_adjudge_says_so(line: Line, monkeypatch: pytest.MonkeyPa
     assert ran.err.endswith(
         "adjudge: adjudge crashed: ZeroDivisionError: oops; please report this with the lines above\n"
     )
+
+
+def list_commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with the words that call it, groups included."""
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        if not inner.hidden:
+            yield from list_commands(inner, (*path, name))
+
+
+COMMANDS = [(path, command) for path, command in list_commands(get_command(app))]
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[" ".join(path) or "adjudge" for path, _ in COMMANDS])
+def test_a_misspelt_word_is_answered_with_the_nearest(line: Line, path: tuple[str, ...], command: Any):
+    """Of every command's options and commands, with a letter left out or two swapped: no other is suggested."""
+    shown = [item for item in command.params if not getattr(item, "hidden", False)]
+    options = {name for item in shown for name in (*item.opts, *item.secondary_opts) if name.startswith("--")}
+    for name in [name for name in (*options, *getattr(command, "commands", {})) if len(name.lstrip("-")) >= 5]:
+        for wrong in (name[:-3] + name[-2:], name[:-2] + name[-1] + name[-2], f"{name}x"):
+            if wrong in (*options, *getattr(command, "commands", {})):
+                continue
+            said = line(*path, wrong).sentence
+            assert f"did you mean {name if name.startswith('--') else repr(name)};" in said, (wrong, said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["judge", "x", "--treshold", "0.5"], "--threshold"),
+        (["judge", "x", "--thresh", "0.5"], "--threshold"),
+        (["run", "x", "--concurency", "3"], "--concurrency"),
+        (["judge", "x", "--zzzzzz"], None),
+        (["judge", "x", "--tr"], None),
+        (["judge", "x", "--completely-made-up"], None),
+        (["ledger", "veryfi"], "'verify'"),
+        (["ledger", "frobnicate"], None),
+        (["frobnicate"], None),
+    ],
+)
+def test_nothing_is_suggested_where_nothing_is_near(line: Line, arguments: list[str], near: str | None):
+    """A wrong hint is worse than none."""
+    said = line(*arguments).sentence
+
+    assert (f"did you mean {near};" in said) if near else ("did you mean" not in said)

@@ -291,3 +291,38 @@ def test_help_is_readable_in_80_columns(
     assert max(map(len, ran.out.splitlines())) <= 80
     assert [entry for entry in options if entry.strip().count("\n") > 1] == []
     assert "list[" not in ran.out
+
+
+# ---------------------------------------------------------------- completion
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("order", ["{}_source", "source_{}"])
+def test_a_shell_is_given_its_completion(place: Path, shell: str, order: str):
+    """Both orders of the words are in use; the script asks adjudge again, under the same variable."""
+    ran = run(place, env={"_ADJUDGE_COMPLETE": order.format(shell)})
+
+    assert (ran.status, ran.err) == (0, "")
+    assert f"_ADJUDGE_COMPLETE=complete_{shell}" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [("adjudge jud", "judge"), ("adjudge judge --thresh", "--threshold"), ("adjudge ledger ver", "verify")],
+)
+@pytest.mark.parametrize("order", ["bash_complete", "complete_bash"])
+def test_a_line_is_completed(place: Path, line: str, found: str, order: str):
+    """Commands, commands of commands, and options."""
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    ran = run(place, env={"_ADJUDGE_COMPLETE": order, **words})
+
+    assert (ran.status, ran.out.split(), ran.err) == (0, [found], "")
+
+
+@pytest.mark.parametrize(("asked", "status"), [("tcsh_source", 2), ("bash", 2), ("bash_run", 2), ("", 0)])
+def test_what_is_no_completion_is_wrong_usage(place: Path, asked: str, status: int):
+    """One sentence; an empty variable is none."""
+    ran = run(place, "--version", env={"_ADJUDGE_COMPLETE": asked})
+
+    assert ran.status == status
+    assert ("_ADJUDGE_COMPLETE is one of bash_source" in ran.err) is bool(asked)

@@ -28,6 +28,34 @@ def make_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'adjudge.db'}"
 
 
+@pytest.mark.parametrize("name", ["foo.db", "./foo.db", "in/foo.db", "a?b #%41.db", "a@b.db", "foo", "postgres.db"])
+def test_a_path_is_a_file_as_for_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    """As text and as ``Path``, from the working directory or from the root; it is the ledger that its url names."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for place in (name, Path(name), str(tmp_path / name), tmp_path / name):
+        assert len(record(place, make_result())) == 1
+
+    assert (tmp_path / name).is_file()
+    assert len(find(tmp_path / name, kind="result")) == 4
+    if "?" not in name and "@" not in name:
+        assert len(find(f"sqlite:///{name}", kind="result")) == 4
+
+
+@pytest.mark.parametrize("place", ["", " ", ":memory:", "sqlite://", "mysql://x/y", "sqlite:foo.db", "file:foo.db"])
+def test_what_is_neither_an_address_nor_a_path_is_refused(place: str):
+    """What begins like an address is none that is read as a file."""
+    with pytest.raises(UsageError, match="a ledger"):
+        Ledger(place)
+
+
+@pytest.mark.parametrize("place", [None, 3, b"foo.db", ["foo.db"]])
+def test_what_is_no_text_is_no_ledger(place: Any):
+    """Named by its type."""
+    with pytest.raises(UsageError, match="is a text or the path of a file"):
+        Ledger(place)
+
+
 # ---------------------------------------------------------------- what is recorded
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from adjudge import AdjudgeError
 from adjudge._run._pool import AT_ONCE, READ_AHEAD, Pool
 from loop_support import in_loop
+from virtual_clock import run_virtual
 
 
 class Fixed:
@@ -280,6 +282,36 @@ async def test_stopping_leaves_nothing_running():
     await pool.stop()
     assert sorted(cancelled) == list(range(6))
     assert len(asyncio.all_tasks()) == before - 7
+
+
+def test_stopping_takes_a_second_where_nobody_listens():
+    """A source and a unit that ignore their cancellation are let go, so a run can be ended."""
+
+    async def ignore(seconds: float) -> None:
+        until = asyncio.get_running_loop().time() + seconds
+        while (left := until - asyncio.get_running_loop().time()) > 0:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(left)
+
+    async def units() -> AsyncGenerator[int, None]:
+        yield 0
+        await ignore(50)
+        yield 1
+
+    async def work(unit: int, settle: Settle) -> None:
+        begun.append(unit)
+        await ignore(50)
+
+    async def main() -> float:
+        pool = Pool(units(), work, Fixed(6))
+        await asyncio.sleep(1)
+        await pool.stop()
+        took = asyncio.get_running_loop().time()
+        await asyncio.sleep(100)  # both have ended by then, and nobody else was begun
+        return took
+
+    begun: list[int] = []
+    assert (run_virtual(main()), begun) == (2.0, [0])
 
 
 @pytest.mark.parametrize("why", ["wound down", "a unit that broke"])

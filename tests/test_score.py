@@ -32,6 +32,29 @@ def listed(*values, **more):
 # ---------------------------------------------------------------- the mean
 
 
+def test_a_score_is_written_without_noise():
+    """``0.58`` and not ``0.5800000000000001``, of a rubric and of a scale; as people and JSON see it."""
+    mean = evaluate(listed(0.4, 0.7), rubric({"weight": 2}, {"weight": 3}))
+    scaled = evaluate(listed(4.4), rubric({}, scale=(1, 5)))
+
+    assert (mean.score, scaled.score, scaled.criteria[0].score) == (0.58, 0.85, 0.85)
+    assert mean.to_dict()["score"] == 0.58
+
+
+@given(st.lists(st.tuples(st.integers(0, 100), st.integers(1, 9)), min_size=1, max_size=6), st.integers(0, 100))
+def test_tidying_a_score_flips_no_decision(entries, threshold):
+    """The outcome is that of exact arithmetic, and whoever compares what is shown comes to the same."""
+    made = rubric(*[{"weight": weight} for _, weight in entries], passing_threshold=threshold / 100)
+    graded = [grade_criterion(item, score / 100) for item, (score, _) in zip(made.criteria, entries, strict=True)]
+    outcome, score = decide(made, tuple(graded))
+    exact = Fraction(sum(score * weight for score, weight in entries), 100 * sum(weight for _, weight in entries))
+
+    assert (outcome == "passed") is (exact >= Fraction(threshold, 100))
+    assert (outcome == "passed") is reaches(score, threshold / 100)
+    assert abs(score - exact) <= TOLERANCE / 100
+    assert len(repr(score)) <= 17
+
+
 @pytest.mark.parametrize(
     ("weights", "given_scores", "mean"),
     [

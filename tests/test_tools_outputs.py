@@ -317,6 +317,9 @@ def test_the_quick_way_says_what_the_slow_way_says(schema: Any, output: Any, dra
     if isinstance(schema, dict):
         schema = {**schema, "$defs": DEFINITIONS} | ({} if draft is None else {"$schema": draft})
     compiled = reuse._find_compiled(schema)
+    if draft == DRAFT_7 and compiled.error is not None:  # what draft 7 would ignore is refused there
+        assert compiled.error.startswith(("unevaluatedProperties is no keyword", "prefixItems is no keyword"))
+        return
     slow = is_json((output,)) and compiled.validator.is_valid(output)
 
     assert compiled.error is None

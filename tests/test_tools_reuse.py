@@ -20,11 +20,12 @@ from tools_support import DRAFT_7, DRAFT_2020, ITEM, ORDER, check, errors
 
 
 def test_shared_cases_of_json_schema(cases: Path):
-    """Every case of the two drafts is answered as it says, whether or not the schema names its draft."""
+    """Every case is answered as it says with its draft named, and one of 2020-12 also where it is not."""
     wrong = []
     for row in read_cases(cases):
-        named = {"$schema": DRAFT_7 if row["draft"] == "draft7" else DRAFT_2020}
-        schemas = [row["schema"], named | row["schema"]] if isinstance(row["schema"], dict) else [row["schema"]]
+        schemas = [name_draft(row)]
+        if row["draft"] != "draft7" and isinstance(row["schema"], dict):
+            schemas.append({key: value for key, value in row["schema"].items() if key != "$schema"})
         wrong += [row["id"] for schema in schemas if check(row["data"], schema).valid is not row["valid"]]
 
     assert wrong == []
@@ -35,10 +36,14 @@ def test_shared_cases_agree_with_the_validator_alone(cases: Path):
     import jsonschema_rs
 
     for row in read_cases(cases):
-        named = {"$schema": DRAFT_7 if row["draft"] == "draft7" else DRAFT_2020}
-        schema = named | row["schema"] if isinstance(row["schema"], dict) else row["schema"]
-
+        schema = name_draft(row)
         assert check(row["data"], schema).valid is jsonschema_rs.is_valid(schema, row["data"]), row["id"]
+
+
+def name_draft(row: dict[str, Any]) -> Any:
+    """A case's schema with its draft in it; ``true`` and ``false`` have no room for one and mean the same in all."""
+    named = {"$schema": DRAFT_7 if row["draft"] == "draft7" else DRAFT_2020}
+    return named | row["schema"] if isinstance(row["schema"], dict) else row["schema"]
 
 
 def read_cases(cases: Path) -> list[dict[str, Any]]:
@@ -121,11 +126,140 @@ def test_declared_and_absent_a_million_times_is_listed_a_hundred_times():
 
 
 def test_a_schema_without_a_draft_is_2020_12():
-    """Or draft 7 where it is no 2020-12 schema."""
+    """And never draft 7, unless it says so."""
     assert errors([1, "a"], {"prefixItems": [{"type": "integer"}, {"type": "integer"}]}) != ()
-    assert errors([1, "a"], {"items": [{"type": "integer"}, {"type": "integer"}]}) != ()
-    assert errors([1, 2], {"items": [{"type": "integer"}, {"type": "integer"}]}) == ()
+    pair = {"items": [{"type": "integer"}, {"type": "integer"}]}
+    assert errors([1, 2], {"$schema": DRAFT_7, **pair}) == ()
+    assert errors([1, "a"], {"$schema": DRAFT_7, **pair}) != ()
     assert errors([], {"$schema": DRAFT_2020, "items": [{}]})[0].startswith("schema: ")
+
+
+REMEDY = f'"$schema": "{DRAFT_7}"'
+OLD_FORMS: dict[str, Any] = {
+    "items": {"items": [{"type": "integer"}]},
+    "items further down": {"properties": {"a": {"anyOf": [{"items": [{}]}]}}},
+    "items of an unused definition": {"$defs": {"unused": {"items": [{}]}}},
+    "items behind a pointer": {"$ref": "#/x/1", "x": [0, {"items": [{}]}]},
+    "items behind a pointer into data": {"$ref": "#/default", "default": {"items": [{}]}},
+    "dependencies": {"dependencies": {"a": ["b"]}},
+    "dependencies on a schema": {"definitions": {"d": {"dependencies": {"a": {"required": ["b"]}}}}},
+    "additionalItems": {"additionalItems": False},
+    "anchor": {"$ref": "#a", "definitions": {"a": {"$id": "#a", "type": "integer"}}},
+}
+
+
+@pytest.mark.parametrize("schema", OLD_FORMS.values(), ids=OLD_FORMS)
+def test_what_only_draft_7_reads_says_how_to_name_it(schema: Any):
+    """One error, with the line to add; with that line it is a schema."""
+    (said,) = errors([1], schema)
+    assert said.startswith("schema: ")
+    assert REMEDY in said
+    assert not any(item.startswith("schema: ") for item in errors([1], {"$schema": DRAFT_7, **schema}))
+
+
+SWITCHES: dict[str, tuple[Any, Any]] = {
+    # Each with an output that the schema seems to refuse.
+    "items beside unevaluatedProperties": (
+        {"x": 1},
+        {"unevaluatedProperties": False, "$defs": {"unused": {"items": [{}]}}},
+    ),
+    "items beside dependentRequired": ({"a": 1}, {"dependentRequired": {"a": ["b"]}, "not": {"items": [False]}}),
+    "items beside prefixItems": (["x"], {"prefixItems": [{"type": "integer"}], "properties": {"a": {"items": [{}]}}}),
+    "dynamicRef to nowhere": ("x", {"$dynamicRef": "#none"}),
+    "dynamicRef to a pointer to nowhere": ("x", {"$dynamicRef": "#/$defs/none", "$defs": {}}),
+    "ref to no anchor": ("x", {"$ref": "#none"}),
+    "ref to nowhere beside items": ("x", {"$ref": "#none", "items": [{}]}),
+    "recursiveRef": ("x", {"$recursiveRef": "#none"}),
+    "draft 7 with dependentRequired": ({"a": 1}, {"$schema": DRAFT_7, "dependentRequired": {"a": ["b"]}}),
+    "draft 7 with unevaluatedProperties": ({"a": 1}, {"$schema": DRAFT_7, "unevaluatedProperties": False}),
+    "draft 7 with prefixItems": ([1], {"$schema": DRAFT_7, "prefixItems": [False]}),
+    "draft 7 with dynamicRef": ("x", {"$schema": DRAFT_7, "$dynamicRef": "#none"}),
+    "draft 4 with const": (2, {"$schema": "http://json-schema.org/draft-04/schema#", "const": 1}),
+    "draft 4 with if": (2, {"$schema": "http://json-schema.org/draft-04/schema#", "if": {}, "then": False}),
+    "draft 7 further down": ({"a": [1]}, {"properties": {"a": {"$schema": DRAFT_7, "prefixItems": [False]}}}),
+    "draft 7 further down, embedded": (
+        {"a": [1]},
+        {"properties": {"a": {"$id": "urn:x", "$schema": DRAFT_7, "prefixItems": [False]}}},
+    ),
+    "draft 7 behind a pointer": ([1], {"$ref": "#/x", "x": {"$schema": DRAFT_7, "prefixItems": [False]}}),
+    "nobody's draft further down": (1, {"allOf": [{"$schema": "urn:none", "const": 2}]}),
+    "a part of the meta-schema": (2, {"$schema": "https://json-schema.org/draft/2020-12/meta/core", "const": 1}),
+    "no draft": (2, {"$schema": "", "const": 1}),
+    "a meta-schema of one's own": (
+        2,
+        {"$id": "urn:m", "$schema": "urn:m", "$vocabulary": {f"{DRAFT_2020[:-6]}vocab/core": True}, "const": 1},
+    ),
+    "a meta-schema of one's own, inside": (
+        2,
+        {
+            "$schema": "urn:m",
+            "$defs": {"m": {"$id": "urn:m", "$schema": DRAFT_2020, "$vocabulary": {}}},
+            "const": 1,
+        },
+    ),
+    "the name of JSON Schema": ("x", {"$id": DRAFT_2020, "allOf": [{"$ref": DRAFT_2020}]}),
+    "two of one $id": (
+        "x",
+        {"$ref": "urn:a", "$defs": {"a": {"$id": "urn:a", "type": "integer"}, "b": {"$id": "urn:a"}}},
+    ),
+    "two of one anchor": (
+        "x",
+        {"$ref": "#a", "$defs": {"a": {"$anchor": "a", "type": "integer"}, "b": {"$anchor": "a"}}},
+    ),
+    "boolean exclusiveMinimum": (1, {"minimum": 1, "exclusiveMinimum": True}),
+}
+
+
+@pytest.mark.parametrize(("output", "schema"), SWITCHES.values(), ids=SWITCHES)
+def test_nothing_in_a_schema_switches_its_keywords_off(output: Any, schema: Any):
+    """Its author is the tool's: what seems to refuse an output and would not is no schema, and says which draft."""
+    (said,) = errors(output, schema)
+    assert said.startswith("schema: ")
+    # Where draft 7 would ignore something as well, naming it is no remedy.
+    assert REMEDY not in said
+
+
+FINE: dict[str, tuple[Any, Any]] = {
+    "a property of that name": ({"dependencies": [1]}, {"properties": {"dependencies": {"type": "array"}}}),
+    "data of that form": ({"items": [1]}, {"const": {"items": [1]}}),
+    "an example of that form": (1, {"examples": [{"additionalItems": False}], "default": {"dependencies": {}}}),
+    "a word of one's own": (1, {"x-form": {"items": [1], "$schema": "urn:form"}}),
+    "definitions": (1, {"$ref": "#/definitions/a", "definitions": {"a": {"type": "integer"}}}),
+    "definitions in draft 7": (1, {"$schema": DRAFT_7, "$ref": "#/$defs/a", "$defs": {"a": {"type": "integer"}}}),
+    "the draft again": (1, {"$schema": DRAFT_2020, "$defs": {"a": {"$id": "urn:a", "$schema": f"{DRAFT_2020}#"}}}),
+    "JSON Schema itself": ({"type": "string"}, {"$ref": DRAFT_2020}),
+    "an anchor in each of two resources": (
+        {"a": 1},
+        {
+            "$id": "urn:a",
+            "$ref": "#x",
+            "$defs": {
+                "a": {"$anchor": "x", "type": "object"},
+                "b": {"$id": "urn:b", "$defs": {"c": {"$anchor": "x", "type": "string"}}},
+            },
+        },
+    ),
+    "dynamicRef": (1, {"$dynamicRef": "#a", "$defs": {"a": {"$dynamicAnchor": "a", "type": "integer"}}}),
+    "recursion": ({"a": {}}, {"properties": {"a": {"$ref": "#"}}}),
+    "a pointer through a part with a name": (
+        1,
+        {"$id": "http://a/b", "$ref": "c#/$defs/d", "$defs": {"x": {"$id": "c", "$defs": {"d": {"type": "integer"}}}}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("output", "schema"), FINE.values(), ids=FINE)
+def test_what_only_looks_like_another_draft_is_fine(output: Any, schema: Any):
+    """Names of properties, data, extensions, and references that lead somewhere."""
+    assert errors(output, schema) == ()
+
+
+@pytest.mark.parametrize("named", [{}, {"$schema": DRAFT_7}, {"$schema": DRAFT_2020}], ids=["none", "7", "2020-12"])
+def test_format_is_checked_whatever_draft_is_named(named: dict[str, Any]):
+    """Or the author of a schema could choose the draft in which it is a comment."""
+    assert errors("a@example.com", {**named, "format": "email"}) == ()
+    assert errors("nobody", {**named, "format": "email"}) != ()
+    assert errors("x", {**named, "format": "a-format-of-ours"}) == ()
 
 
 # ---------------------------------------------------------------- schemas that are none

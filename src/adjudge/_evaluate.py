@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, runtime_checka
 from adjudge._asking import Asking, RubricSource, prepare
 from adjudge._foreign import log_result, notify
 from adjudge._sync import run_sync
+from adjudge._tasks import count_cancellations, stop_tasks
 from adjudge.dataset._case import Case
 from adjudge.errors import UsageError
 from adjudge.models._types import Reply
@@ -271,13 +272,7 @@ class _Ahead(Generic[T]):
 
     async def __aexit__(self, *exc: object) -> None:
         """Cancel what still runs, and wait until it is gone."""
-        for task in self.begun:
-            task.cancel()
-        if self.begun:
-            await asyncio.wait(self.begun)
-        for task in self.begun:
-            if not task.cancelled():
-                task.exception()  # seen, so that the loop does not report it as never retrieved
+        await stop_tasks(self.begun)
 
     def _settle(self, task: asyncio.Task[T]) -> None:
         self._running.discard(task)
@@ -286,8 +281,12 @@ class _Ahead(Generic[T]):
 
 async def _iterate(contents: Iterable[object] | AsyncIterable[object]) -> AsyncGenerator[object, None]:
     if isinstance(contents, AsyncIterable):
+        before = count_cancellations()
         async for content in contents:
+            if count_cancellations() > before:  # the source has swallowed that we are to stop
+                raise asyncio.CancelledError
             yield content
+            before = count_cancellations()
     else:
         for content in contents:
             yield content

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from adjudge._tasks import count_cancellations
+from adjudge._tasks import Limit, count_cancellations
 from adjudge.errors import UsageError
 from adjudge.result import JudgeResult
 
@@ -23,11 +23,19 @@ async def call_safely(
 
     A cancellation from outside passes through; one that the function made itself is a failure like any other.
     """
+    return await call_within(Limit(None), function, *given, **how)
+
+
+async def call_within(
+    limit: Limit, function: Callable[..., Any], /, *given: object, **how: object
+) -> tuple[Any, Exception | SystemExit | None]:
+    """``call_safely`` under a limit, which may be over even where there is an answer: ``limit.late`` says so."""
     cancelled = count_cancellations()
     try:
         said = function(*given, **how)
         if inspect.isawaitable(said):
-            said = await said
+            # In a task of its own: it cannot keep whoever is cancelled, nor make him go on as if he were not.
+            said = await limit.run(said, what=_describe(function))
     except asyncio.CancelledError:
         if count_cancellations() > cancelled:
             raise
@@ -35,6 +43,10 @@ async def call_safely(
     except (Exception, SystemExit) as error:  # noqa: BLE001 - what it raises is the caller's to judge
         return None, error
     return said, None
+
+
+def _describe(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__name__
 
 
 async def notify(hook: Callable[[Any], Any] | None, value: object, *, what: str) -> None:

@@ -6,6 +6,7 @@ questions at once.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable
@@ -111,13 +112,10 @@ class Judge(Evaluates[JudgeResult]):
         """The result, and nobody told of it: a chain tells its seats' hooks once they can make no seat late."""
         model = self.check(posed)
         started = time.perf_counter()
-        call = _Call(self, posed, model)
         limit = Limit(self.timeout)
+        call = _Call(self, posed, model, limit)
         try:
-            with limit:
-                answer = await call.run()
-            if limit.late:  # a model that swallows its cancellation and answers is late all the same
-                answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed)
+            answer = await limit.run(call.run(), what=f"judge {self.name!r}")
         except TimeoutError as error:
             late = limit.late
             answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
@@ -142,7 +140,7 @@ class Judge(Evaluates[JudgeResult]):
 
     def preview(self, question: Question) -> Request:
         """The request that would be sent for a question, before any ``redact``; nothing is asked."""
-        return _Call(self, question, self._choose_model(question)).make_request()
+        return _Call(self, question, self._choose_model(question), Limit(None)).make_request()
 
     async def aclose(self) -> None:
         """Close the connections of this judge's models."""
@@ -172,10 +170,10 @@ class Judge(Evaluates[JudgeResult]):
 class _Call:
     """One judgement under way: what was asked, what came back, how often. It lives as long as the call."""
 
-    __slots__ = ("asked", "asks_token", "judge", "model", "question", "replies", "token")
+    __slots__ = ("asked", "asks_token", "judge", "limit", "model", "question", "replies", "token")
 
-    def __init__(self, judge: Judge, question: Question, model: Model) -> None:
-        self.judge, self.question, self.model = judge, question, model
+    def __init__(self, judge: Judge, question: Question, model: Model, limit: Limit) -> None:
+        self.judge, self.question, self.model, self.limit = judge, question, model, limit
         self.token = make_token(question.digest)
         self.asks_token = judge.token and judge.reader == OWN and question.wording is not None
         self.replies: list[Reply] = []
@@ -203,6 +201,10 @@ class _Call:
         return answer
 
     async def _ask_once(self) -> Answer:
+        if self.limit.over:
+            # Whatever was awaited swallowed that it was cancelled. Nobody waits for this call any more, and each
+            # further request would be paid for nothing.
+            raise asyncio.CancelledError
         request = self.make_request()
         self.asked += 1
         reply = await self.model.complete(request)

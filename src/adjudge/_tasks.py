@@ -1,10 +1,30 @@
-"""Limits and cancellations of the running task."""
+"""Limits and cancellations: of the running task, and of what is somebody else's and may ignore them.
+
+Somebody else's coroutine is awaited in a task of its own (``Limit.run``). Awaited in ours, one that swallows its
+cancellation would keep us as long as it likes, and would hand back a late answer as if nothing had happened.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
+
+GRACE = 1.0
+"""Seconds that a cancelled task has to end; afterwards it is let go."""
+
+_logger = logging.getLogger("adjudge")
+_let_go: set[asyncio.Task[Any]] = set()
+"""Tasks that ignored their cancellation. Held, since a loop holds its tasks weakly, until they end."""
+_stopping: set[asyncio.Task[Any] | None] = set()
+"""Tasks that are waiting for others to stop, which takes ``GRACE`` at most: whoever waits for them waits that long."""
 
 
 class Limit:
@@ -13,13 +33,18 @@ class Limit:
     It is ``asyncio.timeout`` as a plain context manager: nothing is waited for on the way in or out, and not
     awaiting it saves a twentieth of what a judgement costs. ``None`` means no limit. Leaving late raises
     ``TimeoutError``, unless the task was cancelled from outside as well: then that cancellation goes on.
+
+    As a block it is for code of ours, which ends when it is cancelled; what is somebody else's goes through ``run``.
     """
 
-    __slots__ = ("_before", "_handle", "_task", "late", "seconds")
+    __slots__ = ("_before", "_handle", "_task", "late", "over", "seconds")
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds
         self.late = False
+        self.over = False
+        """Whether what ``run`` waited for was told to stop, by this limit or from outside: it must begin nothing more,
+        even where it has swallowed that it was told so."""
         self._handle: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
@@ -42,6 +67,109 @@ class Limit:
             self._handle.cancel()
         if self.late and self._task.uncancel() <= self._before and isinstance(error, asyncio.CancelledError):
             raise TimeoutError from error
+
+    async def run(self, work: Awaitable[T], *, what: str) -> T:
+        """What ``work``, which is somebody else's, returns in time; what it raises is raised.
+
+        Late, or when the running task is cancelled, it is cancelled and has ``GRACE`` to end. Whatever it answers then
+        is dropped, and this raises ``TimeoutError`` with ``late``, or ``CancelledError``.
+        """
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(_catch_exit(work))
+        task.set_name(what)
+        woken = loop.create_future()
+        wake = partial(_wake, woken)
+        task.add_done_callback(wake)
+        handle = None
+        if self.seconds is not None:
+            handle = loop.call_later(self.seconds, wake)
+        try:
+            try:
+                await woken
+            except asyncio.CancelledError:
+                self.over = True
+                await stop_tasks([task])
+                raise
+            if not task.done():
+                self.late = self.over = True
+                await stop_tasks([task])
+                raise TimeoutError
+            return _open(task.result())
+        finally:
+            if handle is not None:
+                handle.cancel()
+            if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()  # cancelled before its task had begun it
+            del task  # an exception holds this frame, and the task the exception: without a knot both are freed
+
+
+def _wake(waiting: asyncio.Future[None], _ended: object = None) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
+async def _catch_exit(work: Awaitable[T]) -> tuple[T | None, SystemExit | None]:
+    # Raised in a task, it would go through the loop and end everything that runs in it.
+    try:
+        return await work, None
+    except SystemExit as error:
+        return None, error
+
+
+def _open(ended: tuple[T | None, SystemExit | None]) -> T:
+    said, error = ended
+    if error is not None:
+        raise error
+    return said  # type: ignore[return-value]
+
+
+async def stop_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended; one that ignores it for ``GRACE`` is let go.
+
+    A cancellation of the running task meanwhile cuts nothing short and makes nothing longer; it is raised at the end.
+    """
+    pending = set(tasks)
+    for task in pending:
+        task.cancel()
+    own, loop = asyncio.current_task(), asyncio.get_running_loop()
+    until = loop.time() + GRACE
+    cancelled: asyncio.CancelledError | None = None
+    _stopping.add(own)
+    try:
+        # Those of ours that wait for others in turn end when these do, a moment later: let go, they would be accused.
+        while waited := pending if until > loop.time() else pending & _stopping:
+            try:
+                await asyncio.wait(waited, timeout=max(until - loop.time(), 0.0) or GRACE)
+            except asyncio.CancelledError as error:
+                cancelled = error
+            pending = {task for task in pending if not task.done()}
+    finally:
+        _stopping.discard(own)
+        for task in tasks:
+            if not task.done():
+                _leave(task)
+            elif not task.cancelled():
+                task.exception()  # seen, so that the loop does not report it as never retrieved
+    if cancelled is not None:
+        raise cancelled
+
+
+def _leave(task: asyncio.Task[Any]) -> None:
+    _logger.warning("%s ignored for %g s that it was cancelled, and was let go", task.get_name(), GRACE)
+    for known in [held for held in _let_go if held.get_loop().is_closed()]:
+        _let_go.discard(known)
+    _let_go.add(task)
+    with suppress(AttributeError):  # said above already
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+    task.add_done_callback(_log_end)
+
+
+def _log_end(task: asyncio.Task[Any]) -> None:
+    _let_go.discard(task)
+    error = None if task.cancelled() else task.exception()
+    # The type alone: what a model raises may quote the content.
+    how = "cancelled" if task.cancelled() else "with an answer, dropped" if error is None else type(error).__name__
+    _logger.warning("%s, let go before, has ended: %s", task.get_name(), how)
 
 
 def count_cancellations() -> int:

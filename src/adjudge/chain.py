@@ -33,7 +33,7 @@ from adjudge._strategies import (
     share_choices,
     share_votes,
 )
-from adjudge._tasks import Limit
+from adjudge._tasks import Limit, stop_tasks
 from adjudge.errors import UsageError
 from adjudge.question import Answer, Question
 from adjudge.result import JudgeChainResult, JudgeResult, Reason
@@ -304,26 +304,25 @@ class _Run:
         name, judge = self.chain.judges[seat]
         limit, result = Limit(self.chain.timeout), None
         try:
-            with limit:
-                result = await self._put_to(seat, judge)
+            result = await self._put_to(seat, judge, limit)
             trouble = _find_trouble(result, self.question)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a seat raises, the seat is undecided
             trouble = f"{type(error).__name__}: {error}"
-        # Also one that swallows its cancellation and answers all the same is late.
         if limit.late:
             return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
         if trouble or result is None:
             return self._silent(seat, "error", trouble)
         return result if result.judge == name else replace(result, judge=name)
 
-    async def _put_to(self, seat: int, judge: JudgeLike) -> JudgeResult:
+    async def _put_to(self, seat: int, judge: JudgeLike, limit: Limit) -> JudgeResult:
         if not _is_ours(judge):
-            return await judge.ask(self.question)
-        if isinstance(judge, Judge):
-            return await judge._answer(self.question)  # noqa: SLF001 - its hook is called when all is settled
-        # Kept, so that a chain cut short still shows which of its seats had failed: no policy may open over them.
-        inner = self.inner[seat] = judge._begin(self.question)  # noqa: SLF001 - of the same class as our own chain
-        return await inner.finish()
+            return await limit.run(judge.ask(self.question), what=f"judge {self.chain.names[seat]!r}")
+        with limit:
+            if isinstance(judge, Judge):
+                return await judge._answer(self.question)  # noqa: SLF001 - its hook is called when all is settled
+            # Kept, so that a chain cut short still shows which of its seats had failed: no policy may open over them.
+            inner = self.inner[seat] = judge._begin(self.question)  # noqa: SLF001 - of the same class as our own chain
+            return await inner.finish()
 
     def _silent(self, seat: int, because: Reason, detail: str) -> JudgeResult:
         name, inner = self.chain.names[seat], self.inner.get(seat)
@@ -349,15 +348,10 @@ class _Run:
         # What had answered by now counts; what answers only because it was told to stop is late.
         answered = {task for task in running if task.done() and not task.cancelled()}
         try:
-            for task in running:
-                task.cancel()
-            if running:
-                await asyncio.wait(running)
+            await stop_tasks(running)
         finally:
             for task, seat in sorted(running.items(), key=lambda item: item[1]):
                 self.known[seat] = task.result() if task in answered else self._silent(seat, because, detail)
-                if task.done() and not task.cancelled():
-                    task.exception()  # seen, so that the loop does not report it as never retrieved
 
     def conclude(self, verdict: Verdict, duration_ms: float) -> JudgeChainResult:
         """The chain's result: the verdict, the policy when nobody decided, and every seat."""

@@ -51,6 +51,14 @@ def weigh(rubric: Rubric, scores: Sequence[float]) -> float:
     )
 
 
+def tidy(score: float) -> float:
+    """A computed score without the noise of binary fractions: ``0.58`` for ``0.5800000000000001``.
+
+    Twelve digits: what is cut is a thousandth of ``TOLERANCE``, so nobody who compares as ``reaches`` does can tell.
+    """
+    return float(f"{score:.12g}")
+
+
 def grade_criterion(
     criterion: Criterion, score: float, reasoning: str = "", *, rule: str | None = None, evidence: tuple[str, ...] = ()
 ) -> CriterionResult:
@@ -73,8 +81,9 @@ def decide(rubric: Rubric, criteria: tuple[CriterionResult, ...]) -> tuple[Outco
     score = weigh(rubric, [item.score or 0.0 for item in criteria])
     for item in criteria:
         if item.threshold is not None and not item.passed:
-            return "failed", score
-    return ("passed" if reaches(score, rubric.passing_threshold) else "failed"), score
+            return "failed", tidy(score)
+    # Compared before it is tidied, so that what is shown decides nothing.
+    return ("passed" if reaches(score, rubric.passing_threshold) else "failed"), tidy(score)
 
 
 def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
@@ -155,7 +164,7 @@ def settle_rubric(question: Question) -> Answer:
 def to_unit(value: float, rubric: Rubric) -> float:
     """A score on the rubric's scale as one in 0 to 1."""
     low, high = rubric.scale
-    return (value - low) / (high - low)
+    return value if (low, high) == (0, 1) else tidy((value - low) / (high - low))
 
 
 def _rubric_of(question: Question) -> Rubric:

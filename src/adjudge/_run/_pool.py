@@ -9,6 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+from adjudge._tasks import stop_tasks
 from adjudge.errors import AdjudgeError
 
 U = TypeVar("U")
@@ -104,13 +105,7 @@ class Pool(Generic[U, R]):
     async def stop(self) -> None:
         """Cancel what is under way and wait until it is gone."""
         self._stopping = True
-        tasks = {self._reader, *self._tasks}
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        for task in tasks:
-            if not task.cancelled():
-                task.exception()  # seen, so that the loop does not report it as never retrieved
+        await stop_tasks([self._reader, *self._tasks])
 
     async def _read_all(self) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from adjudge._asking import prepare
 from adjudge._evaluate import decide_by_rules, make_result, since
-from adjudge._foreign import call_safely, logger
+from adjudge._foreign import call_within, logger
 from adjudge._judge import Judge
 from adjudge._tasks import Limit
 from adjudge.approval._values import Approval
@@ -51,12 +51,8 @@ def warns(result: JudgeResult) -> bool:
 async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) -> JudgeResult:
     """What the judge says of the content, by its own rubric where it has one; never an exception."""
     limit = Limit(min(seconds, LONGEST) if seconds is not None else LONGEST)
-    try:
-        with limit:
-            said, error = await call_safely(_ask, judge, approval)
-    except TimeoutError:
-        return _give_up(judge, approval, "timeout", f"no answer within {limit.seconds:g} s")
-    if limit.late:  # a judge that swallows its cancellation and answers is late all the same
+    said, error = await call_within(limit, _ask, judge, approval)
+    if limit.late:
         return _give_up(judge, approval, "timeout", f"no answer within {limit.seconds:g} s")
     if error is not None:
         logger.debug("the judge that was to answer approval %s first raised", approval.id, exc_info=error)

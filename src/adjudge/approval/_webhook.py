@@ -22,6 +22,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from adjudge._foreign import logger
 from adjudge._plain import to_plain
+from adjudge._tasks import stop_tasks
 from adjudge.approval._values import Approval
 from adjudge.errors import UsageError
 
@@ -147,11 +148,9 @@ class Courier:
         if not mine:
             return
         _, late = await asyncio.wait(mine, timeout=seconds)
-        for task in late:
-            task.cancel()
         if late:
             logger.error("webhook: %d deliveries were given up", len(late))
-            await asyncio.wait(late)
+            await stop_tasks(late)
 
     async def _deliver(self, event: Event, approval: Approval) -> None:
         try:

@@ -6,6 +6,8 @@ Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable in
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Annotated, Any
 
 import typer
@@ -33,6 +35,11 @@ from adjudge.cli._run import run_data
 from adjudge.cli._tools import tools_app
 from adjudge.cli._validate import validate
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.rules._words import find_nearest, show
+
+COMPLETE = "_ADJUDGE_COMPLETE"
+"""The variable in which a shell asks for its completion."""
+SHELLS = ("bash", "zsh", "fish")
 
 DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
@@ -88,6 +95,8 @@ def _top(
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     try:
+        if os.environ.get(COMPLETE):
+            return _complete(os.environ[COMPLETE])
         status = app(args=arguments, standalone_mode=False, prog_name="adjudge")
         finish()
     except KeyboardInterrupt:
@@ -99,6 +108,25 @@ def run(arguments: list[str] | None = None) -> int:
     if status == INTERRUPTED:
         complain("interrupted")
     return status if isinstance(status, int) else DONE
+
+
+def _complete(asked: str) -> int:
+    """Write the script that completes ``adjudge`` in a shell, or, asked by that script, what a line can go on with."""
+    action, _, shell = asked.partition("_")
+    if shell in ("source", "complete"):  # bash_source, as other programs have it
+        action, shell = shell, action
+    if action not in ("source", "complete") or shell not in SHELLS:
+        complain(f"{COMPLETE} is one of {', '.join(f'{name}_source' for name in SHELLS)}; got {show(asked)}")
+        return USAGE
+    from typer.completion import completion_init
+
+    completion_init()
+    os.environ[COMPLETE] = f"{action}_{shell}"  # the order that the library reads
+    try:
+        app(prog_name="adjudge", standalone_mode=False)
+    except SystemExit as error:  # how it ends
+        return error.code if isinstance(error.code, int) else DONE
+    return DONE
 
 
 def _end_early(error: SystemExit) -> int:
@@ -126,6 +154,22 @@ def _end_with(error: Exception) -> int:
     return CRASHED
 
 
+_NO_COMMAND = re.compile(r"no such command '(.*?)'", re.DOTALL)
+
+
+def _list_options(error: Any) -> list[str]:
+    """The long options of the command that was called, the nearest of which was perhaps meant."""
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    shown = [item for item in getattr(command, "params", ()) if not getattr(item, "hidden", False)]
+    named = [name for item in shown for name in (*item.opts, *item.secondary_opts) if name.startswith("--")]
+    return [*named, "--help"]
+
+
+def _list_commands(error: Any) -> list[str]:
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    return [name for name, item in getattr(command, "commands", {}).items() if not item.hidden]
+
+
 _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
 
 
@@ -138,7 +182,10 @@ def _explain_argument(error: Any) -> str:
     if kind is not None:
         said = f"{'/'.join(error.param.opts)} must be {kind}, got {found[0]['input']!r}"
     elif type(error).__name__ == "NoSuchOption":
-        near = getattr(error, "possibilities", None)
-        said = f"there is no option {error.option_name}" + (f"; did you mean {min(near)}" if near else "")
+        near = find_nearest(error.option_name, _list_options(error))
+        said = f"there is no option {error.option_name}" + (f"; did you mean {near}" if near else "")
+    elif (named := _NO_COMMAND.match(said)) is not None:
+        near = find_nearest(named[1], _list_commands(error))
+        said = f"no such command '{named[1]}'" + (f"; did you mean '{near}'" if near else "")
     path = error.ctx.command_path if getattr(error, "ctx", None) else "adjudge"
     return f"{said}; see {path} --help"

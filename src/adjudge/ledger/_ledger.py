@@ -38,7 +38,9 @@ class Ledger:
     manager, or call ``aclose``. One object serves any number of tasks, threads and loops.
 
     Args:
-        url: where it is; a new SQLite file is readable by its owner alone.
+        url: where it is: ``sqlite:///FILE``, ``postgresql://HOST/DATABASE``, or the path of a file, as ``--ledger``
+            takes it. A ``Path``, and a text that does not begin with a scheme (letters and a colon), is a path from the
+            working directory, of a SQLite file. A new one is readable by its owner alone.
         store_content: what is kept of texts that can quote what was judged: ``hash`` (their SHA-256, the default),
             ``redacted`` (what ``redact`` makes of them) or ``full``.
         key: an Ed25519 private key that signs every entry: the path of a PEM file, its bytes, or cryptography's own
@@ -51,7 +53,7 @@ class Ledger:
 
     def __init__(
         self,
-        url: str,
+        url: str | os.PathLike[str],
         *,
         store_content: StoreContent = "hash",
         key: PrivateKey | None = None,
@@ -66,7 +68,7 @@ class Ledger:
         self._pid = os.getpid()
         self._writer: Writer | None = None
         self._finalizer: weakref.finalize[[], Ledger] | None = None
-        self._store = Store(url, signer=self._signer, about=self._about)
+        self._store = Store(self._url, signer=self._signer, about=self._about)
 
     @property
     def public_key(self) -> str | None:

@@ -8,6 +8,7 @@ deletions by itself; whoever owns its file can take those triggers away, which i
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ _CREATE_LOCK = 0x61646A75
 class Store:
     """A ledger's database. Opened at first use; its methods block, so they are called from threads."""
 
-    def __init__(self, url: str, *, signer: Signer | None, about: dict[str, Any]) -> None:
+    def __init__(self, url: str | os.PathLike[str], *, signer: Signer | None, about: dict[str, Any]) -> None:
         """``about`` is what the genesis entry says beside the schema and the public key."""
         self._url = _read_url(url)
         self._signer, self._about = signer, about
@@ -306,19 +307,42 @@ class DamagedError(LedgerError):
 _DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
 
 
-def _read_url(url: str) -> URL:
-    from sqlalchemy import make_url
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:memory:$")
+"""How an address begins; one letter before a colon is a drive."""
+
+
+def _find_file(url: str | os.PathLike[str]) -> str | None:
+    """The path of a file that is given as one, else ``None``: a ``Path``, and a text that is no address."""
+    if isinstance(url, str):
+        return None if _SCHEME.match(url) or not url.strip() else url
+    try:
+        found = os.fspath(url)
+    except TypeError:
+        found = None
+    if not isinstance(found, str) or not found:
+        raise UsageError(f"a ledger's url is a text or the path of a file, got {type(url).__name__}")
+    return found
+
+
+def _read_url(url: str | os.PathLike[str]) -> URL:
+    from sqlalchemy import URL, make_url
     from sqlalchemy.exc import ArgumentError
 
+    file = _find_file(url)
+    if file is not None:
+        # Not pasted into an address: there, a question mark in a name would begin options.
+        return URL.create("sqlite", database=file)
     try:
-        found = make_url(url)
+        found = make_url(str(url))
     except (ArgumentError, ValueError):
         found = None
     name = found.get_backend_name() if found is not None else ""
     if found is not None and name in ("postgresql", "postgres"):
         return found.set(drivername="postgresql+psycopg")
     if found is None or found.drivername != "sqlite":
-        raise UsageError("a ledger's url is sqlite:///FILE or postgresql://HOST/DATABASE; this one is neither")
+        raise UsageError(
+            "a ledger's url is sqlite:///FILE or postgresql://HOST/DATABASE, or the path of a file; this one is neither"
+        )
     if not found.database or found.database == ":memory:" or found.query:
         raise UsageError("a ledger in SQLite needs a file and no options: sqlite:///adjudge.db")
     return found

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from adjudge._foreign import call_safely
+from adjudge._foreign import call_within
 from adjudge._tasks import Limit
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.rules._words import flatten, show
@@ -31,12 +31,7 @@ async def call_tool(tool: Tool, given: Any, *, timeout: float | None) -> tuple[A
     it still returns is dropped. It is given a copy of the input, so that it cannot change what the next call gets.
     """
     limit = Limit(timeout)
-    error: BaseException | None
-    try:
-        with limit:
-            said, error = await call_safely(_call, tool, given)
-    except TimeoutError as late:
-        said, error = None, late
+    said, error = await call_within(limit, _call, tool, given)
     if limit.late:
         return None, f"the tool gave no output within {timeout:g} s"
     if error is not None:

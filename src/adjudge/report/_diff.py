@@ -16,6 +16,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.report._joined import Joined, Side, join_runs
 from adjudge.report._paired import Means, PairedTally, compute_mcnemar
 from adjudge.result import Outcome
+from adjudge.score import TOLERANCE
 
 MOST_LISTED = 2_000
 """Cases that a ``Diff`` lists, regressions first."""
@@ -171,7 +172,7 @@ class _Tally:
             self.score.add(before.score, after.score)
         for name in before.criteria.keys() & after.criteria.keys():
             self.criteria.setdefault(name, PairedTally()).add(before.criteria[name], after.criteria[name])
-        if before.outcome != after.outcome or before.score != after.score or before.criteria != after.criteria:
+        if before.outcome != after.outcome or _differ(before, after):
             self._list(pair.case, before, after)
 
     def _list(self, case: str, before: Side, after: Side) -> None:
@@ -218,3 +219,15 @@ class _Tally:
 
 def _describe(run: Run) -> DiffSide:
     return DiffSide(id=run.id, folder=str(run.folder), status=run.status, counts=dict(run.counts))
+
+
+def _differ(before: Side, after: Side) -> bool:
+    """Whether scores differ by more than the noise of binary fractions, which older runs have in them."""
+    if before.criteria.keys() != after.criteria.keys():
+        return True
+    pairs = [(before.score, after.score), *[(said, after.criteria[name]) for name, said in before.criteria.items()]]
+    return any(one != other and not _are_near(one, other) for one, other in pairs)
+
+
+def _are_near(one: float | None, other: float | None) -> bool:
+    return one is not None and other is not None and abs(one - other) <= TOLERANCE

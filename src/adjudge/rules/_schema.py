@@ -5,13 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from adjudge.rules._dialect import DRAFT_7, DialectError, check_dialect
+from adjudge.rules._words import flatten
+
 PATTERN_BYTES = 2_000_000
 """What the different patterns of one JSON Schema may take when they are compiled, together. ``\\pL{90}`` takes 4 MB,
 so that without a limit a schema of 30 KB fills the memory."""
 
 
 def compile_schema(schema: Any, **how: Any) -> Any:
-    """A validator for a schema of plain types; ``how`` is handed on. Raises ``ValueError`` for what is no schema."""
+    """A validator for a schema of plain types; ``how`` is handed on. Raises ``ValueError`` for what is no schema.
+
+    The draft is 2020-12, or the one that ``$schema`` names. What it does not know is an error, which says so where the
+    schema is one of draft 7 that does not say it.
+    """
+    try:
+        check_dialect(schema)
+        return _compile(schema, how)
+    except ValueError as error:
+        if not isinstance(schema, dict) or "$schema" in schema or not _is_schema({"$schema": DRAFT_7, **schema}, how):
+            raise
+        said = flatten(str(getattr(error, "message", error)), 150)
+        raise DialectError(f'{said}; if it is a schema of draft 7, let it say so: "$schema": "{DRAFT_7}"') from error
+
+
+def _is_schema(schema: dict[str, Any], how: dict[str, Any]) -> bool:
+    try:
+        check_dialect(schema)
+        _compile(schema, how)
+    except ValueError:
+        return False
+    return True
+
+
+def _compile(schema: Any, how: dict[str, Any]) -> Any:
     import jsonschema_rs
 
     # Offline, because a remote $ref would let whoever writes a schema make this machine read a file or call a

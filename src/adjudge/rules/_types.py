@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from adjudge._tasks import count_cancellations
+from adjudge._tasks import Limit, count_cancellations
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult, Severity
 from adjudge.rules._words import flatten, show, suggest
@@ -64,7 +64,7 @@ class Rule:
         try:
             said = self.evaluate(content, reference) if self.needs_reference else self.evaluate(content)
             if inspect.isawaitable(said):
-                said = await said
+                said = await Limit(None).run(said, what=f"rule {self.name!r}")
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
                 raise

@@ -35,6 +35,37 @@ def suggest(name: object, known: Iterable[str]) -> str:
     return f"; did you mean {plain[near[0]]!r}?" if near else ""
 
 
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that takes the fewest edits to reach, or ``None`` where that is more than a third of its letters.
+
+    An edit adds, drops or changes a letter, or swaps two neighbours. What the name is the beginning of is near too.
+    """
+    wanted = name.lstrip("-").lower()[:100]
+    found: list[tuple[int, str]] = []
+    for item in known:
+        plain = item.lstrip("-").lower()
+        edits = _count_edits(wanted, plain)
+        begins = len(wanted) >= 3 and plain.startswith(wanted)
+        if begins or edits <= -(-max(len(wanted), len(plain)) // 3) < len(plain):
+            found.append((edits, item))
+    return min(found)[1] if found else None
+
+
+def _count_edits(one: str, other: str) -> int:
+    """The optimal string alignment distance."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        following = [at]
+        for place, against in enumerate(other, 1):
+            edits = min(row[place] + 1, following[-1] + 1, row[place - 1] + (letter != against))
+            if at > 1 and place > 1 and letter == other[place - 2] and one[at - 2] == against:
+                edits = min(edits, before[place - 2] + 1)
+            following.append(edits)
+        before, row = row, following
+    return row[-1]
+
+
 def show(value: Any) -> str:
     """A value as an error message shows it: its repr, cut at the length of a quotation."""
     try:

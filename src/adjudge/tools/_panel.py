@@ -86,8 +86,7 @@ def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResul
 async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: float) -> CreationVerdict:
     """The verdict on a candidate; late, it is a rejection."""
     try:
-        with Limit(seconds * _IN_TIME):
-            verdict = await judge.review_creation(candidate)
+        verdict = await Limit(seconds * _IN_TIME).run(judge.review_creation(candidate), what="review_creation")
     except TimeoutError:
         return CreationVerdict(
             approved=False,
@@ -107,8 +106,7 @@ async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: floa
 async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) -> PromotionVerdict:
     """The panel's verdict on a tool; late, it is a rejection."""
     try:
-        with Limit(seconds * _IN_TIME):
-            verdict = await judge.review_promotion(tool)
+        verdict = await Limit(seconds * _IN_TIME).run(judge.review_promotion(tool), what="review_promotion")
     except TimeoutError:
         said = ReviewVerdict(approved=False, confidence=0.0, reasoning=_say_late(seconds))
         return PromotionVerdict(approved=False, confidence=0.0, safety=said, correctness=said, tool_digest=tool.digest)

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from adjudge.rules._dialect import DRAFT_7, DRAFT_2020
+
 EACH: Final = None
 """The step of a path from a list to all of its elements."""
 Path = tuple[str | None, ...]
 
-DRAFT_7 = "http://json-schema.org/draft-07/schema#"
-DRAFTS = ("https://json-schema.org/draft/2020-12/schema", DRAFT_7, DRAFT_7.removesuffix("#"))
+DRAFTS = (DRAFT_2020, DRAFT_7, DRAFT_7.removesuffix("#"))
 """The drafts that a copy is made in; in others a keyword may mean something else."""
 _MOST_OPEN, _MOST_NODES, _MOST_DEPTH = 16, 2_000, 20
 _TYPED = frozenset(("string", "number", "integer", "boolean"))

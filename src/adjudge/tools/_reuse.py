@@ -13,7 +13,7 @@ from adjudge._depth import MOST_DEPTH, nests_too_deeply
 from adjudge.rules._schema import compile_schema
 from adjudge.rules._words import flatten
 from adjudge.tools._history import ToolHistory, lies_outside
-from adjudge.tools._pinned import DRAFT_7, Path, pin, reach
+from adjudge.tools._pinned import Path, pin, reach
 from adjudge.tools._strict import find_odd, is_json, name, step
 from adjudge.tools._verdicts import ReuseVerdict
 
@@ -40,10 +40,11 @@ def validate_reuse(
 ) -> ReuseVerdict:
     """Whether an output is JSON that fits a JSON Schema; synchronous, and it never raises.
 
-    The schema is draft 2020-12, or what its ``$schema`` names; without one it is read as draft 7 where it is no
-    2020-12 schema. References stay inside it. An invalid schema makes every output invalid, with one error that begins
-    with ``schema:``. ``strict_properties`` adds that properties which are declared have to be there. With the
-    tool's ``history``, ``anomaly`` says whether the output lies outside it (see ``ToolHistory``), valid or not.
+    The schema is draft 2020-12, or what its ``$schema`` names. What that draft does not know is an error and is not
+    ignored, ``format`` is checked in every draft, and references stay inside the schema. An invalid schema makes every
+    output invalid, with one error that begins with ``schema:``. ``strict_properties`` adds that properties which are
+    declared have to be there. With the tool's ``history``, ``anomaly`` says whether the output lies outside it (see
+    ``ToolHistory``), valid or not.
 
     A schema is compiled once and found again by its bytes, so one that was changed in place is compiled anew.
     ``tool_id`` is for the reader of the call; nothing depends on it.
@@ -110,18 +111,12 @@ def _compile(key: bytes) -> _Compiled:
         return _Compiled(f"nests more than {MOST_DEPTH} levels deep")
     schema = msgspec.json.decode(key)
     try:
-        validator = compile_schema(schema, mask=_MASK)
+        validator = compile_schema(schema, mask=_MASK, validate_formats=True)
     except ValueError as error:
-        if not isinstance(schema, dict) or "$schema" in schema:
-            return _Compiled(_explain(error))
-        try:
-            schema = {"$schema": DRAFT_7, **schema}
-            validator = compile_schema(schema, mask=_MASK)
-        except ValueError:
-            return _Compiled(_explain(error))
+        return _Compiled(_explain(error))
     pinned = pin(schema)
     try:
-        quick = compile_schema(pinned.schema) if pinned is not None else None
+        quick = compile_schema(pinned.schema, validate_formats=True) if pinned is not None else None
     except ValueError:
         quick = None
     return _Compiled(None, schema, validator, quick, pinned.open if pinned is not None else ())
