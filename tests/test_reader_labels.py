@@ -168,7 +168,7 @@ def test_a_recording_in_a_style_of_names_is_replayed(line: Line, reader: str):
     asked = ("run", "pairs.jsonl", "--pairs", "--criteria", "Good.", "--judge", "replay:said.jsonl", "--reader", reader)
     assert line(*asked, "--out", "without").status == 3
     assert line(*asked, "--reader-labels", "m, M", "--out", "R").status == 0
-    assert [item.result.preferred for item in open_run("R")] == ["second"]
+    assert [item.result.preferred for item in open_run("R").items()] == ["second"]
 
 
 def test_a_recording_of_labels_is_replayed_and_redecided(line: Line):
@@ -177,7 +177,7 @@ def test_a_recording_of_labels_is_replayed_and_redecided(line: Line):
     asked = ("run", "data.jsonl", "--criteria", "Complies.", "--judge", "replay:said.jsonl", "--reader", "label")
     labels = ("--reader-labels", ",".join(LABELS), "--reader-passes", "compliance")
     assert line(*asked, *labels, "--out", "R").status == 0
-    found = {item.case.id: item.result.outcome for item in open_run("R")}
+    found = {item.case.id: item.result.outcome for item in open_run("R").items()}
     assert found == {"one": "passed", "two": "failed", "three": "undecided"}
     assert line("redecide", "R").status in (0, 1)
 
@@ -191,12 +191,12 @@ def test_the_configuration_names_labels_and_the_command_line_another_reader(line
     )
     write_recording({"one": "compliance", "two": "refusal"})
     assert line("run", "data.jsonl", "--criteria", "Complies.", "--judge", "kept", "--out", "R").status == 0
-    assert [item.result.outcome for item in open_run("R")] == ["passed", "failed"]
+    assert [item.result.outcome for item in open_run("R").items()] == ["passed", "failed"]
 
     write_recording({"one": "Rating: [[1]]"})
     asked = ("run", "data.jsonl", "--criteria", "Good.", "--judge", "kept", "--reader", "Rating: [[7]]", "--out", "S")
     assert line(*asked).status == 0
-    assert [item.result.outcome for item in open_run("S")] == ["passed"]
+    assert [item.result.outcome for item in open_run("S").items()] == ["passed"]
 
 
 def test_judge_takes_labels_as_well(line: Line):
