@@ -330,6 +330,7 @@ def test_the_number_of_the_next_item_is_no_score(last):
     assert isinstance(_try("Rating: 7", f"{items}\n{last}"), ReplyError)
     assert isinstance(_try("Rating: 7", f"{items}\n{last}."), ReplyError)
     assert _try("Rating: 7", f"{items}\n\n**{last}**") == last
+    assert _try("Rating: 7", f"{last - 1}. Is it right?\n{last}") == last
 
 
 @given(st.text(alphabet="ab .,:!\n", max_size=40), st.integers(1, 9), st.integers(1, 9))

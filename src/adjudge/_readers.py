@@ -304,7 +304,8 @@ _SCORE_LINE = re.compile(
 _SCORE_NAME = re.compile(r"\b(?:rating|score)\b", re.IGNORECASE)
 _SCORE_SAID = re.compile(rf"\b(?:rating|score){_MARK}\s{{0,4}}[:=]{_MARK}\s{{0,4}}{_MARK}({_NUMBER})", re.IGNORECASE)
 _SCORE_CLOSES = re.compile(rf"[.!?] (?:Final )?(?:Rating|Score): ?({_NUMBER})\.?\s{{0,4}}\Z", re.IGNORECASE)
-_LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)]", re.MULTILINE)
+_LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MULTILINE)
+"""An item of a numbered list; a numbered question is one that the number below it may answer."""
 
 
 def _read_score(text: str, options: ReadOptions) -> float:
