@@ -6,18 +6,24 @@ do much more than double the time. The exponent is that of time over length, fit
 than 200 brackets has its depth checked before it is decoded, which is a step between 50 and 100 KB and no slope.
 Below half a millisecond the clock says more than the code, and such rows count as met. Target: exponent at most 1.4,
 and at most 250 ms for 100 KB.
+
+``--data DIR`` instead counts, for the recorded replies of judges in ``DIR/verdict_parsing.jsonl.gz``, how each style is
+read: as recorded, refused, or otherwise. Target: no reply that is clean is read otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import json
 import math
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import common
@@ -27,7 +33,7 @@ sys.path.insert(0, str(suite.SOURCE))
 
 from adjudge import AdjudgeError
 from adjudge._display import clean
-from adjudge._reading import read_reply
+from adjudge._reading import ReplyStyle, read_reply
 from adjudge.content import content_text, fence
 from adjudge.models import Reply, TokenLogprob
 from adjudge.models._complaint import read_complaint, refuse
@@ -114,7 +120,7 @@ def read_probabilities(question: Question, text: str) -> Any:
     said = json.dumps({"reasoning": text, "safe": True}, ensure_ascii=False)
     pieces = [said[at : at + 4] for at in range(0, len(said), 4)]
     reply = Reply(text=said, logprobs=tuple(TokenLogprob(token=piece, logprob=-0.1) for piece in pieces))
-    return read_reply(reply, question, token=None, reader="adjudge", scoring="stated")
+    return read_reply(reply, question, token=None, style=ReplyStyle(), scoring="stated")
 
 
 def take_time(function: Callable[[str], Any], text: str) -> float:
@@ -143,11 +149,70 @@ def is_linear(seconds: float, exponent: float) -> bool:
     return exponent <= MOST_EXPONENT and seconds <= MOST_SECONDS
 
 
+STYLES = {
+    "fastchat [[A]]": "[[A]]", "arena_hard [[A>>B]]": "[[A>B]]", "fastchat Rating: [[n]]": "Rating: [[7]]",
+    "autoj Rating: [[n]]": "Rating: [[7]]", "bare integer 0-9": "Rating: 7", "geval": "Rating: 7",
+    "llmbar Vanilla Output (a)/(b)": "Output (a)", "llmbar CoT Output (a)/(b)": "Output (a) is better",
+    "llmbar Swap Output (a)/(b)": "Output (a) is better", "inspect_ai GRADE: C": "GRADE: C",
+    "category label": "label", "single letter m/M": "name", "json ordered_models": "ordered_models",
+    "leading letter": "A:",
+}  # fmt: skip
+"""The reader for each style of the recorded replies."""
+
+
+def read_row(row: dict[str, Any], name: str) -> Any:
+    """What a recorded reply says under a reader, or ``None`` where it is refused."""
+    offered = row["options"]
+    scale = (offered["min"], offered["max"]) if isinstance(offered, dict) else None
+    takes = name in {"label", "name", "ordered_models", "GRADE: C"}
+    try:
+        return READERS[name].read(row["raw"], ReadOptions(scale=scale, labels=tuple(offered) if takes else ()))
+    except AdjudgeError:
+        return None
+
+
+def find_recorded(row: dict[str, Any]) -> Any:
+    """What the source's own parser read, in the words of the readers."""
+    expected = row["expected"]
+    if "verdict_name" in expected:
+        return dict(zip(row["options"], ("first", "second"), strict=True)).get(expected["verdict_name"])
+    return next((expected[key] for key in ("verdict", "score", "grade", "label") if key in expected), None)
+
+
+def count_styles(data: Path) -> None:
+    """Print, for each style and whether its replies are clean, how many are read as recorded, refused or otherwise."""
+    counts: dict[tuple[str, str, str], Counter[str]] = {}
+    with gzip.open(data / "verdict_parsing.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    for row in rows:
+        style = "geval" if row["style"].startswith("geval ") else row["style"].partition(" / ")[0]
+        if style not in STYLES:
+            continue
+        got, recorded = read_row(row, STYLES[style]), find_recorded(row)
+        kind = "clean" if row["clean"] else "arguable"
+        count = counts.setdefault((STYLES[style], style, kind), Counter())
+        count["rows"] += 1
+        if got is None:
+            count["refused" if recorded is not None else "no verdict"] += 1
+        else:
+            count["read" if got == recorded else "otherwise"] += 1
+    columns = ("rows", "read", "no verdict", "refused", "otherwise")
+    shown = [[*key, *(str(count[column]) for column in columns)] for key, count in sorted(counts.items())]
+    common.print_table(["reader", "style", "replies", *columns], shown)
+    wrong = sum(count["otherwise"] for (_, _, kind), count in counts.items() if kind == "clean")
+    figures = {"replies": sum(count["rows"] for count in counts.values()), "clean_read_otherwise": wrong}
+    common.print_verdict("reading styles", figures, met=wrong == 0 and bool(counts))
+
+
 def main() -> None:
     """Measure, print the slowest, and say whether everything is linear."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="functions whose name contains this")
+    parser.add_argument("--data", type=Path, help="a folder with verdict_parsing.jsonl.gz: count how styles are read")
     options = parser.parse_args()
+    if options.data is not None:
+        count_styles(options.data)
+        return
     texts = {size: dict(make_texts(size)) for size in SIZES}
     rows: list[tuple[float, float, str, str]] = []
     for name, function in list_functions().items():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -85,6 +87,27 @@ def require(component: str, present: object, how: str) -> None:
 def provide_require():
     """``require`` for tests that prefer to ask for it by name."""
     return require
+
+
+def read_vectors(cases: Path, *, features: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The shared conformance cases of these features (by how they begin), or a skip where the folder has none.
+
+    How many there are, and how they are called, is the folder's business: a test holds every one it finds.
+    """
+    path = cases / "conformance" / "vectors.json"
+    every = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    found = [case for case in every if case["feature"].startswith(features)]
+    if not found:
+        pytest.skip(f"the folder of ADJUDGE_CASES has no case of {', '.join(features)}")
+    return found
+
+
+def find_data(cases: Path, name: str) -> Path:
+    """A shared data file, or a skip that names it."""
+    path = cases / "data" / name
+    if not path.is_file():
+        pytest.skip(f"the folder of ADJUDGE_CASES has no data/{name}")
+    return path
 
 
 @pytest.fixture(scope="session")

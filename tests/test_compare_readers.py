@@ -21,6 +21,7 @@ STYLES: dict[str, tuple[str, str, str | None]] = {
     "[[A>B]]": ("[[A>>B]]", "My verdict: [[B>A]]", "[[A=B]]"),
     "Output (a)": ("Output (a)", "Output (b)", None),
     "Output (a) is better": ("Therefore, Output (a) is better.", "Therefore, Output (b) is better.", None),
+    "A:": ("A: Response 1 is better.", "B: Response 2 is better.", "C: Neither is better."),
     "name": ("first", "second", None),
     "ordered_models": (RANKED % (1, 2), RANKED % (2, 1), None),
     "json winner": ('{"winner": "A"}', '{"winner": "B"}', '{"winner": "tie"}'),

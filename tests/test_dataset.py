@@ -14,6 +14,7 @@ from adjudge import Case, Dataset, UsageError, open_dataset
 from adjudge.content import digest_text
 from adjudge.dataset import _dataset
 from adjudge.rules._json import read_json
+from conftest import find_data
 
 
 def write(tmp_path, *lines: object):
@@ -402,13 +403,14 @@ def test_what_is_read_can_be_written_as_json(tmp_path):
 
 def test_a_real_data_set_is_read(cases):
     """Pairs that people compared, compressed, in somebody else's fields."""
-    path = cases / "data" / "llmbar_items.jsonl.gz"
-    first = json.loads(gzip.decompress(path.read_bytes()).split(b"\n")[0])
+    path = find_data(cases, "llmbar_items.jsonl.gz")
+    rows = gzip.decompress(path.read_bytes()).split(b"\n")
+    first = json.loads(rows[0])
     sides = [name for name in first if name.startswith("output")]
     fields = {"id": "item_id", "task": "input", "content.a": sides[0], "content.b": sides[1], "label": None}
     found = list(open_dataset(path, fields=fields))
 
-    assert len(found) > 100
+    assert len(found) == sum(bool(row.strip()) for row in rows) > 0
     assert found[0].id == first["item_id"]
     assert found[0].content == {"a": first[sides[0]], "b": first[sides[1]]}
     assert not {"item_id", "input", *sides} & set(found[0].metadata)

@@ -24,6 +24,7 @@ from adjudge.rules._screen_signs import list_signs
 from adjudge.rules._screen_text import fold, read_codes
 from adjudge.rules._screen_words import WORDS
 from adjudge.testing import ScriptedModel
+from conftest import find_data
 
 PAGE = house.ROOT / "docs" / "injection-screen.md"
 BENCH = house.ROOT / "bench" / "screen.py"
@@ -443,6 +444,7 @@ def printed(cases) -> str:
     """What the benchmark prints about the shared texts."""
     if not BENCH.is_file():
         pytest.skip("bench/ is absent; it is in the repository")
+    find_data(cases, "injection_texts.jsonl.gz")
     command = [sys.executable, str(BENCH), "--data", str(cases / "data")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in {0, 1}, done.stderr  # 1: the target is missed, which is a figure like any other
@@ -506,7 +508,7 @@ def test_the_page_holds_what_the_script_prints(page, printed):
 
 def test_a_refusal_before_a_recorded_injection_hides_nothing(cases):
     """Whatever is found of the recorded injections is found behind a refusal as well."""
-    with gzip.open(cases / "data" / "injection_texts.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(find_data(cases, "injection_texts.jsonl.gz"), "rt", encoding="utf-8") as lines:
         rows = [row for row in map(json.loads, lines) if row["label"] == "injection"]
     found = [row for row in rows if screen(row["text"], row["channel"]).score >= THRESHOLD]
     before = (

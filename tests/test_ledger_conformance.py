@@ -5,7 +5,6 @@ Those about audit reports (``audit.*``), which are derived from a ledger, are re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from adjudge.ledger import Head
 from adjudge.ledger._entry import hash_entry
 from adjudge.ledger._payload import write_payload
+from conftest import read_vectors
 from ledger_support import check, make_rows, rehash
 
 ROWS = make_rows(4)
@@ -22,8 +22,7 @@ HEAD = Head(seq=4, hash=ROWS[-1][8])
 
 def test_shared_cases(cases: Path):
     """Each case comes out as recommended."""
-    every = json.loads((cases / "conformance" / "vectors.json").read_text("utf-8"))
-    chain = [case for case in every if case["feature"].startswith("hash_chain.")]
+    chain = read_vectors(cases, features=("hash_chain.",))
 
     assert chain
     for case in chain:

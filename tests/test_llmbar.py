@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import house
+from conftest import find_data
 
 SCRIPT = house.ROOT / "bench" / "llmbar.py"
 
@@ -20,8 +21,8 @@ SCRIPT = house.ROOT / "bench" / "llmbar.py"
 @pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: Path):
     """Every Vanilla and CoT row is as published, or differs by a reply without a verdict, and by nothing else."""
-    if not (cases / "data" / "llmbar_pairwise.jsonl.gz").is_file():
-        pytest.skip("the folder of ADJUDGE_CASES has no data/llmbar_pairwise.jsonl.gz")
+    for name in ("llmbar_items.jsonl.gz", "llmbar_pairwise.jsonl.gz", "llmbar_expected.json"):
+        find_data(cases, name)
     command = [sys.executable, str(SCRIPT), "--data", str(cases / "data"), "--keep", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -34,24 +35,26 @@ def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: 
 
     assert (said["met"], said["rows"]) == (True, len(ours))
     assert said["as_expected"] + len(told) == len(ours)
-    assert len(told) <= len(ours) // 6
-    assert all("| CoT     |" in line for line in told)
+    assert len(told) <= max(1, len(ours) // 6)
 
 
 @pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_the_converted_files_are_ordinary_ones(cases: Path, tmp_path: Path):
     """The cases are pairs with a task and a label, and a recording's rows are found by case and order."""
-    if not (cases / "data" / "llmbar_pairwise.jsonl.gz").is_file():
-        pytest.skip("the folder of ADJUDGE_CASES has no data/llmbar_pairwise.jsonl.gz")
+    for name in ("llmbar_items.jsonl.gz", "llmbar_pairwise.jsonl.gz", "llmbar_expected.json"):
+        find_data(cases, name)
     subprocess.run(
         [sys.executable, str(SCRIPT), "--data", str(cases / "data"), "--keep", str(tmp_path)],
         capture_output=True,
         check=True,
     )
     case = json.loads((tmp_path / "cases.jsonl").read_text("utf-8").splitlines()[0])
-    row = json.loads((tmp_path / "GPT-4-Vanilla.jsonl").read_text("utf-8").splitlines()[0])
+    recording = next(tmp_path.glob("*-Vanilla.jsonl"))
+    row = json.loads(recording.read_text("utf-8").splitlines()[0])
+    every = {json.loads(line)["id"] for line in (tmp_path / "cases.jsonl").read_text("utf-8").splitlines()}
 
     assert set(case) == {"id", "content", "task", "label", "group"}
     assert set(case["content"]) == {"a", "b"}
     assert case["label"] in {"first", "second"}
-    assert (row["schema"], row["case"], row["order"]) == ("adjudge/recording/1", case["id"], "ab")
+    assert (row["schema"], row["order"]) in {("adjudge/recording/1", "ab"), ("adjudge/recording/1", "ba")}
+    assert row["case"] in every

@@ -6,7 +6,6 @@ understood, so that nothing is checked by half.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,18 +24,18 @@ from adjudge import (
     evaluate_probes,
 )
 from adjudge.testing import ScriptedModel
+from conftest import read_vectors
 from virtual_clock import run_virtual
 
 PROBE = SemanticProbe(name="p", input="in", expected="out")
 THRESHOLDS = {"mediumDriftThreshold": "low", "highDriftThreshold": "medium"}
 """The seeds name a threshold after the level below it."""
-COUNTS = {"semantic_probe.parse": 9, "semantic_probe.aggregate": 3, "semantic_probe.batch": 2}
+FEATURES = {"semantic_probe.parse", "semantic_probe.aggregate", "semantic_probe.batch"}
 
 
 @pytest.fixture(name="vectors")
 def load_vectors(cases: Path) -> list[Mapping[str, Any]]:
-    found = json.loads((cases / "conformance" / "vectors.json").read_text("utf-8"))
-    return [case for case in found if case["feature"].startswith("semantic_probe.")]
+    return read_vectors(cases, features=("semantic_probe.",))
 
 
 def expectation(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,10 +51,7 @@ def of(vectors: list[Mapping[str, Any]], feature: str) -> list[Mapping[str, Any]
 
 def test_every_case_is_replayed(vectors: list[Mapping[str, Any]]):
     """A feature that this file does not know would go unseen."""
-    counts = {feature: len(of(vectors, feature)) for feature in {case["feature"] for case in vectors}}
-
-    assert set(counts) == set(COUNTS)
-    assert all(counts[feature] >= least for feature, least in COUNTS.items())
+    assert {case["feature"] for case in vectors} <= FEATURES
 
 
 def test_replies_are_read_as_recommended(vectors: list[Mapping[str, Any]]):

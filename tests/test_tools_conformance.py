@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from adjudge import EmergentJudge, Judge
 from adjudge.testing import ScriptedModel
 from adjudge.tools import validate_reuse
+from conftest import read_vectors
 from tools_support import candidate, review, run, tool
 
 REMARKS = ("why", "status")
@@ -22,8 +22,7 @@ WORDS = {"<parse_failure>": "(unparseable)", "<call_failure>": "(error)"}
 @pytest.mark.parametrize("feature", ["review_creation", "review_promotion", "validate_reuse"])
 def test_shared_cases(cases: Path, feature: str):
     """Each case comes out as recommended; one that asks for something unknown fails."""
-    every = json.loads((cases / "conformance" / "vectors.json").read_text("utf-8"))
-    found = [case for case in every if case["feature"] == feature]
+    found = [case for case in read_vectors(cases, features=(feature,)) if case["feature"] == feature]
 
     assert found
     for case in found:

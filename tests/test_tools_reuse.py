@@ -14,6 +14,7 @@ from adjudge import EmergentJudge
 from adjudge.testing import ScriptedModel
 from adjudge.tools import _reuse as reuse
 from adjudge.tools import validate_reuse
+from conftest import find_data
 from tools_support import DRAFT_7, DRAFT_2020, ITEM, ORDER, check, errors
 
 # ---------------------------------------------------------------- JSON Schema
@@ -47,7 +48,7 @@ def name_draft(row: dict[str, Any]) -> Any:
 
 
 def read_cases(cases: Path) -> list[dict[str, Any]]:
-    with gzip.open(cases / "data" / "jsonschema_cases.jsonl.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(find_data(cases, "jsonschema_cases.jsonl.gz"), "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 

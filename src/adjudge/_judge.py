@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from adjudge._evaluate import Evaluates, make_result, since
 from adjudge._foreign import call_safely, check_functions, log_result, notify
-from adjudge._reading import OWN, check_reader, give_up, read_reply, write_system
+from adjudge._reading import OWN, ReplyStyle, give_up, read_reply, write_system
 from adjudge._tasks import Limit
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
@@ -71,6 +71,12 @@ class Judge(Evaluates[JudgeResult]):
     ``scoring="expected"`` and in a cascade, which need them."""
     reader: str = "adjudge"
     """The name of a reply form other than adjudge's own, such as ``"Rating: [[7]]"``."""
+    reader_labels: Sequence[str] = ()
+    """What that reader has to be told: the names of the two places, the one shown first first, for ``name``,
+    ``ordered_models`` and ``json winner``; every label offered for ``label`` and ``GRADE: C``; what may stand before
+    the number for ``Rating: 7``."""
+    reader_passes: Sequence[str] = ()
+    """Which labels pass, for ``label`` and ``GRADE: C``, where no ``passes=`` of the call says it."""
     temperature: float | None = 0.0
     seed: int | None = None
     max_output_tokens: int | None = 2048
@@ -92,7 +98,9 @@ class Judge(Evaluates[JudgeResult]):
         check_flag("token", self.token)
         _check_choice("structured", self.structured, get_args(Structured))
         _check_choice("scoring", self.scoring, get_args(Scoring))
-        check_reader(self.reader)
+        for what in ("reader_labels", "reader_passes"):
+            set_field(self, what, _read_names(what, getattr(self, what)))
+        self._style().check()
         check_functions(f"judge {self.name!r}", redact=self.redact, on_result=self.on_result)
         if isinstance(self.reask, bool) or not isinstance(self.reask, int) or not 0 <= self.reask <= 5:
             raise UsageError(f"reask must be a whole number from 0 to 5, got {self.reask!r}")
@@ -127,7 +135,7 @@ class Judge(Evaluates[JudgeResult]):
 
     def check(self, question: Question) -> Model:
         """The model that will be asked; raises ``UsageError`` for what is wrong before anything is asked."""
-        check_reader(self.reader, question)
+        self._style().check(question)
         model = self._choose_model(question)
         ready = getattr(model, "check", None)
         if ready is not None:
@@ -151,6 +159,9 @@ class Judge(Evaluates[JudgeResult]):
 
     def __repr__(self) -> str:
         return f"Judge({self.name!r})"
+
+    def _style(self) -> ReplyStyle:
+        return ReplyStyle(reader=self.reader, labels=tuple(self.reader_labels), passes=tuple(self.reader_passes))
 
     def _own_rubric(self) -> Rubric | None:
         return self.rubric
@@ -212,7 +223,8 @@ class _Call:
             raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
         self.replies.append(reply)
         token = self.token if self.asks_token else None
-        answer = read_reply(reply, self.question, token=token, reader=self.judge.reader, scoring=self.judge.scoring)
+        style = self.judge._style()  # noqa: SLF001 - a call is the judge's own
+        answer = read_reply(reply, self.question, token=token, style=style, scoring=self.judge.scoring)
         return self._advise(answer, reply, token)
 
     def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
@@ -230,7 +242,8 @@ class _Call:
         structured = judge.structured == "schema" or (
             judge.structured == "auto" and bool(getattr(self.model, "structured", False))
         )
-        system, form = write_system(question, structured=structured, token=self.asks_token, reader=judge.reader)
+        style = judge._style()  # noqa: SLF001
+        system, form = write_system(question, structured=structured, token=self.asks_token, style=style)
         user = question.user(self.token, ask_token=self.asks_token)
         return Request(
             system=system,
@@ -301,6 +314,13 @@ def check_flag(what: str, value: Any) -> None:
     """Raise ``UsageError`` unless a switch is true or false: the text "false" from a file would switch it on."""
     if not isinstance(value, bool):
         raise UsageError(f"{what} must be True or False, got {value!r}")
+
+
+def _read_names(what: str, given: object) -> tuple[str, ...]:
+    # A bare text is a sequence as well: "mM" would be the two names m and M.
+    if isinstance(given, list | tuple) and all(isinstance(item, str) for item in given):
+        return tuple(given)
+    raise UsageError(f"{what} must be a list of texts, like ['m', 'M'], got {given!r}")
 
 
 def _check_choice(what: str, value: Any, choices: tuple[str, ...]) -> None:

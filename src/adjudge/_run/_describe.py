@@ -24,6 +24,8 @@ MakeModel = Callable[[Mapping[str, Any], int], Model]
 
 _JUDGE = ("timeout", "reask", "structured", "token", "scoring", "logprobs", "reader", "temperature", "seed",
           "max_output_tokens")  # fmt: skip
+_IF_GIVEN = ("reader_labels", "reader_passes")
+"""Told only where they are given: a judge without them is described, and its run goes on, as before there were any."""
 _CHAIN = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below", "abstain_below",
           "stop_early")  # fmt: skip
 
@@ -44,6 +46,7 @@ def describe_judge(judge: Any) -> dict[str, Any]:
             "name": name,
             "model": _describe_model(judge.model),
             **_read(judge, _JUDGE),
+            **_read(judge, tuple(name for name in _IF_GIVEN if getattr(judge, name))),
             "rubric": rubric,
         }
     return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
@@ -85,7 +88,7 @@ def _rebuild(described: Mapping[str, Any], make_model: MakeModel, met: Counter[s
         met[name] += 1
         model = make_model(described["model"], met[name] - 1)
         given = {"name": described["name"], "rubric": described.get("rubric")}
-        return Judge(model, **given, **_pick(described, _JUDGE))
+        return Judge(model, **given, **_pick(described, (*_JUDGE, *_IF_GIVEN)))
     if described["kind"] == "other":
         return UnknownJudge(name=str(described["name"]), type=str(described.get("type", "")))
     raise UsageError(f"a judge is of the kind judge, chain or other, not {described['kind']!r}")

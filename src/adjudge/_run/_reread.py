@@ -12,7 +12,7 @@ from typing import Any
 
 from adjudge._judge import Judge
 from adjudge._plain import to_plain
-from adjudge._reading import OWN, check_reader, give_up, read_reply
+from adjudge._reading import OWN, give_up, read_reply
 from adjudge._run._items import RunItem
 from adjudge._value import answer_rubric_and_value, answer_value, check_format
 from adjudge.content import content_text
@@ -75,7 +75,8 @@ class Reading:
         asked = token if judge.token and judge.reader == OWN else None
         posed = question if self.whole is self.rubric else replace(question, rubric=self.whole)
         try:
-            answer = read_reply(reply, posed, token=asked, reader=judge.reader, scoring=judge.scoring)
+            style = judge._style()  # noqa: SLF001 - as the judge itself reads
+            answer = read_reply(reply, posed, token=asked, style=style, scoring=judge.scoring)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what passes= raises, as when a judge asks
             answer = give_up("error", f"{type(error).__name__}: {error}", posed)
         kept = {criterion.name for criterion in self.rubric.criteria} if self.rubric is not None else set()
@@ -109,7 +110,7 @@ class Reading:
             value_type=self.value_type,
             passes=self.passes,
         )
-        check_reader(judge.reader, posed)
+        judge._style().check(posed)  # noqa: SLF001
 
     def _choose_answer(self) -> Callable[..., Any]:
         if self.value_type is None:

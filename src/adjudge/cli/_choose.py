@@ -29,6 +29,10 @@ class Panel:
     chain: tuple[tuple[str, Any], ...] = ()
     """The options of a chain that were given, by name."""
     reader: str | None = None
+    labels: str | None = None
+    """What the reader is told, separated by commas."""
+    passes: str | None = None
+    """Which of its labels pass, separated by commas."""
     token: bool = True
     record: str | None = None
 
@@ -70,7 +74,15 @@ def choose(panel: Panel, config: Config, rubric: Rubric | None = None) -> Choice
 
 
 def _open(names: list[str], panel: Panel, config: Config) -> Judge | JudgeChain:
-    seat = ({} if panel.reader is None else {"reader": panel.reader}) | ({} if panel.token else {"token": False})
+    seat: dict[str, Any] = ({} if panel.reader is None else {"reader": panel.reader}) | (
+        {} if panel.token else {"token": False}
+    )
+    for written, key, names_given in (
+        ("--reader-labels", "reader_labels", panel.labels),
+        ("--reader-passes", "reader_passes", panel.passes),
+    ):
+        if names_given is not None:
+            seat[key] = _split_names(written, names_given)
     opener = Opener(config=config, seat=seat, record=panel.record)
     given: dict[str, Any] = dict(panel.chain) | ({} if panel.timeout is None else {"timeout": panel.timeout})
     default: float | None = config.defaults.get("timeout")
@@ -78,6 +90,13 @@ def _open(names: list[str], panel: Panel, config: Config) -> Judge | JudgeChain:
         return opener.open(names[0], chain=given, timeout=default)
     limits: Mapping[str, Any] = {} if default is None else {"timeout": default}
     return JudgeChain([opener.open_seat(name) for name in names], **{**limits, **given})
+
+
+def _split_names(option: str, given: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in given.split(","))
+    if not all(names) or len(set(names)) != len(names):
+        raise UsageError(f"{option} must be different names separated by commas, like m,M, got {given!r}")
+    return names
 
 
 def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str]:

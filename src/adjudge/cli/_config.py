@@ -33,6 +33,8 @@ JUDGE_KEYS = (
     "scoring",
     "logprobs",
     "reader",
+    "reader_labels",
+    "reader_passes",
     "temperature",
     "seed",
     "max_output_tokens",

@@ -37,6 +37,8 @@ def judge(
     hedge_after: option.HedgeAfter = None,
     escalate_below: option.EscalateBelow = None,
     reader: option.ReaderName = None,
+    reader_labels: option.ReaderLabels = None,
+    reader_passes: option.ReaderPasses = None,
     no_token: option.NoToken = False,
     record: option.Record = None,
     cache: option.CacheFile = None,
@@ -73,6 +75,8 @@ def judge(
             (name, value) for name, value in {**chain, "fail_open": fail_open or None}.items() if value is not None
         ),
         reader=reader,
+        labels=reader_labels,
+        passes=reader_passes,
         token=not no_token,
         record=record,
     )

@@ -48,6 +48,15 @@ EscalateBelow = Annotated[
 ReaderName = Annotated[
     str | None, typer.Option("--reader", metavar="FORM", help="Another reply form, like 'Rating: [[7]]'.")
 ]
+ReaderLabels = Annotated[
+    str | None,
+    typer.Option(
+        "--reader-labels", metavar="A,B", help="The names behind that form: of the two places, or all labels."
+    ),
+]
+ReaderPasses = Annotated[
+    str | None, typer.Option("--reader-passes", metavar="A,B", help="Which of the labels pass, for a form of labels.")
+]
 NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cannot copy eight characters.")]
 Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
 CacheFile = Annotated[

@@ -32,6 +32,8 @@ def run_data(
     hedge_after: option.HedgeAfter = None,
     escalate_below: option.EscalateBelow = None,
     reader: option.ReaderName = None,
+    reader_labels: option.ReaderLabels = None,
+    reader_passes: option.ReaderPasses = None,
     no_token: option.NoToken = False,
     record: option.Record = None,
     cache: option.CacheFile = None,
@@ -80,7 +82,8 @@ def run_data(
     options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     options |= {"fail_open": fail_open or None}
     chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
-    who = {"reader": reader, "token": not no_token, "record": record}
+    who = {"reader": reader, "labels": reader_labels, "passes": reader_passes}
+    who |= {"token": not no_token, "record": record}
     panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, **cast("dict[str, Any]", who))
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
     _check_layers(cache, budget, record)

@@ -21,7 +21,7 @@ class Opener:
 
     config: Config
     seat: Mapping[str, Any] = field(default_factory=dict)
-    """Options of every single judge, over those of the configuration: ``reader``, ``token``."""
+    """Options of every single judge, over those of the configuration: ``reader`` and what it is told, ``token``."""
     record: str | None = None
     """The file that every model's replies are added to."""
 
@@ -57,7 +57,9 @@ class Opener:
             raise UsageError(f"{where} has itself as a seat ({' > '.join((*opening, name))}); take it out")
         table = {**self.config.judges[name], **more}
         chain = {key: table[key] for key in CHAIN_KEYS if key in table}
-        own = {key: table[key] for key in JUDGE_KEYS if key in table} | dict(self.seat)
+        # The labels of a table belong to the reader of that table, not to the one that is named in its place.
+        left = {"reader_labels", "reader_passes"} if "reader" in self.seat else set[str]()
+        own = {key: table[key] for key in JUDGE_KEYS if key in table and key not in left} | dict(self.seat)
         options = {key: table[key] for key in MODEL_KEYS if key in table}
         names = table["seats"]
         nested = {seat: self._open_table(seat, {}, (*opening, name)) for seat in names if seat in self.config.judges}
