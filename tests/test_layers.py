@@ -58,6 +58,7 @@ LAYERS = (
     "_guarding",
     "gate",
     "_improve",
+    "_streams",
     "_bodies",
     "asgi",
     "_price",
