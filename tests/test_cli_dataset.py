@@ -245,3 +245,16 @@ def test_counting_takes_no_more_room_for_more_cases():
         tally.add(Case(id=str(number), content="", label=float(number)))
 
     assert (len(tally.labels), tally.others, tally.empty) == (_dataset.MOST_LABELS, 980, 1000)
+
+
+def test_convert_for_a_spreadsheet(line: Line):
+    """Cells that would be run begin with an apostrophe; without the option, and with -, nothing changes."""
+    Path("in.jsonl").write_text('{"id": "a", "content": "=cmd()"}\n', encoding="utf-8")
+
+    assert line("dataset", "convert", "in.jsonl", "safe.csv", "--for-spreadsheet").status == 0
+    assert line("dataset", "convert", "in.jsonl", "plain.csv").status == 0
+    assert "'=cmd()" in Path("safe.csv").read_text(encoding="utf-8")
+    assert "a,=cmd()" in Path("plain.csv").read_text(encoding="utf-8")
+    for to in ("-", "x.jsonl"):
+        refused = line("dataset", "convert", "in.jsonl", to, "--for-spreadsheet")
+        assert (refused.status, "spreadsheet is for" in refused.sentence) == (2, True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import tempfile
+import unicodedata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -165,3 +167,81 @@ def test_compressed_lines_are_gzip(tmp_path):
     write_cases(tmp_path / "c.jsonl.gz", [Case(id="a", content="A")])
 
     assert json.loads(gzip.decompress((tmp_path / "c.jsonl.gz").read_bytes()))["content"] == "A"
+
+
+FORMULAS = [
+    "=1+1",
+    "+1+1",
+    "-1+cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "\tplain",
+    "\uff1d1",
+    "\uff0b1+1",
+    "\uff0d1+1",
+    "\uff20A",
+    " =1",
+    "\u00a0=1",
+    "\u200b=1",
+    "\ufeff=1",
+    "'=1",
+    '"=1',
+    "+",
+    "-",
+    "--1",
+    "=",
+    "- a list",
+]
+HARMLESS = ["-1", "+1.5", "-.5", "-1e3", "1", "fine", "a=b", "1-2", "a\n=b", "x@y.z", "'quoted'", "\u00bd"]
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("c.csv", ","), ("c.tsv", "\t"), ("c.csv.gz", ",")])
+def test_a_spreadsheet_runs_no_cell(tmp_path, name: str, delimiter: str):
+    """An apostrophe before what it would run, in every column; numbers and other text stay as they are."""
+    texts = FORMULAS + HARMLESS
+    cases = [Case(id=text or "none", content=text, reference=text, task=text, group=text) for text in texts]
+    write_cases(str(tmp_path / name), cases, for_spreadsheet=True)
+    open_text = gzip.open if name.endswith(".gz") else open
+    with open_text(tmp_path / name, "rt", encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file, delimiter=delimiter)
+
+    assert head == ["id", "content", "reference", "task", "group"]
+    for text, row in zip(texts, rows, strict=True):
+        wanted = f"'{text}" if text in FORMULAS else text
+        assert row[1:] == [wanted] * 4
+
+
+def test_each_cell_is_quoted_for_a_spreadsheet(tmp_path):
+    """One of another language takes a semicolon for the separator, and what stands behind it for a cell."""
+    write_cases(str(tmp_path / "c.csv"), [Case(id="a", content="x;=1")], for_spreadsheet=True)
+
+    assert (tmp_path / "c.csv").read_bytes() == b'"id","content"\r\n"a","x;=1"\r\n'
+
+
+def test_without_being_asked_cells_are_as_they_are(tmp_path):
+    """Byte for byte, so that what is read again is equal."""
+    write_cases(str(tmp_path / "c.csv"), [Case(id="a", content="=1+1"), Case(id="b", content="@x")])
+
+    assert (tmp_path / "c.csv").read_bytes() == b"id,content\r\na,=1+1\r\nb,@x\r\n"
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.json", "c.yaml", "c.jsonl.gz"])
+def test_only_tables_are_written_for_a_spreadsheet(tmp_path, name: str):
+    """The option would change nothing there, and says so before anything is written."""
+    with pytest.raises(UsageError, match=r"for_spreadsheet is for \.csv and \.tsv"):
+        write_cases(str(tmp_path / name), [Case(id="a", content="b")], for_spreadsheet=True)
+    assert not list(tmp_path.iterdir())
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=8))
+def test_whatever_is_written_for_a_spreadsheet_begins_no_formula(text: str):
+    """A cell begins with a sign only where it is a number."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_cases(f"{folder}/c.csv", [Case(id="a", content=text)], for_spreadsheet=True)
+        with Path(folder, "c.csv").open(encoding="utf-8", newline="") as file:
+            cell = list(csv.reader(file))[1][1]
+    plain = unicodedata.normalize("NFKC", cell)
+
+    assert plain[:1] not in {"=", "+", "-", "@", "\t", "\r", "\n"} or float(cell) is not None

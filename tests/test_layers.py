@@ -63,6 +63,7 @@ LAYERS = (
     "_guarding",
     "gate",
     "_improve",
+    "_streams",
     "_bodies",
     "asgi",
     "_price",

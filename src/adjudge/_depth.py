@@ -16,10 +16,11 @@ MOST_DEPTH = 200
 _BETWEEN = re.compile(r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
 
 
-def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH) -> bool:
+def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH, several: bool = False) -> bool:
     """Whether the JSON value that begins at ``start`` nests deeper than ``most``, in linear time.
 
-    What is no JSON has some depth too: never less than a decoder descends to before it sees the error.
+    What is no JSON has some depth too: never less than a decoder descends to before it sees the error. ``several`` is
+    for values one after another: any of them.
     """
     if text.count("{") + text.count("[") <= most:  # nearly every text, known without a look at its characters
         return False
@@ -29,5 +30,7 @@ def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH) -> bo
         if depth > most:
             return True
         if depth <= 0:  # the value ends here; what follows is somebody else's to judge
-            return False
+            if not several:
+                return False
+            depth = 0
     return False

@@ -11,7 +11,14 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from adjudge._bodies import Headers, UnreadableBodyError, read_body
+from adjudge._bodies import (
+    Headers,
+    UnreadableBodyError,
+    check_whole_request,
+    check_whole_response,
+    drop_ranges,
+    read_body,
+)
 from adjudge._decision import Decision, check_choice
 from adjudge.errors import UsageError
 from adjudge.gate import Gate
@@ -28,10 +35,11 @@ Side = Literal["request", "response"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GateMiddleware:
-    """An ASGI application whose JSON and text bodies go through a gate.
+    """An ASGI application whose JSON and text bodies, event streams and JSON lines go through a gate.
 
     What is blocked is answered with 403 and ``{"error": "blocked", "decision": id}``; a request that cannot be read
     with 400, 413 or 415. An empty body holds nothing to judge and passes; addresses and headers are not judged.
+    A part of a body is blocked, and a client cannot ask for one: ``on="response"`` takes ``Range`` out of the request.
     A websocket cannot be held, so it is refused. Raises ``UsageError`` for an option that cannot be.
     """
 
@@ -85,8 +93,9 @@ class GateMiddleware:
     async def _guard_response(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = _Response(self, scope, send)
         # Extensions offer ways to send what would not come past here (a file by its path); an application that does
-        # not see them uses none.
-        inner = {**scope, "extensions": {}}
+        # not see them uses none. Nor does it see which part a client wants: in one range after another, no answer would
+        # hold what a rule looks for.
+        inner = {**scope, "extensions": {}, "headers": drop_ranges(scope.get("headers", ()))}
         try:
             await self.app(inner, receive, response.send)
         except Exception:
@@ -107,6 +116,8 @@ class GateMiddleware:
         """The decision about a body, and the status of the answer where it is not allowed."""
         metadata = _describe(scope, self.on)
         try:
+            if self.on == "request":
+                check_whole_request(headers)
             content = read_body(raw, headers, largest=self.largest)
         except UnreadableBodyError as error:
             return await self.gate.refuse(str(error), metadata=metadata), error.status
@@ -124,7 +135,7 @@ class _Response:
         self._middleware, self._scope, self._send = middleware, scope, send
         self._start: Message | None = None
         self._held = bytearray()
-        self._state: Literal["holding", "open", "blocked"] = "holding"
+        self._state: Literal["holding", "open", "done", "blocked"] = "holding"
         self.stopped = False
         """Whether the application was told to stop, so that what it raises is our doing."""
 
@@ -134,15 +145,26 @@ class _Response:
             message = {**message, "headers": [tuple(item) for item in message.get("headers", ())]}
         if self._state == "open":
             await self._send(message)
+        elif self._state == "done":
+            # A server may take it for more of the same response, or for another one; nobody has judged it.
+            raise RuntimeError(f"the response is complete, and the application sent {message['type']}")
         elif self._state == "blocked":
             self.stopped = True
             raise _StoppedError("the response was blocked")
         elif message["type"] == "http.response.start" and self._start is None:
-            self._start = message
+            await self._begin(message)
         elif message["type"] == "http.response.body" and self._start is not None:
             await self._take(message)
         else:
             await self._refuse(message, f"a response with {message['type']} cannot be held")
+
+    async def _begin(self, message: Message) -> None:
+        try:
+            check_whole_response(message.get("status"), message.get("headers", ()))
+        except UnreadableBodyError as error:
+            await self._refuse(message, str(error))
+        else:
+            self._start = message
 
     async def _take(self, message: Message) -> None:
         start = self._start or {}
@@ -180,7 +202,7 @@ class _Response:
 
     async def _open(self, *, more: bool) -> None:
         """Hand on what was held; what follows is handed on as it comes."""
-        self._state = "open"
+        self._state = "open" if more else "done"
         await self._send(self._start or {})
         if self._held or not more:
             await self._send({"type": "http.response.body", "body": bytes(self._held), "more_body": more})

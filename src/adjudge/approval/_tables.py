@@ -12,6 +12,7 @@ from adjudge._display import clean
 from adjudge.approval._values import Approval, Vote
 from adjudge.errors import LedgerError, UsageError
 from adjudge.ledger._entry import write_time
+from adjudge.ledger._payload import can_store
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, MetaData, Select, Table
@@ -79,7 +80,9 @@ def rewrite(connection: Connection, approval: Approval) -> None:
 
 def load(connection: Connection, ident: str) -> Approval:
     """The request of this id; raises ``UsageError`` when there is none."""
-    found = _fetch(connection, _approvals().select().where(_approvals().c.id == ident))
+    # What no store can hold is no id, and some raise when they are asked for it.
+    known = isinstance(ident, str) and can_store(ident)
+    found = _fetch(connection, _approvals().select().where(_approvals().c.id == ident)) if known else []
     if not found:
         raise explain_missing(ident)
     return found[0]

@@ -121,7 +121,11 @@ def clear(
 
 def _open(path: Path) -> ReplyCache:
     """A cache that is there: a mistyped path must not begin an empty one."""
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError:  # a name that is too long
+        there = False
+    if not there:
         raise UsageError(f"there is no cache {str(path)!r}; name a file that --cache or adjudge.toml named")
     return ReplyCache(path).check()
 

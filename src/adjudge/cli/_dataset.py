@@ -83,6 +83,9 @@ def convert_dataset(
     group: option.FieldGroup = None,
     other: option.FieldOther = None,
     on_bad_row: option.OnBadRow = "fail",
+    for_spreadsheet: Annotated[
+        bool, typer.Option("--for-spreadsheet", help="Write cells of CSV and TSV so that a spreadsheet runs none.")
+    ] = False,
 ) -> None:
     """Write a data set in another format, or another tool's as one of ours.
 
@@ -92,7 +95,7 @@ def convert_dataset(
     parts = {"content": content, "reference": reference, "task": task, "context": context}
     parts |= {"label": label, "id": name, "group": group}
     dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row=on_bad_row)
-    count = _write(dataset, to)
+    count = _write(dataset, to, for_spreadsheet=for_spreadsheet)
     if not count:
         if to != "-":
             Path(to).unlink()
@@ -112,11 +115,13 @@ def tell_skipped(dataset: Dataset) -> None:
         note(f"{said}: {count:,}")
 
 
-def _write(dataset: Dataset, to: str) -> int:
+def _write(dataset: Dataset, to: str, *, for_spreadsheet: bool) -> int:
     from adjudge.dataset import write_cases
 
     if to != "-":
-        return write_cases(to, _follow(dataset, "written"))
+        return write_cases(to, _follow(dataset, "written"), for_spreadsheet=for_spreadsheet)
+    if for_spreadsheet:
+        raise UsageError("--for-spreadsheet is for files of .csv and .tsv, and - is lines of JSON; name a file")
     from adjudge.dataset._write import encode_case
 
     count = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -72,7 +73,7 @@ def list_entries(
     wanted |= {"since": read_time("--since", since), "until": read_time("--until", until)}
 
     async def find(opened: Ledger) -> tuple[list[Entry], int]:
-        found: deque[Entry] = deque(maxlen=last or None)
+        found: deque[Entry] = deque(maxlen=min(last, sys.maxsize) or None)
         count = 0
         async for entry in opened.query(**wanted):
             found.append(entry)

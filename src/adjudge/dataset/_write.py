@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -18,6 +20,11 @@ from adjudge.errors import UsageError
 from adjudge.rules._json import to_plain
 from adjudge.rules._words import show
 
+# Spreadsheets pass over blanks, quotes and invisible characters before a formula, and some take wide forms for the
+# plain ones.
+_FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x20\"'\u200b-\u200f\u2060\ufeff]*[=+\-@\uff0b\uff0d\uff1d\uff20\u2212]")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+
 _TEXTS = ("id", "content", "reference", "task", "context", "group")
 """Keys that are a column of text where every case has text there, else one of JSON, ``content.json``."""
 
@@ -27,21 +34,27 @@ def write_cases(
     cases: Iterable[Case],
     *,
     format: str | None = None,  # noqa: A002 - as open_dataset has it
+    for_spreadsheet: bool = False,
 ) -> int:
     """Write cases to a new file and return how many; reading it gives equal cases.
 
     The formats are those of ``open_dataset``. In tables, what is no text is JSON in a column whose name ends in
     ``.json``. Raises ``UsageError`` when the file exists, when a case holds what JSON has no form for, and for more
     YAML than is read (10 MB); nothing is left behind then.
+
+    ``for_spreadsheet`` writes an apostrophe before cells of CSV and TSV that a spreadsheet would run as formulas; they
+    are read with it. ``UsageError`` for other formats.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)
+    if for_spreadsheet and form not in _FOR_SPREADSHEETS:
+        raise UsageError(f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out")
     place, dicts = Path(name), map(_flatten, cases)
     with _begin(place):
         if form == "parquet":
             return _write_parquet(place, dicts)
         with _open(place, gz=gz) as file:
-            return _WRITERS[form](file, dicts)
+            return (_FOR_SPREADSHEETS if for_spreadsheet else _WRITERS)[form](file, dicts)
 
 
 def encode_case(case: Case) -> str:
@@ -158,16 +171,26 @@ def _write_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
     return value if key in _TEXTS and not as_json else json.dumps(value, ensure_ascii=False)
 
 
-def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: str = ",") -> int:
+def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: str = ",", disarmed: bool = False) -> int:
     with _spool(dicts) as (rows, columns, count):
-        writer = csv.writer(file, delimiter=delimiter)
+        # Quoted throughout where a spreadsheet reads it: one of another language takes ; for the separator, and what
+        # stands behind it would begin a cell of its own.
+        quoting = csv.QUOTE_ALL if disarmed else csv.QUOTE_MINIMAL
+        writer = csv.writer(file, delimiter=delimiter, quoting=quoting)
         writer.writerow(columns)
-        writer.writerows(rows)
+        writer.writerows([_disarm(cell) for cell in row] for row in rows) if disarmed else writer.writerows(rows)
     return count
 
 
 def _write_tabs(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
     return _write_table(file, dicts, delimiter="\t")
+
+
+def _disarm(cell: str | None) -> str | None:
+    """A cell as text where a spreadsheet would run it; what is a number to it stays one."""
+    if not cell or _NUMBER.fullmatch(cell) or not _FORMULA.match(cell):
+        return cell
+    return f"'{cell}"
 
 
 _WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
@@ -176,6 +199,10 @@ _WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
     "yaml": _write_sequence,
     "csv": _write_table,
     "tsv": _write_tabs,
+}
+_FOR_SPREADSHEETS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
+    "csv": partial(_write_table, disarmed=True),
+    "tsv": partial(_write_table, disarmed=True, delimiter="\t"),
 }
 
 

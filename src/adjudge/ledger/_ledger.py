@@ -19,7 +19,7 @@ from adjudge.ledger._entry import Entry, Head, Row, read_entry, write_time
 from adjudge.ledger._export import read_head, write_export
 from adjudge.ledger._payload import Draft, StoreContent, check_text, choose_keep, make_draft
 from adjudge.ledger._sign import find_check, open_check, open_signer
-from adjudge.ledger._store import PAGE, DamagedError, Store, Transaction
+from adjudge.ledger._store import PAGE, DamagedError, Store, Transaction, check_place, explain_missing
 from adjudge.ledger._writer import Writer
 from adjudge.result import JudgeResult
 
@@ -162,6 +162,7 @@ class Ledger:
         doubt = doubt_name(by)
         if doubt is not None:
             raise UsageError(f"by={by[:80]!a} names nobody for certain: {doubt}")
+        check_place(seq)
         store = self._find_store()
         place: int = await self._submit(lambda: store.erase(seq, reason, by))
         return place
@@ -186,9 +187,12 @@ class Ledger:
         ``judge`` also names a seat of a chain. Raises ``UsageError`` where there is no ledger.
         """
         wanted: dict[str, Any] = {"kind": kind, "subject": subject}
+        inside = {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
+        for name, text in (wanted | inside).items():
+            if text is not None:
+                check_text(name, text)
         wanted["since"] = write_time(since) if since is not None else None
         wanted["until"] = write_time(until) if until is not None else None
-        inside = {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
         inside = {name: said for name, said in inside.items() if said is not None}
         after = 0
         while rows := await asyncio.to_thread(self._find_store().fetch, after=after, **wanted):
@@ -202,9 +206,10 @@ class Ledger:
 
     async def read(self, seq: int) -> Entry:
         """One entry by its place; raises ``UsageError`` when there is none."""
+        check_place(seq)
         rows = await asyncio.to_thread(self._find_store().fetch, after=seq - 1, count=1)
         if not rows or rows[0][0] != seq:
-            raise UsageError(f"the ledger has no entry {seq}; `adjudge ledger list` shows those it has")
+            raise explain_missing(seq)
         return read_entry(rows[0])
 
     async def head(self) -> Head:

@@ -128,17 +128,17 @@ def check_text(name: str, text: object) -> None:
         raise UsageError(f"{name} must be a text, got {type(text).__name__}")
     if len(text) > MOST_SUBJECT:
         raise UsageError(f"{name} has at most {MOST_SUBJECT:,} characters, got {len(text):,}; give its digest")
-    # PostgreSQL's texts hold no NUL, and half a surrogate pair has no UTF-8.
-    if "\0" in text or not _has_bytes(text):
+    if not can_store(text):
         raise UsageError(f"{name} holds a NUL or half a surrogate pair, which cannot be stored: {clean(text)[:80]!r}")
 
 
-def _has_bytes(text: str) -> bool:
+def can_store(text: str) -> bool:
+    """Whether every store can hold a text exactly, and so be asked for it."""
     try:
         text.encode()
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # half a surrogate pair has no UTF-8
         return False
-    return True
+    return "\0" not in text  # which no text of PostgreSQL holds
 
 
 def _find_kind(data: Mapping[str, Any]) -> str:

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from adjudge._display import clean
 from adjudge.errors import LedgerError, UsageError
 from adjudge.ledger._entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes, write_time
-from adjudge.ledger._payload import Draft, write_payload
+from adjudge.ledger._payload import Draft, check_text, write_payload
 from adjudge.ledger._tables import POSTGRES_DDL, SQLITE_DDL, TABLE, make_table
 from adjudge.result import make_id
+from adjudge.rules._words import show
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, MetaData, Select
@@ -38,6 +39,19 @@ PAGE = 200
 """Rows that are fetched at once: their payloads, which can be large, are in memory together."""
 _CREATE_LOCK = 0x61646A75
 """Held on PostgreSQL while the table is looked for and made; any number that is ours."""
+
+
+def check_place(seq: object) -> None:
+    """Raise ``UsageError`` for what is no place of an entry; no database can even be asked for such a number."""
+    if isinstance(seq, bool) or not isinstance(seq, int):
+        raise UsageError(f"an entry's place is a whole number, got {show(seq)}")
+    if not 1 <= seq < 2**63:
+        raise explain_missing(seq)
+
+
+def explain_missing(seq: int) -> UsageError:
+    """The error for a place at which no entry is."""
+    return UsageError(f"the ledger has no entry {show(seq)}; `adjudge ledger list` shows those it has")
 
 
 class Store:
@@ -80,7 +94,7 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         # Reading makes no ledger: a mistyped address would otherwise verify as an empty one.
-        if self._is_file and not Path(str(self._url.database)).is_file():
+        if self._is_file and not _is_there(str(self._url.database)):
             raise UsageError(f"there is no ledger at {self.name}; the first append makes one")
         with self._explaining("read"), self._open().connect() as connection:
             from sqlalchemy import inspect
@@ -124,7 +138,7 @@ class Store:
         with self._writing() as connection:
             found = connection.execute(table.select().where(table.c.seq == seq)).one_or_none()
             if found is None:
-                raise UsageError(f"the ledger has no entry {seq}; `adjudge ledger list` shows those it has")
+                raise explain_missing(seq)
             if found.kind in ("genesis", "erasure"):
                 raise UsageError(f"entry {seq} is a {found.kind}; it holds nothing of what was judged, and it stays")
             if found.payload is None:
@@ -276,6 +290,10 @@ class Store:
             said = clean(" ".join(str(error.orig).split())[:300], keep_lines=False)
             kind = DamagedError if any(sign in said for sign in _DAMAGE) else LedgerError
             raise kind(f"the ledger {self.name} cannot be {what}: {said}") from None
+        except (UnicodeEncodeError, OverflowError):  # said by the driver, before anything reached the database
+            raise UsageError(
+                f"the ledger {self.name} cannot be {what}: a number is too large, or a text holds half a character"
+            ) from None
         except (SQLAlchemyError, UnicodeDecodeError) as error:
             raise LedgerError(f"the ledger {self.name} cannot be {what}: {type(error).__name__}") from None
 
@@ -307,6 +325,13 @@ class DamagedError(LedgerError):
 _DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
 
 
+def _is_there(file: str) -> bool:
+    try:
+        return Path(file).is_file()
+    except (OSError, ValueError):  # a name that is too long, or no name
+        return False
+
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:memory:$")
 """How an address begins; one letter before a colon is a drive."""
 
@@ -328,6 +353,8 @@ def _read_url(url: str | os.PathLike[str]) -> URL:
     from sqlalchemy import URL, make_url
     from sqlalchemy.exc import ArgumentError
 
+    if isinstance(url, str):
+        check_text("a ledger's url", url)
     file = _find_file(url)
     if file is not None:
         # Not pasted into an address: there, a question mark in a name would begin options.

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._budget import PAY_AGAIN
@@ -69,7 +69,7 @@ class Transport:
         failures: dict[int | None, int] = {}
         sent = False
         while True:
-            found = await self._try(line, url, headers, body)
+            found = await self._try(line, url, headers, body, secrets)
             pace = PACE.get()
             if pace is not None and not isinstance(found, _Broken):
                 pace.note(found[0], found[1])
@@ -93,13 +93,15 @@ class Transport:
         if line is not None:
             await line.close()
 
-    async def _try(self, line: _Line, url: str, headers: Mapping[str, str], body: bytes) -> Answer | _Broken:
+    async def _try(
+        self, line: _Line, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]
+    ) -> Answer | _Broken:
         try:
             if line.places is None and line.turns is None:
-                return await line.send(url, headers, body)
+                return await line.send(url, headers, body, secrets)
             async with line.places or _FREE:
                 await self._take_turn(line)
-                return await line.send(url, headers, body)
+                return await line.send(url, headers, body, secrets)
         except _Broken as broken:
             return broken
 
@@ -120,8 +122,9 @@ class Transport:
             return back_off(attempt, self._random)
         if asked > LONGEST_WAIT:
             said = clean(read_complaint(found[2]).message, secrets)
+            wait = clean(f"{asked:.0f}", secrets)
             raise ModelError(
-                f"{host} answered {found[0]} and asks to wait {asked:.0f} seconds, more than the {LONGEST_WAIT:.0f} "
+                f"{host} answered {found[0]} and asks to wait {wait} seconds, more than the {LONGEST_WAIT:.0f} "
                 f"that are waited for" + (f": {said}" if said else ""),
                 status=found[0],
             )
@@ -200,23 +203,28 @@ class _Line:
         """The host of an address, for messages."""
         return self._find_way(url)[0]
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]) -> Answer:
         """One request and its answer; whatever goes wrong leaves no connection in use."""
         import aiohttp
 
         if self.session is None:
             raise ModelError("the model was closed while a request was waiting")
         host, way = self._find_way(url)
+        proxy = way.get("proxy")
+        if proxy is not None and proxy.password:
+            secrets = (*secrets, proxy.password)
         try:
             answer = await self.session.post(url, data=body, headers=headers, allow_redirects=False, **way)
             try:
-                return answer.status, answer.headers, await _read(answer, host)
+                return answer.status, answer.headers, await _read(answer, host, secrets)
             except BaseException:
                 # Cancelled, too large or broken: the connection still carries the rest and must not be used again.
                 answer.close()
                 raise
         except aiohttp.ClientError as error:
-            _translate(host, error)
+            failed = _translate(host, error, secrets)
+        # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
+        raise failed
 
     def _find_way(self, url: str) -> tuple[str, dict[str, Any]]:
         way = self._ways.get(url)
@@ -258,11 +266,11 @@ async def _keep(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
         await session.close()
 
 
-async def _read(answer: aiohttp.ClientResponse, host: str) -> bytes:
-    encoding = answer.headers.get("Content-Encoding", "identity").lower()
-    if encoding != "identity":
+async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
+    encoding = answer.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
         raise ModelError(
-            f"{host} sent a reply compressed with {clean(encoding)!r} although it was asked not to compress; "
+            f"{host} sent a reply compressed with {clean(encoding, secrets)!r} although it was asked not to compress; "
             "turn compression off at the server or proxy"
         )
     size = answer.content_length
@@ -280,8 +288,8 @@ async def _read(answer: aiohttp.ClientResponse, host: str) -> bytes:
     return b"".join(pieces)
 
 
-def _translate(host: str, error: aiohttp.ClientError) -> NoReturn:
-    """Raise what a failed request means: ``_Broken`` where another try may help, else an error for the caller.
+def _translate(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> Exception:
+    """What a failed request means: ``_Broken`` where another try may help, else an error for the caller.
 
     Only the kind of failure and the system's words are repeated: aiohttp's own messages hold addresses of proxies,
     which may hold a password.
@@ -289,28 +297,35 @@ def _translate(host: str, error: aiohttp.ClientError) -> NoReturn:
     import aiohttp
 
     if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
-        said = clean(str(getattr(error, "os_error", "") or getattr(error, "certificate_error", "")))
-        raise ModelError(
+        said = clean(str(getattr(error, "os_error", "") or getattr(error, "certificate_error", "")), secrets)
+        return ModelError(
             f"{host}: the TLS connection could not be trusted ({said}); a private CA goes into SSL_CERT_FILE"
-        ) from None
+        )
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        raise refuse(f"the proxy for {host}", error.status, error.message) from None
+        return refuse(f"the proxy for {host}", error.status, error.message, secrets)
     if isinstance(error, aiohttp.InvalidURL):
-        raise UsageError(f"{host!r} is not an address that can be asked") from None
+        return UsageError(f"{host!r} is not an address that can be asked")
     if isinstance(error, aiohttp.ClientResponseError):
-        raise ModelError(f"{host} sent something that is not HTTP ({type(error).__name__})") from None
+        return ModelError(f"{host} sent something that is not HTTP ({type(error).__name__})")
+    return _find_break(host, error, secrets) or ModelError(f"{host} could not be asked ({type(error).__name__})")
+
+
+def _find_break(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> _Broken | None:
+    import aiohttp
+
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        raise _Broken(f"{host}: the name could not be resolved", sent=False) from None
+        return _Broken(f"{host}: the name could not be resolved", sent=False)
+    cause = _name_cause(error, secrets)
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        raise _Broken(f"the proxy for {host} could not be reached ({_name_cause(error)})", sent=False) from None
+        return _Broken(f"the proxy for {host} could not be reached ({cause})", sent=False)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError):
         sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-        raise _Broken(f"{host} could not be reached ({_name_cause(error)})", sent=sent) from None
+        return _Broken(f"{host} could not be reached ({cause})", sent=sent)
     if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
-        raise _Broken(f"{host} closed the connection before the reply was complete ({_name_cause(error)})") from None
-    raise ModelError(f"{host} could not be asked ({type(error).__name__})") from None
+        return _Broken(f"{host} closed the connection before the reply was complete ({cause})")
+    return None
 
 
-def _name_cause(error: aiohttp.ClientError) -> str:
+def _name_cause(error: aiohttp.ClientError, secrets: tuple[str, ...]) -> str:
     cause = getattr(error, "os_error", error)
-    return clean(getattr(cause, "strerror", None) or type(error).__name__)
+    return clean(getattr(cause, "strerror", None) or type(error).__name__, secrets)

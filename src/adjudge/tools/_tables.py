@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge.errors import LedgerError, ToolRefused, UsageError
 from adjudge.ledger import Ledger, Transaction
+from adjudge.ledger._payload import can_store
 from adjudge.tools._entries import Said, find_doubt
 from adjudge.tools._record import Card, ToolRecord, make_card, write_standing
 from adjudge.tools._shelf import View, Wanted
@@ -130,7 +131,9 @@ class _TableView:
         self._connection, self._ledger, self._transaction = connection, ledger, transaction
 
     def load(self, ident: str) -> ToolRecord | None:
-        found = self._fetch(_select().where(_tools().c.id == ident))
+        # What no store can hold is no id, and some raise when they are asked for it.
+        known = isinstance(ident, str) and can_store(ident)
+        found = self._fetch(_select().where(_tools().c.id == ident)) if known else []
         return found[0] if found else None
 
     def find(self, wanted: Wanted) -> list[ToolRecord]:
