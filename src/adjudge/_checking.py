@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from adjudge._decision import Answer, Decision, EventKind, GateEvent, choose_step
-from adjudge._evaluate import since
+from adjudge._evaluate import Evaluates, since
 from adjudge._foreign import call_safely, logger, notify
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
@@ -17,6 +17,7 @@ from adjudge.result import JudgeResult, RuleResult, make_id
 from adjudge.rules import Rule
 
 if TYPE_CHECKING:
+    from adjudge._asking import Asking
     from adjudge.gate import Gate
 
 
@@ -87,7 +88,7 @@ class Check:
     async def _judge(self, content: object, ran: Sequence[RuleResult]) -> tuple[JudgeResult, bool]:
         """What the judge says, and whether the content could be put to it at all."""
         gate = self.gate
-        how: dict[str, Any] = dict(self.data)
+        how: Any = dict(self.data)
         rules = [_repeat(item) for item in ran]
         if gate.redact is not None:
             given = {"content": content, **self.data}
@@ -105,13 +106,21 @@ class Check:
             rules = [
                 own if item.severity == "warning" else _repeat(item) for own, item in zip(gate.rules, ran, strict=True)
             ]
-        result, error = await call_safely(
-            gate.judge.evaluate, content, gate.rubric, rules=rules, metadata=self.metadata, **how
-        )
+        how |= {"rules": rules, "metadata": self.metadata}
+        result, error = await call_safely(self._put, content, how)
         if error is not None:
             return self._give_up(error), False
         settled = result.rule_results[len(ran) :]
         return replace(result, subject=self.subject, rule_results=(*ran, *settled)), True
+
+    async def _put(self, content: object, how: Asking) -> JudgeResult:
+        """The judge's result; a gate that can open, or ask, has every seat heard that might object."""
+        judge, rubric = self.gate.judge, self.gate.rubric
+        if type(judge).evaluate is not Evaluates.evaluate:  # a class of somebody's own, which evaluates in its own way
+            return await judge.evaluate(content, rubric, **how)
+        opens = not self.gate.policy.blocks_all
+        wants = {"wants_objections": opens, "wants_reasons": True}
+        return await judge._evaluate(content, rubric, how, **wants)  # noqa: SLF001 - evaluate, and what a gate wants
 
     def _give_up(self, error: Exception | SystemExit) -> JudgeResult:
         """The result when nobody could be asked."""

@@ -145,6 +145,22 @@ def may_open(known: Sequence[JudgeResult]) -> bool:
     return not any(item.outcome == "failed" or item.undecided_because in ENDING for item in _at_any_depth(known))
 
 
+def was_cut(known: Sequence[JudgeResult], *, hedged: bool = False) -> bool:
+    """Whether a chain stopped somebody, at any depth, who might have objected; no policy may open over that.
+
+    Not those that a limit stopped: what is late is undecided: timeout, and may be opened. Nor those that a ``hedged``
+    chain stopped because another was quicker (``hedged`` says that ``known`` are the seats of one): it is for that.
+    """
+    for item in known:
+        if item.undecided_because == "cancelled" and not hedged:
+            return True
+        if isinstance(item, JudgeChainResult) and was_cut(
+            item.results, hedged=item.cut_short or item.strategy == "hedged"
+        ):
+            return True
+    return False
+
+
 def share_votes(known: Sequence[JudgeResult], outcome: Outcome, seats: int) -> float | None:
     """The share of all seats that voted for the outcome; ``None`` when nothing was decided.
 

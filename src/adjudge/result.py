@@ -331,6 +331,9 @@ class JudgeChainResult(JudgeResult):
     strategy: str
     results: tuple[JudgeResult, ...] = ()
     """In seat order. A seat never asked is absent; one cut short is undecided: cancelled."""
+    cut_short: bool = False
+    """True where it was ended from outside, by a limit or by the chain around it, while some of its seats still ran:
+    those are ``cancelled`` for that reason, and not because this chain was settled without them."""
 
     @property
     def fallback_triggered(self) -> bool:

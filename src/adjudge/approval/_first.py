@@ -11,6 +11,7 @@ from adjudge._asking import prepare
 from adjudge._evaluate import decide_by_rules, make_result, since
 from adjudge._foreign import call_safely, logger
 from adjudge._judge import Judge
+from adjudge._strategies import was_cut
 from adjudge._tasks import Limit
 from adjudge.approval._values import Approval
 from adjudge.errors import AdjudgeError, ReplyError
@@ -43,9 +44,16 @@ def _open_spec(spec: str) -> Judge:
 
 
 def warns(result: JudgeResult) -> bool:
-    """Whether somebody at any depth saw an attack: then no further judge is asked in people's place."""
+    """Whether somebody at any depth saw an attack: then no further judge is asked in people's place.
+
+    Nor where a chain stopped a seat that may have seen one: who was quicker must not decide whether people look.
+    """
+    return was_cut([result]) or _saw_attack(result)
+
+
+def _saw_attack(result: JudgeResult) -> bool:
     seats = result.results if isinstance(result, JudgeChainResult) else ()
-    return result.undecided_because in _WARNINGS or any(warns(seat) for seat in seats)
+    return result.undecided_because in _WARNINGS or any(_saw_attack(seat) for seat in seats)
 
 
 async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) -> JudgeResult:
