@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge._decision import Answer, Decision, EventKind, GateEvent, choose_step
 from adjudge._evaluate import Evaluates, since
 from adjudge._foreign import call_safely, logger, notify
+from adjudge._tasks import is_for_us
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.result import JudgeResult, RuleResult, make_id
@@ -41,7 +42,9 @@ class Check:
             self.subject = digest_text(content_text(content))
             for name, value in self.data.items():
                 content_text(value, what=name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
+        except BaseException as error:  # an object of anybody's may raise anything when it is opened
+            if is_for_us(error):
+                raise
             return await self._conclude(self._give_up(error), readable=False)
         self.content = content
         ran = [await rule.check(content, self.data.get("reference")) for rule in gate.rules]
@@ -122,7 +125,7 @@ class Check:
         wants = {"wants_objections": opens, "wants_reasons": True}
         return await judge._evaluate(content, rubric, how, **wants)  # noqa: SLF001 - evaluate, and what a gate wants
 
-    def _give_up(self, error: Exception | SystemExit) -> JudgeResult:
+    def _give_up(self, error: BaseException) -> JudgeResult:
         """The result when nobody could be asked."""
         ours = isinstance(error, AdjudgeError)
         if not ours:
@@ -239,7 +242,7 @@ class Check:
         allowed = self.gate.mode == "observe"
         return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=said)
 
-    def _report(self, error: Exception | SystemExit | None, what: str) -> str:
+    def _report(self, error: BaseException | None, what: str) -> str:
         """What went wrong, without its text: a database's error quotes what it was given."""
         if error is None:
             return f"{what}: the answer is of the wrong type"

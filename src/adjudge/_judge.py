@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -15,13 +16,13 @@ from typing import Any, Literal, get_args
 from adjudge._evaluate import Evaluates, make_result, since
 from adjudge._foreign import call_safely, check_functions, log_result, notify
 from adjudge._reading import OWN, check_reader, give_up, read_reply, write_system
-from adjudge._tasks import Limit
+from adjudge._tasks import Limit, count_cancellations, is_for_us, tell_error
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
 from adjudge.models import MissingRecording, Model, Reply, Request, as_model, open_model, resolve_model
 from adjudge.models._function import FunctionModel
 from adjudge.question import Answer, Part, Question, make_token
-from adjudge.result import JudgeResult, Reason
+from adjudge.result import JudgeResult, Reason, Usage
 from adjudge.rubric import Rubric
 from adjudge.rubric_file import load_rubric
 
@@ -111,6 +112,7 @@ class Judge(Evaluates[JudgeResult]):
         """The result, and nobody told of it: a chain tells its seats' hooks once they can make no seat late."""
         model = self.check(posed)
         started = time.perf_counter()
+        cancelled = count_cancellations()
         call = _Call(self, posed, model)
         limit = Limit(self.timeout)
         try:
@@ -121,8 +123,10 @@ class Judge(Evaluates[JudgeResult]):
         except TimeoutError as error:
             late = limit.late
             answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a model raises, the judgement is undecided
-            answer = call.fail(error)
+        except BaseException as error:
+            if is_for_us(error) or (isinstance(error, CancelledError) and count_cancellations() > cancelled):
+                raise
+            answer = call.fail(error)  # whatever else a model raises, the judgement is undecided
         result = call.conclude(answer, since(started))
         log_result(result)
         return result
@@ -208,6 +212,7 @@ class _Call:
         reply = await self.model.complete(request)
         if not isinstance(reply, Reply):
             raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
+        _check_reply(reply, self.model.name)
         self.replies.append(reply)
         token = self.token if self.asks_token else None
         answer = read_reply(reply, self.question, token=token, reader=self.judge.reader, scoring=self.judge.scoring)
@@ -245,11 +250,15 @@ class _Call:
             sample=question.sample,
         )
 
-    def fail(self, error: Exception | SystemExit) -> Answer:
+    def fail(self, error: BaseException) -> Answer:
         """The answer when the model raised."""
         if isinstance(error, ReplyError):
             return give_up(error.because, error.detail, self.question)
-        said = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, CancelledError):
+            return give_up("error", "the judge cancelled itself", self.question)
+        said = tell_error(error)
+        if isinstance(error, ModelError):
+            said = said.partition(": ")[2]
         return give_up("error", said, self.question)
 
     def conclude(self, answer: Answer, duration_ms: float) -> JudgeResult:
@@ -263,6 +272,15 @@ class _Call:
             duration_ms=duration_ms,
             replies=self.replies,
         )
+
+
+def _check_reply(reply: Reply, name: str) -> None:
+    """Raise ``ModelError`` for a member that is not of its type: it would only be found out when all is read."""
+    texts = (reply.text, reply.model)
+    if not all(text is None or isinstance(text, str) for text in texts) or not isinstance(reply.finish_reason, str):
+        raise ModelError(f"{name!r} returned a Reply whose text, model or finish_reason is no text")
+    if reply.usage is not None and not isinstance(reply.usage, Usage):
+        raise ModelError(f"{name!r} returned a Reply whose usage is {type(reply.usage).__name__}, not a Usage")
 
 
 async def _redact(redact: Callable[[str], Any], question: Question) -> Question:

@@ -112,13 +112,19 @@ def descend(
         return _after_silence([*earlier, result])
     if result.outcome == "undecided":
         return None
-    sureness = result.confidence
     if sure_at is not None:
-        sure = sureness is not None and sureness >= sure_at
-        return Verdict(outcome=result.outcome, seat=result) if sure else None
-    if abstain_below is not None and (sureness is None or sureness < abstain_below):
+        return Verdict(outcome=result.outcome, seat=result) if is_sure(result.confidence, sure_at) else None
+    if abstain_below is not None and not is_sure(result.confidence, abstain_below):
         return Verdict(outcome="undecided", because="unsure")
     return Verdict(outcome=result.outcome, seat=result)
+
+
+def is_sure(confidence: float | None, needed: float) -> bool:
+    """Whether a confidence is known, a probability, and as high as is needed.
+
+    Written so that NaN is not: it is neither below nor above anything, and "not below" would take it for sure.
+    """
+    return confidence is not None and needed <= confidence <= 1 + 1e-9
 
 
 def _after_silence(known: Sequence[JudgeResult]) -> Verdict:

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from adjudge._chain_options import check_options
 from adjudge._evaluate import Evaluates, JudgeLike, add_usage, since
-from adjudge._foreign import check_functions, log_result, notify
+from adjudge._foreign import check_functions, log_result, logger, notify
 from adjudge._judge import Judge, check_flag, check_timeout, make_question
 from adjudge._strategies import (
     COUNTING,
@@ -34,10 +34,10 @@ from adjudge._strategies import (
     share_votes,
     was_cut,
 )
-from adjudge._tasks import Limit
+from adjudge._tasks import Limit, is_for_us, tell_error
 from adjudge.errors import UsageError
 from adjudge.question import Answer, Question
-from adjudge.result import JudgeChainResult, JudgeResult, Reason
+from adjudge.result import JudgeChainResult, JudgeResult, Reason, UnfitResultError, copy_result
 from adjudge.rubric import Rubric
 
 
@@ -121,9 +121,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
                 "a comparison has nothing to let pass, so ask a chain without it"
             )
         for _, seat in self.judges:
-            ready = getattr(seat, "check", None)
-            if ready is not None:
-                ready(question)
+            _check_seat(seat, question)
 
     async def aclose(self) -> None:
         """Close the connections of every seat."""
@@ -357,9 +355,15 @@ class _Run:
         try:
             with limit:
                 result = await self._put_to(seat, judge, early)
+            result = result if _is_ours(judge) else copy_result(result, judge=name)
             trouble = _find_trouble(result, self.question)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a seat raises, the seat is undecided
-            trouble = f"{type(error).__name__}: {error}"
+        except asyncio.CancelledError:
+            raise  # a seat's own as well: its task then is a cancelled one that nobody had cancelled
+        except BaseException as error:
+            if is_for_us(error):
+                raise
+            # Whatever else a seat raises, or returns in place of a result, the seat is undecided.
+            trouble = str(error) if isinstance(error, UnfitResultError) else tell_error(error)
         # Also one that swallows its cancellation and answers all the same is late.
         if limit.late:
             return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
@@ -467,17 +471,30 @@ def _is_ours(judge: JudgeLike) -> TypeGuard[Judge | JudgeChain]:
     return getattr(type(judge), "ask", None) in (Judge.ask, JudgeChain.ask)
 
 
+def _check_seat(seat: JudgeLike, question: Question) -> None:
+    try:
+        ready = getattr(seat, "check", None)
+        if ready is not None:
+            ready(question)
+    except UsageError:
+        raise
+    except BaseException as error:
+        if is_for_us(error):
+            raise
+        # One of somebody's own that means something else by it is asked all the same, and then says what is wrong.
+        logger.debug("the check of judge %r raised %s", seat.name, type(error).__name__)
+
+
 def _listens(seat: JudgeLike) -> bool:
     return _is_ours(seat) and (seat._hooked if isinstance(seat, JudgeChain) else seat.on_result is not None)  # noqa: SLF001
 
 
-def _find_trouble(result: object, question: Question) -> str:
+def _find_trouble(result: JudgeResult, question: Question) -> str:
     """What keeps a seat's result from counting, or nothing."""
-    if not isinstance(result, JudgeResult):
-        return f"the judge returned {type(result).__name__}, not a JudgeResult"
     if result.passed and result.decided_by == "policy":
         return "a policy inside the seat let it pass; fail_open belongs to the outermost chain"
-    if question.choices and not (result.undecided_because or (result.passed and result.value in question.choices)):
+    chosen = isinstance(result.value, str) and result.value in question.choices
+    if question.choices and not (result.undecided_because or (result.passed and chosen)):
         return f"a comparison is answered by passed with {', '.join(question.choices)} as the value, or by undecided"
     if result.question is not None and result.question != question.digest:
         return "the judge returned its answer to another question"

@@ -11,7 +11,7 @@ from adjudge._asking import prepare
 from adjudge._evaluate import decide_by_rules, make_result, since
 from adjudge._foreign import call_safely, logger
 from adjudge._judge import Judge
-from adjudge._strategies import was_cut
+from adjudge._strategies import is_sure, was_cut
 from adjudge._tasks import Limit
 from adjudge.approval._values import Approval
 from adjudge.errors import AdjudgeError, ReplyError
@@ -85,8 +85,7 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
         return False, f"{name} passed it by {result.decided_by}, which is no judgement"
     if result.confidence is None:
         return False, f"{name} passed it with unknown confidence; {SURE} is needed"
-    # Written so that NaN is not enough.
-    if not SURE <= result.confidence <= 1 + 1e-9:
+    if not is_sure(result.confidence, SURE):
         return False, f"{name} passed it with confidence {result.confidence:.2f}; {SURE} is needed"
     return True, f"{name} passed it with confidence {result.confidence:.2f}"
 

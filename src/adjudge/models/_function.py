@@ -88,7 +88,7 @@ class FunctionModel:
             outcome: tuple[Any, Exception | None] = (None, ModelError(f"{self.name} ended its own thread"))
             try:
                 outcome = (call(), None)
-            except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - raised where it is awaited
+            except BaseException as error:  # noqa: BLE001 - raised where it is awaited; a thread of ours hears no Ctrl-C
                 outcome = (None, _as_exception(self.name, error))
             finally:
                 # A loop that was closed meanwhile has nobody who waits.
