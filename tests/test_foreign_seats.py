@@ -239,17 +239,24 @@ def test_whatever_content_and_tools_raise_is_known(error: BaseException):
     assert run_virtual(evaluate_probe(probe, actual=Trap(), judge=passed())).outcome == "undecided"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(text=7),  # type: ignore[arg-type]
-        Reply(text='{"safe": true}', usage="much"),  # type: ignore[arg-type]
-        Reply(text='{"safe": true}', model=7),  # type: ignore[arg-type]
-        Reply(text='{"safe": true}', finish_reason=None),  # type: ignore[arg-type]
-    ],
-)
-def test_a_reply_with_a_member_of_another_type_is_no_answer(reply: Reply):
-    """It is found out where the model is asked, and not when everything is added up."""
+@pytest.mark.parametrize("usage", ["much", 7, Usage(input_tokens="x"), Usage(output_tokens=None)], ids=repr)  # type: ignore[arg-type]
+def test_usage_that_cannot_be_added_up_breaks_nothing(usage: Any):
+    """What a provider reports beside a reply is no reason for a judge, or all judges of a chain, to raise."""
+    fine, odd = Plain('{"safe": true}'), Plain(Reply(text='{"safe": true}', usage=usage), name="odd")
+    beside = [Judge(odd), Judge(Plain(Reply(text='{"safe": true}', usage=Usage())))]
+    again = Judge(Plain(Reply(text="?", usage=usage), Reply(text="?", usage=Usage())), timeout=None, reask=1)
+
+    for strategy in ("consensus", "fallback"):
+        result = run_virtual(JudgeChain(beside, strategy=strategy, timeout=None).ask("Safe?"))
+        assert result.results[0].undecided_because == "error"
+    assert said(run_virtual(again.ask("Safe?")))["outcome"] == "undecided"
+    assert run_virtual(JudgeChain([Judge(fine)], timeout=None).ask("Safe?")).passed
+
+
+def test_a_reply_whose_text_is_none_is_no_answer():
+    """It cannot be read, whatever it holds in place of a text."""
+    reply = Reply(text=7)  # type: ignore[arg-type]
+
     assert said(run_virtual(Judge(Plain(reply), timeout=None).ask("Safe?")))["because"] == "error"
 
 

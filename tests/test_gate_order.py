@@ -46,7 +46,7 @@ def panel(*seats: Seat, strategy: Any = "majority", **more: Any) -> JudgeChain:
 # ---------------------------------------------------------------- the kind
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(tree=trees(CLOCKLESS), policy=st.sampled_from(POLICIES), seeds=st.tuples(SEEDS, SEEDS))
 def test_finishing_order_changes_no_decision(tree: Node, policy: dict[str, Any], seeds: tuple[int, int]):
     """Without limits and hedging, allow, ask and block are the same whoever is quicker, in any nesting."""
@@ -55,7 +55,7 @@ def test_finishing_order_changes_no_decision(tree: Node, policy: dict[str, Any],
     assert len(decided) == 1
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(tree=trees((*CLOCKLESS, "hedged")), policy=st.sampled_from(OPENING), seed=SEEDS)
 def test_no_policy_opens_over_what_it_has_not_heard(tree: Node, policy: dict[str, Any], seed: int):
     """What a policy lets through holds no seat that objected, and none that a counting chain stopped."""

@@ -22,7 +22,7 @@ from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
 from adjudge.models import MissingRecording, Model, Reply, Request, as_model, open_model, resolve_model
 from adjudge.models._function import FunctionModel
 from adjudge.question import Answer, Part, Question, make_token
-from adjudge.result import JudgeResult, Reason, Usage
+from adjudge.result import JudgeResult, Reason
 from adjudge.rubric import Rubric
 from adjudge.rubric_file import load_rubric
 
@@ -127,7 +127,11 @@ class Judge(Evaluates[JudgeResult]):
             if is_for_us(error) or (isinstance(error, CancelledError) and count_cancellations() > cancelled):
                 raise
             answer = call.fail(error)  # whatever else a model raises, the judgement is undecided
-        result = call.conclude(answer, since(started))
+        try:
+            result = call.conclude(answer, since(started))
+        except Exception as error:  # noqa: BLE001 - what a model reports beside its replies cannot be added up
+            del call.replies[:-1]
+            result = call.conclude(call.fail(error), since(started))
         log_result(result)
         return result
 
@@ -212,7 +216,6 @@ class _Call:
         reply = await self.model.complete(request)
         if not isinstance(reply, Reply):
             raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
-        _check_reply(reply, self.model.name)
         self.replies.append(reply)
         token = self.token if self.asks_token else None
         answer = read_reply(reply, self.question, token=token, reader=self.judge.reader, scoring=self.judge.scoring)
@@ -272,15 +275,6 @@ class _Call:
             duration_ms=duration_ms,
             replies=self.replies,
         )
-
-
-def _check_reply(reply: Reply, name: str) -> None:
-    """Raise ``ModelError`` for a member that is not of its type: it would only be found out when all is read."""
-    texts = (reply.text, reply.model)
-    if not all(text is None or isinstance(text, str) for text in texts) or not isinstance(reply.finish_reason, str):
-        raise ModelError(f"{name!r} returned a Reply whose text, model or finish_reason is no text")
-    if reply.usage is not None and not isinstance(reply.usage, Usage):
-        raise ModelError(f"{name!r} returned a Reply whose usage is {type(reply.usage).__name__}, not a Usage")
 
 
 async def _redact(redact: Callable[[str], Any], question: Question) -> Question:

@@ -37,7 +37,7 @@ from adjudge._strategies import (
 from adjudge._tasks import Limit, is_for_us, tell_error
 from adjudge.errors import UsageError
 from adjudge.question import Answer, Question
-from adjudge.result import JudgeChainResult, JudgeResult, Reason, UnfitResultError, copy_result
+from adjudge.result import JudgeChainResult, JudgeResult, Reason, UnfitResultError, copy_result, is_countable
 from adjudge.rubric import Rubric
 
 
@@ -491,6 +491,8 @@ def _listens(seat: JudgeLike) -> bool:
 
 def _find_trouble(result: JudgeResult, question: Question) -> str:
     """What keeps a seat's result from counting, or nothing."""
+    if not is_countable(result.usage):  # as a model reports it, so of a judge of ours too
+        return "the judge returned a result whose usage cannot be added to that of the others"
     if result.passed and result.decided_by == "policy":
         return "a policy inside the seat let it pass; fail_open belongs to the outermost chain"
     chosen = isinstance(result.value, str) and result.value in question.choices

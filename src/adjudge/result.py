@@ -421,14 +421,17 @@ def _fits(name: str, value: object) -> bool:
     if name in _LISTS:
         return isinstance(value, tuple) and all(isinstance(item, _LISTS[name]) for item in value)
     if name == "usage":
-        return value is None or (isinstance(value, Usage) and _is_countable(value))
+        return is_countable(value)
     others = {"attempts": int, "duration_ms": Real, "metadata": Mapping, "created_at": datetime, "cut_short": bool}
     return name not in others or isinstance(value, others[name])
 
 
-def _is_countable(usage: Usage) -> bool:
-    numbers = [getattr(usage, item.name) for item in fields(Usage)]
-    return all(number is None or isinstance(number, Real) for number in numbers)
+def is_countable(usage: object) -> bool:
+    """Whether what a result says was used can be added to what others used."""
+    if not isinstance(usage, Usage):
+        return usage is None
+    numbers = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens, usage.calls)
+    return all(isinstance(number, Real) for number in numbers) and isinstance(usage.cost_usd, Real | None)
 
 
 R = TypeVar("R", bound=JudgeResult)
