@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approval, Approvals, Judge, JudgeChain, JudgeResult
+from adjudge import Approval, Approvals, Judge, JudgeChain, JudgeChainResult, JudgeResult
 from adjudge.models import Reply, Request, TokenLogprob
 from adjudge.testing import ScriptedModel
 from approval_support import WHO, make_result, tell, try_to, use
@@ -212,3 +212,19 @@ def test_what_the_judge_said_is_kept_as_the_ledger_says(url: str):
     assert (after.first.confidence, after.decided_by) == (0.9, "judge")
     assert SECRET not in str([entry.payload for entry in find(url)])
     assert [entry.kind for entry in find(url, judge="seat")] == ["approval.voted"]
+
+
+def test_no_judge_answers_in_peoples_place_over_a_seat_that_was_stopped(url: str):
+    """What it would have said is not known: it may have seen tampering, and people then look for themselves."""
+    stopped = JudgeResult(outcome="undecided", undecided_because="cancelled", judge="slow")
+    seats = (*(JudgeResult(outcome="undecided", undecided_because="error", judge=name) for name in "ab"), stopped)
+
+    def about(strategy: str) -> JudgeResult:
+        return JudgeChainResult(
+            outcome="undecided", undecided_because="error", judge="panel", strategy=strategy, results=seats
+        )
+
+    judge = passed(name="second", confidence=1.0)
+    assert ask_first(url, judge, result=about("majority")).status == "open"
+    assert judge.asked == []
+    assert ask_first(url, judge, result=about("hedged")).status == "approved"

@@ -356,6 +356,78 @@ def test_numbers_that_are_no_probabilities_move_nothing(logprob, place):
     assert result.confidence is None or 0.0 <= result.confidence <= 1.0
 
 
+IMPOSSIBLE = {
+    "more than one": 0.5,
+    "NaN": math.nan,
+    "infinity": math.inf,
+    "minus infinity": -math.inf,
+    "a text": "-0.1",
+    "a boolean": False,
+    "missing": None,
+}
+
+
+@pytest.mark.parametrize("logprob", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+@pytest.mark.parametrize("kind", ["score", "flag"])
+@pytest.mark.parametrize("scoring", ["stated", "expected"])
+def test_an_impossible_alternative_spoils_the_distribution(logprob, kind, scoring):
+    """Left out, the rest would be all there is, and certain: nothing is known instead, and the score is the stated."""
+
+    def line(request):
+        text = rubric_reply(1)(request.token) if kind == "score" else '{"reasoning": "so", "safe": true}'
+        said, other = ("1", "0") if kind == "score" else ("true", "false")
+        made = list(tokens(text))
+        at = max(number for number, token in enumerate(made) if token.token == said)
+        top = ((said, math.log(0.3)), (other, math.log(0.1)), ("7", logprob))
+        made[at] = TokenLogprob(token=said, logprob=math.log(0.3), top=top)
+        return Reply(text=text, logprobs=tuple(made))
+
+    judge = Judge(Plain(line), reask=0, scoring=scoring)
+    asked = judge.evaluate("x", criteria="Good.") if kind == "score" else judge.ask("Safe?")
+    result = asyncio.run(asked)
+
+    assert (result.outcome, result.score, result.confidence) == ("passed", 1.0, None)
+
+
+def test_alternatives_that_are_more_than_one_together_say_nothing():
+    """Each may be a probability, and all of them none; a few digits too many are the server's rounding."""
+    assert judge_reply(rubric_reply(1), {SCORE: {"1": 0.9, "0": 0.9}}).confidence is None
+    rounded = judge_reply(rubric_reply(1), {SCORE: {"1": 0.905, "0": 0.105}})
+    assert rounded.confidence == pytest.approx(0.905 / 1.01)
+
+
+def test_alternatives_too_small_for_a_number_say_nothing():
+    """Their weights are 0, and so is the sum they would be divided by."""
+
+    def line(request):
+        text = rubric_reply(1)(request.token)
+        made = list(tokens(text))
+        at = max(number for number, token in enumerate(made) if token.token == "1")
+        made[at] = TokenLogprob(token="1", logprob=-9e3, top=(("1", -9e3), ("0", -9e4)))
+        return Reply(text=text, logprobs=tuple(made))
+
+    result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("x", criteria="Good."))
+    assert (result.outcome, result.score, result.confidence) == ("passed", 1.0, None)
+
+
+@pytest.mark.parametrize("logprob", [math.nan, 0.5])
+@pytest.mark.parametrize("more", [{"abstain_below": 0.9}, {}])
+def test_a_cascade_is_not_sure_of_an_impossible_distribution(logprob, more):
+    """The first judge asks the next, and the last abstains where it was told to."""
+
+    def line(request):
+        made = list(tokens('{"safe": true}'))
+        at = next(number for number, token in enumerate(made) if token.token == "true")
+        made[at] = TokenLogprob(token="true", logprob=-0.7, top=(("true", -0.7), ("false", logprob)))
+        return Reply(text='{"safe": true}', logprobs=tuple(made))
+
+    seats = [Judge(Plain(line), name="a"), Judge(Plain(line), name="b")]
+    result = asyncio.run(JudgeChain(seats, strategy="cascade", escalate_below=0.8, **more).ask("Safe?"))
+
+    assert [seat.confidence for seat in result.results] == [None, None]
+    assert result.undecided_because == ("unsure" if more else None)
+
+
 def test_tokens_around_the_text_do_not_hide_it():
     """A server that takes a fence and white space off the text, and leaves them in the tokens, is read all the same."""
 

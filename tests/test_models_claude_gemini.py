@@ -153,6 +153,9 @@ def test_a_gemini_candidate_becomes_a_reply():
     assert reply.logprobs == (TokenLogprob(token="1", logprob=-0.5, top=(("1", -0.5), ("0", -2.0))),)
     assert (reply.model, reply.request_id) == ("gemini-x", "r1")
 
+    half = {"chosenCandidates": chosen, "topCandidates": [{"candidates": [{"token": "0"}]}]}
+    assert read(generated(logprobsResult=half), kind=Gemini, provider=GEMINI).logprobs is None
+
 
 @pytest.mark.parametrize(
     ("sent", "read_as"),

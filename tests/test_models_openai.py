@@ -157,6 +157,8 @@ def test_token_probabilities_are_read():
 
     broken = [*tokens, {"token": "2", "logprob": None}]
     assert read(completion(choices=[choice | {"logprobs": {"content": broken}}])).logprobs is None
+    half = [{"token": "1", "logprob": -0.25, "top_logprobs": [{"token": "0", "logprob": None}]}]
+    assert read(completion(choices=[choice | {"logprobs": {"content": half}}])).logprobs is None
     side_by_side = {"tokens": ["a", "b"], "token_logprobs": [-1.0, -2.0]}
     found = read(completion(choices=[choice | {"logprobs": side_by_side}])).logprobs
     assert [(item.token, item.logprob) for item in found] == [("a", -1.0), ("b", -2.0)]

@@ -83,6 +83,30 @@ def test_an_undecided_result_has_a_reason_and_no_score():
     assert complaint(undecided, score=0.0) == "an undecided result has no score, but was given 0.0; leave it None"
 
 
+NO_SHARES = [math.nan, math.inf, -math.inf, -0.01, 1.01, 5, True, False, "0.9", [0.9], 1j]
+
+
+@pytest.mark.parametrize("value", NO_SHARES, ids=repr)
+@pytest.mark.parametrize("name", ["score", "threshold", "confidence"])
+def test_a_share_is_a_number_in_0_to_1(name, value):
+    """NaN would be sure, 5 too, and a text would break whoever compares it; a boolean is no number."""
+    assert complaint(JudgeResult, outcome="passed", judge="j", **{name: value}) == (
+        f"a result's {name} is in 0 to 1, or None; got {value!r}"
+    )
+    if name != "confidence":
+        assert complaint(CriterionResult, name="a", passed=True, **{"score": 0.5, name: value}) == (
+            f"the {name} of criterion 'a' is in 0 to 1, or None; got {value!r}"
+        )
+
+
+@pytest.mark.parametrize("value", [None, 0, 1, 0.0, 0.5, 1.0, 1 + 1e-12])
+def test_a_share_may_be_whole_or_unknown(value):
+    """And the last digit of a mean is forgiven."""
+    made = JudgeResult(outcome="passed", judge="j", score=value, threshold=value, confidence=value)
+
+    assert JudgeResult.from_dict(made.to_dict()) == made
+
+
 @pytest.mark.parametrize("score", [math.nan, math.inf, -0.01, 1.01, 95])
 def test_a_score_is_in_0_to_1(score):
     """NaN is on neither side of a threshold, and 95 would be a hundred times a pass."""

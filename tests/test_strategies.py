@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from adjudge._strategies import (
     find_reason,
     follow,
     hedge,
+    is_sure,
     may_open,
     needed,
     share_votes,
@@ -191,6 +194,14 @@ def test_a_sure_seat_ends_a_cascade():
 def test_an_unsure_seat_leads_to_the_next(confidence):
     """Below it, and with no confidence at all, the next is asked."""
     assert descend(vote("failed", confidence=confidence), [], sure_at=0.8, abstain_below=None) is None
+
+
+@pytest.mark.parametrize("confidence", [math.nan, math.inf, 5.0, -1.0, None])
+@pytest.mark.parametrize("needed", [0.0, 0.5, 1.0])
+def test_what_is_no_probability_is_never_sure(confidence, needed):
+    """Written the other way round, NaN would be "not below" every number."""
+    assert not is_sure(confidence, needed)
+    assert is_sure(1.0, needed)
 
 
 def test_the_last_seat_decides_sure_or_not():

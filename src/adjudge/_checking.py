@@ -10,10 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from adjudge._decision import Answer, Decision, EventKind, GateEvent, choose_step
-from adjudge._evaluate import since
+from adjudge._evaluate import Evaluates, since
 from adjudge._foreign import call_safely, logger, notify
 from adjudge._plain import to_plain
 from adjudge._request import DATA, describe_terms, digest_request, make_basis
+from adjudge._tasks import is_for_us
 from adjudge._unchanged import copy_plain, has_changed
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
@@ -21,6 +22,7 @@ from adjudge.result import JudgeResult, RuleResult, make_id
 from adjudge.rules import Rule
 
 if TYPE_CHECKING:
+    from adjudge._asking import Asking
     from adjudge.gate import Gate
 
 
@@ -47,7 +49,9 @@ class Check:
         try:
             self.subject = digest_text(content_text(content))
             self.digests = {name: digest_text(content_text(value, what=name)) for name, value in self.data.items()}
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
+        except BaseException as error:  # an object of anybody's may raise anything when it is opened
+            if is_for_us(error):
+                raise
             return await self._conclude(self._give_up(error), readable=False)
         self.content = content
         reference = self.data.get("reference")
@@ -132,15 +136,23 @@ class Check:
             rules = [
                 own if item.severity == "warning" else _repeat(item) for own, item in zip(gate.rules, ran, strict=True)
             ]
-        result, error = await call_safely(
-            gate.judge.evaluate, content, gate.rubric, rules=rules, metadata=self.metadata, **how
-        )
+        how |= {"rules": rules, "metadata": self.metadata}
+        result, error = await call_safely(self._put, content, how)
         if error is not None:
             return self._give_up(error), False
         settled = result.rule_results[len(ran) :]
         return replace(result, subject=self.subject, rule_results=(*ran, *settled)), True
 
-    def _give_up(self, error: Exception | SystemExit) -> JudgeResult:
+    async def _put(self, content: object, how: Asking) -> JudgeResult:
+        """The judge's result; a gate that can open, or ask, has every seat heard that might object."""
+        judge, rubric = self.gate.judge, self.gate.rubric
+        if type(judge).evaluate is not Evaluates.evaluate:  # a class of somebody's own, which evaluates in its own way
+            return await judge.evaluate(content, rubric, **how)
+        opens = not self.gate.policy.blocks_all
+        wants = {"wants_objections": opens, "wants_reasons": True}
+        return await judge._evaluate(content, rubric, how, **wants)  # noqa: SLF001 - evaluate, and what a gate wants
+
+    def _give_up(self, error: BaseException) -> JudgeResult:
         """The result when nobody could be asked."""
         ours = isinstance(error, AdjudgeError)
         if not ours:
@@ -299,7 +311,7 @@ class Check:
         allowed = self.gate.mode == "observe"
         return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=said)
 
-    def _report(self, error: Exception | SystemExit | None, what: str) -> str:
+    def _report(self, error: BaseException | None, what: str) -> str:
         """What went wrong, without its text: a database's error quotes what it was given."""
         if error is None:
             return f"{what}: the answer is of the wrong type"

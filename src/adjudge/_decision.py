@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from adjudge._display import clean
 from adjudge._plain import AS_IS, to_plain
-from adjudge._strategies import may_open
+from adjudge._strategies import may_open, was_cut
 from adjudge.errors import UsageError
 from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult, make_id, read_result
 
@@ -212,22 +212,30 @@ class Policy:
         """Whether a person may have to be asked."""
         return "ask" in (self.on_failed, self.on_undecided, self.on_tampering)
 
+    @property
+    def blocks_all(self) -> bool:
+        """Whether nothing but a pass may ever get through, so that nobody need know who else would have objected."""
+        return {self.on_failed, self.on_undecided, self.on_tampering} == {"block"}
+
 
 def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -> tuple[Step, DecidedBy]:
     """What to do with a result, and who decided that.
 
     ``on_undecided="allow"`` opens only where nobody objected: not over tampering or a contradiction, nor over a seat
-    that failed, at any depth, and not over content that could not be read (``readable=False``).
+    that failed, at any depth, and not over content that could not be read (``readable=False``). Nobody knows what a
+    seat that a chain stopped would have said, so the strictest applies of what it may have been.
     """
     if result.passed:
         return "allow", result.decided_by
     wanted = _list_wanted(result, policy)
-    if "block" in wanted:
+    # A gate waits for every seat, but a judge of somebody's own may not have: it may hide a no, or tampering.
+    cut = was_cut([result])
+    if "block" in wanted or (cut and ("allow" in wanted or policy.on_tampering == "block")):
         return "block", result.decided_by if result.outcome == "failed" else "policy"
     if "ask" in wanted:
         return "ask", "policy"
     # Whoever can make content unreadable, or make one of two judges fail, must not get it through by doing so.
-    return ("allow", "policy") if readable and may_open([result]) else ("block", "policy")
+    return ("allow", "policy") if readable and not cut and may_open([result]) else ("block", "policy")
 
 
 def _list_wanted(result: JudgeResult, policy: Policy) -> list[Step]:

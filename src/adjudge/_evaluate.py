@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Generic, Protocol, Self, TypeVar, Unpack, runtime_checkable
 
 from adjudge._asking import Asking, RubricSource, prepare
@@ -62,8 +63,23 @@ class Evaluates(Generic[R]):
         arguments are those of ``Asking``. A judgement that failed or could not be made is a result; ``UsageError``
         is raised for what was wrong before anything was asked, ``JudgmentFailed`` only with ``throw_on_fail=True``.
         """
+        result = await self._evaluate(content, rubric, how)
+        return result.raise_if_failed() if how.get("throw_on_fail") else result
+
+    async def _evaluate(
+        self,
+        content: object,
+        rubric: RubricSource | None,
+        how: Asking,
+        *,
+        wants_objections: bool = False,
+        wants_reasons: bool = False,
+    ) -> R:
+        """``evaluate`` without an exception for what failed; what it wants is that of the question."""
         started = time.perf_counter()
         question = await prepare(content, rubric, self._own_rubric(), how)
+        if wants_objections or wants_reasons:
+            question = replace(question, wants_objections=wants_objections, wants_reasons=wants_reasons)
         answer = decide_by_rules(question)
         if answer is not None:
             result = self._settle(question, answer, since(started))
@@ -71,7 +87,7 @@ class Evaluates(Generic[R]):
             await notify(self.on_result, result, what="on_result")
         else:
             result = await self.ask(question)
-        return result.raise_if_failed() if how.get("throw_on_fail") else result
+        return result
 
     def evaluate_sync(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
         """The same for callers without an event loop; works inside a running loop too, and blocks it."""

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from adjudge._tasks import Limit, count_cancellations
+from adjudge._tasks import Limit, count_cancellations, is_for_us
 from adjudge.errors import UsageError
 from adjudge.result import JudgeResult
 
@@ -18,7 +18,7 @@ logger = logging.getLogger("adjudge")
 
 async def call_safely(
     function: Callable[..., Any], /, *given: object, **how: object
-) -> tuple[Any, Exception | SystemExit | None]:
+) -> tuple[Any, BaseException | None]:
     """What a sync or async function returned and ``None``, or ``None`` and what it raised.
 
     A cancellation from outside passes through; one that the function made itself is a failure like any other.
@@ -28,7 +28,7 @@ async def call_safely(
 
 async def call_within(
     limit: Limit, function: Callable[..., Any], /, *given: object, **how: object
-) -> tuple[Any, Exception | SystemExit | None]:
+) -> tuple[Any, BaseException | None]:
     """``call_safely`` under a limit, which may be over even where there is an answer: ``limit.late`` says so."""
     cancelled = count_cancellations()
     try:
@@ -40,8 +40,10 @@ async def call_within(
         if count_cancellations() > cancelled:
             raise
         return None, RuntimeError("it cancelled itself")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - what it raises is the caller's to judge
-        return None, error
+    except BaseException as error:
+        if is_for_us(error):
+            raise
+        return None, error  # what it raises is the caller's to judge
     return said, None
 
 

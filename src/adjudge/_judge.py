@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -16,7 +17,7 @@ from typing import Any, Literal, get_args
 from adjudge._evaluate import Evaluates, make_result, since
 from adjudge._foreign import call_safely, check_functions, log_result, notify
 from adjudge._reading import OWN, ReplyStyle, give_up, read_reply, write_system
-from adjudge._tasks import Limit
+from adjudge._tasks import Limit, count_cancellations, is_for_us, tell_error
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
 from adjudge.models import MissingRecording, Model, Reply, Request, as_model, open_model, resolve_model
@@ -120,6 +121,7 @@ class Judge(Evaluates[JudgeResult]):
         """The result, and nobody told of it: a chain tells its seats' hooks once they can make no seat late."""
         model = self.check(posed)
         started = time.perf_counter()
+        cancelled = count_cancellations()
         limit = Limit(self.timeout)
         call = _Call(self, posed, model, limit)
         try:
@@ -127,9 +129,15 @@ class Judge(Evaluates[JudgeResult]):
         except TimeoutError as error:
             late = limit.late
             answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a model raises, the judgement is undecided
-            answer = call.fail(error)
-        result = call.conclude(answer, since(started))
+        except BaseException as error:
+            if is_for_us(error) or (isinstance(error, CancelledError) and count_cancellations() > cancelled):
+                raise
+            answer = call.fail(error)  # whatever else a model raises, the judgement is undecided
+        try:
+            result = call.conclude(answer, since(started))
+        except Exception as error:  # noqa: BLE001 - what a model reports beside its replies cannot be added up
+            del call.replies[:-1]
+            result = call.conclude(call.fail(error), since(started))
         log_result(result)
         return result
 
@@ -260,11 +268,15 @@ class _Call:
             sample=question.sample,
         )
 
-    def fail(self, error: Exception | SystemExit) -> Answer:
+    def fail(self, error: BaseException) -> Answer:
         """The answer when the model raised."""
         if isinstance(error, ReplyError):
             return give_up(error.because, error.detail, self.question)
-        said = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, CancelledError):
+            return give_up("error", "the judge cancelled itself", self.question)
+        said = tell_error(error)
+        if isinstance(error, ModelError):
+            said = said.partition(": ")[2]
         return give_up("error", said, self.question)
 
     def conclude(self, answer: Answer, duration_ms: float) -> JudgeResult:

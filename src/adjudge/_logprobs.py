@@ -25,6 +25,8 @@ _PIECES = re.compile(r'"(?:[^"\\]|\\.)*+"?|-?\d[-+.eE0-9]*|[\[\]{}:,]|true|false
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _EDGES = " \t\r\n,:}]"
 _SLACK = 1e-6
+_ROUNDED = 0.02
+"""By how much alternatives may be more than one together: servers compute them in few digits."""
 _DEEPEST = 3
 """Steps of the longest path that is looked up: ``criteria``, a criterion, ``score``."""
 
@@ -106,9 +108,10 @@ def _rubric_of(question: Question) -> Rubric:
     return question.rubric
 
 
-def _is_probability(logprob: float) -> bool:
+def _is_probability(logprob: object) -> bool:
     # A server that sends NaN, infinity or more than 1 must not get to move a score with it.
-    return math.isfinite(logprob) and logprob <= _SLACK
+    number = isinstance(logprob, int | float) and not isinstance(logprob, bool)
+    return number and math.isfinite(logprob) and logprob <= _SLACK
 
 
 def _passes(value: Any, question: Question) -> bool:
@@ -153,7 +156,8 @@ def _options_for(
         value = float(bare) if _NUMBER.fullmatch(bare) else math.nan
         if low <= value <= high and (not allowed or value in allowed):
             options[value] = options.get(value, 0.0) + math.exp(logprob)
-    return list(options.items())
+    # Where all of them are too small for a number, none is likelier than another.
+    return list(options.items()) if math.fsum(options.values()) > 0 else []
 
 
 def _weigh_flag(spans: Mapping[Path, Span], said: Said) -> float | None:
@@ -202,10 +206,16 @@ def _tokens_over(said: Said, span: Span) -> Sequence[TokenLogprob]:
 
 
 def _alternatives(token: TokenLogprob) -> tuple[tuple[str, float], ...]:
-    """What stood to choose, the chosen token always among it: a sampled one need not be among the likeliest."""
+    """What stood to choose, the chosen token always among it: a sampled one need not be among the likeliest.
+
+    Nothing where one of them is no probability, or all are more than one together: left out, what it took from the
+    others would be given back to them, and the rest would look certain.
+    """
     chosen = (token.token, token.logprob)
-    top = tuple(pair for pair in token.top if _is_probability(pair[1]))
-    return top if any(text == token.token for text, _ in top) else (*top, chosen)
+    if not all(_is_probability(logprob) for _, logprob in token.top):
+        return ()
+    top = token.top if any(text == token.token for text, _ in token.top) else (*token.top, chosen)
+    return top if math.fsum(math.exp(logprob) for _, logprob in top) <= 1 + _ROUNDED else ()
 
 
 def _path_of(found: Mapping[str, Any], name: str) -> Path:

@@ -15,7 +15,18 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from adjudge._display import clean, say_models
 from adjudge._plain import to_plain
 from adjudge.errors import UsageError
-from adjudge.result import REASONS, DecidedBy, JudgeResult, Outcome, Reason, Usage, find_gravest, make_id, read_result
+from adjudge.result import (
+    REASONS,
+    DecidedBy,
+    JudgeResult,
+    Outcome,
+    Reason,
+    Usage,
+    find_gravest,
+    is_share,
+    make_id,
+    read_result,
+)
 
 Preference = Literal["first", "second", "tie"]
 Order = Literal["ab", "ba"]
@@ -106,7 +117,7 @@ class PairResult:
         able = {settle_orders(self.orders, way).preferred for way in get_args(OnConflict)} if self.orders else {None}
         if self.preferred not in able:
             raise UsageError(f"the orders of this pair do not come to {self.preferred!r}, which it says is preferred")
-        if self.confidence is not None and not 0 <= self.confidence <= 1 + 1e-9:  # true for NaN as well
+        if not is_share(self.confidence):
             raise UsageError(f"the confidence of a pair is in 0 to 1, or None; got {self.confidence!r}")
 
     @property

@@ -112,13 +112,19 @@ def descend(
         return _after_silence([*earlier, result])
     if result.outcome == "undecided":
         return None
-    sureness = result.confidence
     if sure_at is not None:
-        sure = sureness is not None and sureness >= sure_at
-        return Verdict(outcome=result.outcome, seat=result) if sure else None
-    if abstain_below is not None and (sureness is None or sureness < abstain_below):
+        return Verdict(outcome=result.outcome, seat=result) if is_sure(result.confidence, sure_at) else None
+    if abstain_below is not None and not is_sure(result.confidence, abstain_below):
         return Verdict(outcome="undecided", because="unsure")
     return Verdict(outcome=result.outcome, seat=result)
+
+
+def is_sure(confidence: float | None, needed: float) -> bool:
+    """Whether a confidence is known, a probability, and as high as is needed.
+
+    Written so that NaN is not: it is neither below nor above anything, and "not below" would take it for sure.
+    """
+    return confidence is not None and needed <= confidence <= 1 + 1e-9
 
 
 def _after_silence(known: Sequence[JudgeResult]) -> Verdict:
@@ -143,6 +149,22 @@ def find_reason(known: Sequence[JudgeResult]) -> Reason | None:
 def may_open(known: Sequence[JudgeResult]) -> bool:
     """Whether ``fail_open`` may let an undecided chain pass: nobody failed or was tampered with, at any depth."""
     return not any(item.outcome == "failed" or item.undecided_because in ENDING for item in _at_any_depth(known))
+
+
+def was_cut(known: Sequence[JudgeResult], *, hedged: bool = False) -> bool:
+    """Whether a chain stopped somebody, at any depth, who might have objected; no policy may open over that.
+
+    Not those that a limit stopped: what is late is undecided: timeout, and may be opened. Nor those that a ``hedged``
+    chain stopped because another was quicker (``hedged`` says that ``known`` are the seats of one): it is for that.
+    """
+    for item in known:
+        if item.undecided_because == "cancelled" and not hedged:
+            return True
+        if isinstance(item, JudgeChainResult) and was_cut(
+            item.results, hedged=item.cut_short or item.strategy == "hedged"
+        ):
+            return True
+    return False
 
 
 def share_votes(known: Sequence[JudgeResult], outcome: Outcome, seats: int) -> float | None:

@@ -180,3 +180,28 @@ def count_cancellations() -> int:
     """
     task = asyncio.current_task()
     return task.cancelling() if task is not None else 0
+
+
+def is_for_us(error: BaseException) -> bool:
+    """Whether an exception out of somebody else's code is nobody's failure, and has to go on.
+
+    Ctrl-C, and the end of a coroutine that is closed because its loop is gone. Anything else is what went wrong there,
+    whatever it derives from: a ``GeneratorExit`` or ``BaseExceptionGroup`` raised by a judge is too. Whose a
+    cancellation is, only whoever awaits can tell, by ``count_cancellations``.
+    """
+    if isinstance(error, GeneratorExit):
+        try:
+            return asyncio.current_task() is None
+        except RuntimeError:  # no loop runs: nobody awaits this any more
+            return True
+    return isinstance(error, KeyboardInterrupt)
+
+
+def tell_error(error: BaseException) -> str:
+    """What an exception is and says, also where its own text cannot be had."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException as wrong:
+        if is_for_us(wrong):
+            raise
+        return type(error).__name__

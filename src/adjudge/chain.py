@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from adjudge._chain_options import check_options
 from adjudge._evaluate import Evaluates, JudgeLike, add_usage, since
-from adjudge._foreign import check_functions, log_result, notify
+from adjudge._foreign import check_functions, log_result, logger, notify
 from adjudge._judge import Judge, check_flag, check_timeout, make_question
 from adjudge._strategies import (
     COUNTING,
@@ -32,11 +32,12 @@ from adjudge._strategies import (
     needed,
     share_choices,
     share_votes,
+    was_cut,
 )
-from adjudge._tasks import Limit, stop_tasks
+from adjudge._tasks import Limit, is_for_us, stop_tasks, tell_error
 from adjudge.errors import UsageError
 from adjudge.question import Answer, Question
-from adjudge.result import JudgeChainResult, JudgeResult, Reason
+from adjudge.result import JudgeChainResult, JudgeResult, Reason, UnfitResultError, copy_result, is_countable
 from adjudge.rubric import Rubric
 
 
@@ -120,9 +121,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
                 "a comparison has nothing to let pass, so ask a chain without it"
             )
         for _, seat in self.judges:
-            ready = getattr(seat, "check", None)
-            if ready is not None:
-                ready(question)
+            _check_seat(seat, question)
 
     async def aclose(self) -> None:
         """Close the connections of every seat."""
@@ -134,15 +133,14 @@ class JudgeChain(Evaluates[JudgeChainResult]):
     def __repr__(self) -> str:
         return f"JudgeChain({self.name!r}, strategy={self.strategy!r})"
 
-    def _begin(self, question: Question) -> _Run:
-        asks_all = question.wants_everybody  # of this chain: what it wants for its own policy is of those inside it
+    def _begin(self, question: Question, outer: _Outer | None = None) -> _Run:
         if self.fail_open or (self.strategy == "cascade" and not question.wants_confidence):
             question = replace(
                 question,
-                wants_everybody=question.wants_everybody or self.fail_open,
+                wants_objections=question.wants_objections or self.fail_open,
                 wants_confidence=question.wants_confidence or self.strategy == "cascade",
             )
-        return _Run(self, question, asks_all=asks_all)
+        return _Run(self, question, outer)
 
     def _own_rubric(self) -> Rubric | None:
         """The rubric all seats have as their own; where they differ, a call has to say which it means."""
@@ -156,12 +154,31 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         return _make_chain_result(self, question, answer, judge="rules", attempts=0, duration_ms=duration_ms)
 
 
+_Said = asyncio.Future[JudgeChainResult]
+"""What a chain has decided, for the chain around it, while it hears the rest of its seats for a policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outer:
+    """What a chain inside another has to know of that one."""
+
+    early: _Said | None
+    decides: bool
+    """Whether a pass of this seat is a pass of the outermost chain."""
+    minds: bool
+    """Whether why this seat is undecided decides what is asked next: tampering in it ends a sequence."""
+
+
 class _Run:
     """One question put to a chain. It lives as long as the call, and leaves no task behind."""
 
-    def __init__(self, chain: JudgeChain, question: Question, *, asks_all: bool) -> None:
-        self.chain, self.question, self.asks_all = chain, question, asks_all
+    def __init__(self, chain: JudgeChain, question: Question, outer: _Outer | None) -> None:
+        self.chain, self.question = chain, question
+        self.outer = outer if outer is not None else _Outer(early=None, decides=True, minds=False)
+        self.begun = time.perf_counter()
         self.running: dict[asyncio.Task[JudgeResult], int] = {}
+        self.soon: dict[_Said, int] = {}
+        """What inner chains will have decided, perhaps long before they have heard everybody."""
         self.known: dict[int, JudgeResult] = {}
         """Results by seat; insertion order is the order of the answers."""
         self.started: dict[int, float] = {}
@@ -169,12 +186,13 @@ class _Run:
         """The runs of seats that are chains themselves."""
         self.settled: Verdict | None = None
         """What was decided while others are still waited for; no deadline takes it back."""
+        self.hearing = False
+        """Whether they are waited for on a policy's behalf alone; no limit around this chain takes it back either."""
 
     async def finish(self) -> JudgeChainResult:
         """The result, once the chain is settled."""
-        started = time.perf_counter()
         verdict = await self.until_settled()
-        result = self.conclude(verdict, since(started))
+        result = self.conclude(verdict, since(self.begun))
         log_result(result)
         return result
 
@@ -198,6 +216,7 @@ class _Run:
         try:
             with limit:
                 verdict = await self._pursue()
+                await self._hear_rest(verdict)
         except TimeoutError:
             if not limit.late:
                 raise
@@ -207,6 +226,23 @@ class _Run:
             # Also on the way out of a cancellation: a caller that goes away leaves no call running and paid for.
             await self._stop("cancelled", "the chain was settled without it")
         return verdict
+
+    async def _hear_rest(self, verdict: Verdict) -> None:
+        """Wait for everybody that a policy has to know of, unless the outermost chain has passed.
+
+        Only what is heard can keep a policy from opening: without this, finishing order alone would turn a block into
+        a pass. The chain around this one is told at once what is decided here, and goes on; when the outermost passes,
+        it stops whatever still waits in here.
+        """
+        self.settled, early = verdict, self.outer.early
+        if not self.question.wants_objections or (verdict.outcome == "passed" and early is None):
+            return
+        self.hearing = True
+        if early is not None and not early.done() and verdict.outcome != "undecided" and self.running:
+            early.set_result(self.conclude(verdict, since(self.begun)))
+        # A hedged chain cuts its slower seats all the same; those it knows of still hear the rest of theirs.
+        while any(self.chain.strategy != "hedged" or seat in self.known for seat in self.running.values()):
+            await self._next_answers(None)
 
     def _settle_late(self) -> Verdict:
         if self.settled is not None:
@@ -227,12 +263,13 @@ class _Run:
         chain = self.chain
         for seat in range(len(chain.judges)):
             self._start(seat)
-        # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a chain
-        # around this one that may open, or a guard, has to know of every seat that would have said no.
-        stop_early = chain.stop_early and not self.question.wants_confidence and not self.asks_all
+        # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a guard
+        # has to know of every seat that would have said no.
+        stop_early = chain.stop_early and not self.question.wants_confidence and not self.question.wants_everybody
+        waits = self.question.wants_objections or (self.question.wants_reasons and self.outer.minds)
         while self.running and (self.settled is None or not stop_early):
             await self._next_answers(None)
-            self.settled = self.settled or self._tally(wait=self.question.wants_everybody or not stop_early)
+            self.settled = self.settled or self._tally(wait=waits or not stop_early)
         return self.settled or exhaust(list(self.known.values()))
 
     def _tally(self, *, wait: bool) -> Verdict | None:
@@ -247,7 +284,8 @@ class _Run:
         chain = self.chain
         for seat in range(len(chain.judges)):
             self._start(seat)
-            await self._next_answers(None)
+            while seat not in self.known:  # an earlier one that has decided may still hear the rest of its own seats
+                await self._next_answers(None)
             result = self.known[seat]
             self.settled = self.settled or self._weigh(seat, result)
             # Tampering and contradiction end the sequence even where everybody is to be asked.
@@ -283,13 +321,20 @@ class _Run:
 
     async def _next_answers(self, wait: float | None) -> list[JudgeResult]:
         """The answers of one look, in seat order; empty when ``wait`` seconds went by without any."""
-        done, _ = await asyncio.wait(self.running, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-        # In seat order: a set has none, and which seat's score is shown must not depend on it.
-        seats = [self._keep(task) for task in sorted(done, key=self.running.__getitem__)]
-        return [self.known[seat] for seat in seats]
+        waited = {**self.soon, **self.running}
+        done, _ = await asyncio.wait(waited, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        # In seat order: a set has none, and which seat's score is shown must not depend on it. What a seat says in the
+        # end comes after what it said early.
+        seats = [self._keep(task) for task in sorted(done, key=lambda task: (waited[task], task not in self.soon))]
+        return [self.known[seat] for seat in dict.fromkeys(seats)]
 
-    def _keep(self, task: asyncio.Task[JudgeResult]) -> int:
+    def _keep(self, task: asyncio.Future[Any]) -> int:
+        if not isinstance(task, asyncio.Task):
+            seat = self.soon.pop(task)
+            self.known[seat] = replace(task.result(), judge=self.chain.names[seat])
+            return seat
         seat = self.running.pop(task)
+        self.soon = {said: place for said, place in self.soon.items() if place != seat}
         # Nobody here cancels a task that is waited for, so a cancelled one cancelled itself: that is a failure.
         ended = "the judge cancelled itself"
         self.known[seat] = self._silent(seat, "error", ended) if task.cancelled() else task.result()
@@ -297,35 +342,57 @@ class _Run:
 
     def _start(self, seat: int) -> None:
         self.started[seat] = time.perf_counter()
-        self.running[asyncio.ensure_future(self._ask_seat(seat))] = seat
+        early: _Said | None = None
+        if self.question.wants_objections and isinstance(self.chain.judges[seat][1], JudgeChain):
+            early = asyncio.get_running_loop().create_future()
+            self.soon[early] = seat
+        self.running[asyncio.ensure_future(self._ask_seat(seat, early))] = seat
 
-    async def _ask_seat(self, seat: int) -> JudgeResult:
+    async def _ask_seat(self, seat: int, early: _Said | None) -> JudgeResult:
         """One seat's result under its own limit; only a cancellation gets past this."""
         name, judge = self.chain.judges[seat]
         limit, result = Limit(self.chain.timeout), None
         try:
-            result = await self._put_to(seat, judge, limit)
+            result = await self._put_to(seat, judge, limit, early)
+            result = result if _is_ours(judge) else copy_result(result, judge=name)
             trouble = _find_trouble(result, self.question)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a seat raises, the seat is undecided
-            trouble = f"{type(error).__name__}: {error}"
+        except asyncio.CancelledError:
+            raise  # a seat's own as well: its task then is a cancelled one that nobody had cancelled
+        except BaseException as error:
+            if is_for_us(error):
+                raise
+            # Whatever else a seat raises, or returns in place of a result, the seat is undecided.
+            trouble = str(error) if isinstance(error, UnfitResultError) else tell_error(error)
         if limit.late:
             return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
         if trouble or result is None:
             return self._silent(seat, "error", trouble)
         return result if result.judge == name else replace(result, judge=name)
 
-    async def _put_to(self, seat: int, judge: JudgeLike, limit: Limit) -> JudgeResult:
+    async def _put_to(self, seat: int, judge: JudgeLike, limit: Limit, early: _Said | None) -> JudgeResult:
         if not _is_ours(judge):
-            return await limit.run(judge.ask(self.question), what=f"judge {self.chain.names[seat]!r}")
+            # A chain in there cannot tell us early: only where its pass passes everything may it stop at one.
+            all_of_it = self.question.wants_objections and not self._place(seat, None).decides
+            posed = replace(self.question, wants_everybody=True) if all_of_it else self.question
+            return await limit.run(judge.ask(posed), what=f"judge {self.chain.names[seat]!r}")
         with limit:
             if isinstance(judge, Judge):
                 return await judge._answer(self.question)  # noqa: SLF001 - its hook is called when all is settled
             # Kept, so that a chain cut short still shows which of its seats had failed: no policy may open over them.
-            inner = self.inner[seat] = judge._begin(self.question)  # noqa: SLF001 - of the same class as our own chain
+            inner = self.inner[seat] = judge._begin(self.question, self._place(seat, early))  # noqa: SLF001 - a chain of our own
             return await inner.finish()
+
+    def _place(self, seat: int, early: _Said | None) -> _Outer:
+        """What a seat has to know of where it stands."""
+        last, counts = len(self.chain.judges) - 1, self.chain.strategy in COUNTING
+        decides = self.outer.decides and (self.chain.strategy in ("fallback", "hedged") or last == 0)
+        return _Outer(early=early, decides=decides, minds=self.outer.minds or not (counts or seat == last))
 
     def _silent(self, seat: int, because: Reason, detail: str) -> JudgeResult:
         name, inner = self.chain.names[seat], self.inner.get(seat)
+        if inner is not None and inner.hearing and inner.settled is not None and because != "error":
+            concluded = inner.conclude(inner.settled, since(inner.begun))
+            return replace(concluded, judge=name, cut_short=True)
         known: dict[str, Any] = {
             "outcome": "undecided",
             "undecided_because": because,
@@ -340,7 +407,8 @@ class _Run:
             return JudgeResult(**known)
         seats = in_seat_order(inner.known)
         asked = {"attempts": sum(item.attempts for item in seats), "usage": add_usage(seats)}
-        return JudgeChainResult(strategy=inner.chain.strategy, decided_by="policy", results=seats, **known, **asked)
+        known |= {"decided_by": "policy", "strategy": inner.chain.strategy, "results": seats, "cut_short": True}
+        return JudgeChainResult(**known, **asked)
 
     async def _stop(self, because: Reason, detail: str) -> None:
         """Cancel what still runs and wait until it is gone: its connection closed, its thread let go."""
@@ -357,7 +425,8 @@ class _Run:
         """The chain's result: the verdict, the policy when nobody decided, and every seat."""
         chain, results = self.chain, in_seat_order(self.known)
         shown = verdict.seat
-        opened = verdict.outcome == "undecided" and chain.fail_open and may_open(results)
+        may = may_open(results) and not was_cut(results, hedged=chain.strategy == "hedged")
+        opened = verdict.outcome == "undecided" and chain.fail_open and may
         by_policy = verdict.outcome == "undecided"
         confidence = shown.confidence if shown is not None else None
         if chain.strategy in COUNTING:
@@ -399,17 +468,32 @@ def _is_ours(judge: JudgeLike) -> TypeGuard[Judge | JudgeChain]:
     return getattr(type(judge), "ask", None) in (Judge.ask, JudgeChain.ask)
 
 
+def _check_seat(seat: JudgeLike, question: Question) -> None:
+    try:
+        ready = getattr(seat, "check", None)
+        if ready is not None:
+            ready(question)
+    except UsageError:
+        raise
+    except BaseException as error:
+        if is_for_us(error):
+            raise
+        # One of somebody's own that means something else by it is asked all the same, and then says what is wrong.
+        logger.debug("the check of judge %r raised %s", seat.name, type(error).__name__)
+
+
 def _listens(seat: JudgeLike) -> bool:
     return _is_ours(seat) and (seat._hooked if isinstance(seat, JudgeChain) else seat.on_result is not None)  # noqa: SLF001
 
 
-def _find_trouble(result: object, question: Question) -> str:
+def _find_trouble(result: JudgeResult, question: Question) -> str:
     """What keeps a seat's result from counting, or nothing."""
-    if not isinstance(result, JudgeResult):
-        return f"the judge returned {type(result).__name__}, not a JudgeResult"
+    if not is_countable(result.usage):  # as a model reports it, so of a judge of ours too
+        return "the judge returned a result whose usage cannot be added to that of the others"
     if result.passed and result.decided_by == "policy":
         return "a policy inside the seat let it pass; fail_open belongs to the outermost chain"
-    if question.choices and not (result.undecided_because or (result.passed and result.value in question.choices)):
+    chosen = isinstance(result.value, str) and result.value in question.choices
+    if question.choices and not (result.undecided_because or (result.passed and chosen)):
         return f"a comparison is answered by passed with {', '.join(question.choices)} as the value, or by undecided"
     if result.question is not None and result.question != question.digest:
         return "the judge returned its answer to another question"

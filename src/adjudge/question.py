@@ -127,8 +127,14 @@ class Question:
     threshold: float | None = None
     """The passing threshold in force, for results that are undecided."""
     wants_everybody: bool = False
-    """Let counting chains wait for every seat: a policy that may open, and a guard in which nobody is outvoted, have to
-    know that nobody would have said no."""
+    """Let counting chains wait for every seat, also where they pass: a guard in which nobody is outvoted has to know
+    that nobody would have said no."""
+    wants_objections: bool = False
+    """Let counting chains that have not passed wait for every seat: whoever has a policy that may let through what did
+    not pass, or ask a person about it, has to know who would have objected. A pass still stops early."""
+    wants_reasons: bool = False
+    """Let a counting chain that can decide no more wait for every seat where others are asked after it: a seat that
+    saw tampering or contradicts itself ends the sequence, and whether it is heard must not depend on who is quicker."""
     wants_confidence: bool = False
     """Ask for token probabilities where there are any: a cascade needs to know how sure a seat is."""
     case: str | None = None

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from math import isfinite
+from numbers import Real
 from operator import attrgetter
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
@@ -50,6 +51,18 @@ _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _LOW, _HIGH = -1e-9, 1 + 1e-9
 """0 and 1, with room for the last digit of a weighted mean."""
 _GRAVITY = {reason: place for place, reason in enumerate(REASONS)}
+
+
+_SHARES = ("score", "threshold", "confidence")
+
+
+def is_share(value: object) -> bool:
+    """Whether a value is ``None``, or a number in 0 to 1: no boolean, no text, and false for NaN."""
+    if value is None:
+        return True
+    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
+        return False
+    return bool(_LOW <= value <= _HIGH)  # type: ignore[operator]
 
 
 def find_gravest(reasons: list[Reason]) -> Reason | None:
@@ -177,8 +190,10 @@ class CriterionResult:
     """Quotations from the content, checked to stand in it."""
 
     def __post_init__(self) -> None:
-        if self.score is not None and not _LOW <= self.score <= _HIGH:  # true for NaN as well
-            raise UsageError(f"the score of criterion {self.name!r} is in 0 to 1, or None; got {self.score!r}")
+        for name in ("score", "threshold"):
+            if not is_share(getattr(self, name)):
+                found = getattr(self, name)
+                raise UsageError(f"the {name} of criterion {self.name!r} is in 0 to 1, or None; got {found!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -263,8 +278,9 @@ class JudgeResult:
         if self.outcome == "undecided" and self.score is not None:
             raise UsageError(f"an undecided result has no score, but was given {self.score!r}; leave it None")
         # NaN is neither above nor below a threshold, so whoever compares it decides by accident.
-        if self.score is not None and not _LOW <= self.score <= _HIGH:
-            raise UsageError(f"a result's score is in 0 to 1, or None; got {self.score!r}")
+        for name in _SHARES:
+            if not is_share(getattr(self, name)):
+                raise UsageError(f"a result's {name} is in 0 to 1, or None; got {getattr(self, name)!r}")
 
     @property
     def passed(self) -> bool:
@@ -348,6 +364,9 @@ class JudgeChainResult(JudgeResult):
     strategy: str
     results: tuple[JudgeResult, ...] = ()
     """In seat order. A seat never asked is absent; one cut short is undecided: cancelled."""
+    cut_short: bool = False
+    """True where it was ended from outside, by a limit or by the chain around it, while some of its seats still ran:
+    those are ``cancelled`` for that reason, and not because this chain was settled without them."""
 
     @property
     def fallback_triggered(self) -> bool:
@@ -377,6 +396,71 @@ def _is_other(result: JudgeResult) -> bool:
     # What a judge of somebody's own returns may hold anything; what is no name is not compared, and raises nothing.
     named = isinstance(expected, str) and isinstance(reported, str) and bool(expected and reported)
     return named and not is_same_model(expected, reported)
+
+
+class UnfitResultError(UsageError):
+    """What somebody else's judge returned is no result that can be counted."""
+
+
+_TEXTS = ("judge", "detail", "reasoning", "id")
+_NAMES = ("model", "raw_response", "finish_reason", "question", "subject", "qualification")
+_LISTS: Mapping[str, type[Any]] = {
+    "criteria": CriterionResult,
+    "rule_results": RuleResult,
+    "suggestions": str,
+    "earlier_responses": str,
+}
+_KNOWN_WORDS = {"outcome": _OUTCOMES, "undecided_because": (None, *REASONS), "decided_by": get_args(DecidedBy)}
+
+
+def copy_result(said: object, *, judge: str, depth: int = 0) -> JudgeResult:
+    """A result of somebody else's judge under the name of its seat: a plain one, every member of its type.
+
+    Raises ``UnfitResultError`` for what is none, and whatever its own properties raise: here, where one judge is asked
+    about it, and not later, where all of a chain's would suffer for it.
+    """
+    if not isinstance(said, JudgeResult):
+        raise UnfitResultError(f"the judge returned {type(said).__name__}, not a JudgeResult")
+    if depth > _MOST_NESTED:
+        raise UnfitResultError(f"the results of chains stand more than {_MOST_NESTED} levels deep in each other")
+    said = replace(said, judge=judge)  # a class that cannot be copied is found out here
+    kind = JudgeChainResult if isinstance(said, JudgeChainResult) else JudgeResult
+    members = {item.name: getattr(said, item.name) for item in fields(kind)}
+    # Of a class of its own it may say "passed" in one member and something else in another.
+    if bool(said) is not (members["outcome"] == "passed") or said.passed is not (members["outcome"] == "passed"):
+        raise UnfitResultError("the judge returned a result that is passed and is not")
+    wrong = next((name for name in members if not _fits(name, members[name])), None)
+    if wrong is not None:
+        found = type(members[wrong]).__name__
+        raise UnfitResultError(f"the judge returned a result whose {wrong} is of the wrong type or value ({found})")
+    if kind is JudgeChainResult:
+        seats = [copy_result(item, judge=item.judge, depth=depth + 1) for item in members["results"]]
+        members["results"] = tuple(seats)
+    return kind(**members)
+
+
+def _fits(name: str, value: object) -> bool:
+    """Whether a member is of its type; those that a result checks for itself are left to it."""
+    if name in _KNOWN_WORDS:  # of exactly this type: an equality of its own would be in every word
+        return type(value) in (str, type(None)) and value in _KNOWN_WORDS[name]
+    if name in _TEXTS or name == "strategy":
+        return isinstance(value, str)
+    if name in _NAMES:
+        return value is None or isinstance(value, str)
+    if name in _LISTS:
+        return isinstance(value, tuple) and all(isinstance(item, _LISTS[name]) for item in value)
+    if name == "usage":
+        return is_countable(value)
+    others = {"attempts": int, "duration_ms": Real, "metadata": Mapping, "created_at": datetime, "cut_short": bool}
+    return name not in others or isinstance(value, others[name])
+
+
+def is_countable(usage: object) -> bool:
+    """Whether what a result says was used can be added to what others used."""
+    if not isinstance(usage, Usage):
+        return usage is None
+    numbers = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens, usage.calls)
+    return all(isinstance(number, Real) for number in numbers) and isinstance(usage.cost_usd, Real | None)
 
 
 R = TypeVar("R", bound=JudgeResult)
@@ -410,9 +494,6 @@ def _read(data: object, kinds: tuple[type[R], ...], depth: int) -> R:
         if name not in data:
             raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: it has no {name!r}")
     result = _convert(kind, {name: item for name, item in data.items() if name != "results"})
-    for number in (result.confidence, result.threshold, *[item.threshold for item in result.criteria]):
-        if number is not None and not _LOW <= number <= _HIGH:
-            raise UsageError(f"a result's confidence and thresholds are in 0 to 1, or null; this one holds {number!r}")
     return _add_seats(result, data, depth) if isinstance(result, JudgeChainResult) else result
 
 

@@ -18,7 +18,7 @@ from adjudge._pair import OnConflict, PairResult
 from adjudge._pairing import choose_rubric, prepare_pair
 from adjudge._plain import to_plain
 from adjudge._run._items import check_kept, encode
-from adjudge._tasks import count_cancellations
+from adjudge._tasks import count_cancellations, is_for_us, tell_error
 from adjudge.chain import JudgeChain
 from adjudge.dataset import Case
 from adjudge.errors import UsageError
@@ -51,8 +51,10 @@ class Asked:
             if count_cancellations() > cancelled:
                 raise
             said = "the judge cancelled itself"
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the other cases are judged all the same
-            said = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+        except BaseException as error:  # the other cases are judged all the same
+            if is_for_us(error):
+                raise
+            said = str(error) if isinstance(error, UsageError) else tell_error(error)
         else:
             return result
         return self._give_up(case, " ".join(said.split())[:500])

@@ -11,6 +11,7 @@ from adjudge._asking import prepare
 from adjudge._evaluate import decide_by_rules, make_result, since
 from adjudge._foreign import call_within, logger
 from adjudge._judge import Judge
+from adjudge._strategies import is_sure, was_cut
 from adjudge._tasks import Limit
 from adjudge.approval._values import Approval
 from adjudge.errors import AdjudgeError, ReplyError
@@ -43,9 +44,16 @@ def _open_spec(spec: str) -> Judge:
 
 
 def warns(result: JudgeResult) -> bool:
-    """Whether somebody at any depth saw an attack: then no further judge is asked in people's place."""
+    """Whether somebody at any depth saw an attack: then no further judge is asked in people's place.
+
+    Nor where a chain stopped a seat that may have seen one: who was quicker must not decide whether people look.
+    """
+    return was_cut([result]) or _saw_attack(result)
+
+
+def _saw_attack(result: JudgeResult) -> bool:
     seats = result.results if isinstance(result, JudgeChainResult) else ()
-    return result.undecided_because in _WARNINGS or any(warns(seat) for seat in seats)
+    return result.undecided_because in _WARNINGS or any(_saw_attack(seat) for seat in seats)
 
 
 async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) -> JudgeResult:
@@ -73,8 +81,7 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
         return False, f"{name} passed it by {result.decided_by}, which is no judgement"
     if result.confidence is None:
         return False, f"{name} passed it with unknown confidence; {SURE} is needed"
-    # Written so that NaN is not enough.
-    if not SURE <= result.confidence <= 1 + 1e-9:
+    if not is_sure(result.confidence, SURE):
         return False, f"{name} passed it with confidence {result.confidence:.2f}; {SURE} is needed"
     return True, f"{name} passed it with confidence {result.confidence:.2f}"
 

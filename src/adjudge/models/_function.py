@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from adjudge._tasks import tell_error
 from adjudge.errors import ModelError, UsageError
 from adjudge.models._defaults import EXAMPLE
 from adjudge.models._loops import PerLoop
@@ -89,7 +90,10 @@ class FunctionModel:
             outcome: tuple[Any, Exception | None] = (None, ModelError(f"{self.name} ended its own thread"))
             try:
                 outcome = (call(), None)
-            except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - raised where it is awaited
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+                # Raised where it is awaited.
                 outcome = (None, _as_exception(self.name, error))
             finally:
                 # A loop that was closed meanwhile has nobody who waits.
@@ -175,4 +179,4 @@ def _as_exception(name: str, error: BaseException) -> Exception:
     # caller's own cancellation.
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    return ModelError(f"{name} raised {type(error).__name__}: {error}")
+    return ModelError(f"{name} raised {tell_error(error)}")

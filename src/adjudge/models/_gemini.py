@@ -175,7 +175,10 @@ def _read_logprobs(found: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
         chosen = _pairs([item])
         if not chosen:
             return None
-        top = _pairs(tops[place].candidates or []) if place < len(tops) else ()
+        listed = (tops[place].candidates or []) if place < len(tops) else []
+        top = _pairs(listed)
+        if len(top) < len(listed):  # the rest would be taken for all that stood to choose
+            return None
         read.append(TokenLogprob(token=chosen[0][0], logprob=chosen[0][1], top=top))
     return tuple(read)
 

@@ -210,5 +210,7 @@ def _read_logprobs(found: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
         if item.logprob is None:
             return None
         top = tuple((other.token, other.logprob) for other in item.top_logprobs or () if other.logprob is not None)
+        if len(top) < len(item.top_logprobs or ()):  # the rest would be taken for all that stood to choose
+            return None
         read.append(TokenLogprob(token=item.token, logprob=item.logprob, top=top))
     return tuple(read)

@@ -13,6 +13,7 @@ from adjudge._foreign import call_safely, notify
 from adjudge._guard import GuardEvent, open_chain
 from adjudge._judge import ModelSource, check_timeout
 from adjudge._sync import run_sync
+from adjudge._tasks import is_for_us, tell_error
 from adjudge.chain import JudgeChain
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
@@ -129,7 +130,9 @@ class _Run:
                 )
         try:
             text = content_text(actual, what="output")
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
+        except BaseException as error:  # an object of anybody's may raise anything when it is opened
+            if is_for_us(error):
+                raise
             return self.give_up(probe, _describe(error), actual=actual, duration_ms=since(started))
         question = ask_about(probe, text, self.thresholds)
         said, error = await call_safely(self.chain.ask, question)
@@ -231,5 +234,5 @@ def _join(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _describe(error: BaseException) -> str:
-    said = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+    said = str(error) if isinstance(error, UsageError) else tell_error(error)
     return flatten(f"the output could not be judged: {said}", 500)

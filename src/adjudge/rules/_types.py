@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from adjudge._tasks import Limit, count_cancellations
+from adjudge._tasks import Limit, count_cancellations, is_for_us, tell_error
 from adjudge.errors import UsageError
 from adjudge.result import RuleResult, Severity
 from adjudge.rules._words import flatten, show, suggest
@@ -69,8 +69,10 @@ class Rule:
             if count_cancellations() > cancelled:
                 raise
             return self._say(passed=False, message="the rule cancelled itself")
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure of a check is a failed check
-            return self._say(passed=False, message=f"the rule raised {type(error).__name__}: {flatten(str(error))}")
+        except BaseException as error:
+            if is_for_us(error):
+                raise
+            return self._say(passed=False, message=f"the rule raised {flatten(tell_error(error))}")  # any failure of it
         if isinstance(said, RuleResult) and isinstance(said.passed, bool):
             return replace(said, name=self.name, severity=self.severity)
         if isinstance(said, bool):
