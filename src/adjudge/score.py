@@ -181,7 +181,7 @@ def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric,
     if criterion.levels:
         _check_level(criterion, value)
     evidence = _check_quotes(entry, criterion, question) if criterion.quote else ()
-    graded = grade_criterion(criterion, (value - low) / (high - low), read_text(entry, "reasoning"), evidence=evidence)
+    graded = grade_criterion(criterion, to_unit(value, rubric), read_text(entry, "reasoning"), evidence=evidence)
     check_flags(entry, "passed" if graded.passed else "failed", graded.score)
     return graded
 
