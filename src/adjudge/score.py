@@ -164,7 +164,7 @@ def settle_rubric(question: Question) -> Answer:
 def to_unit(value: float, rubric: Rubric) -> float:
     """A score on the rubric's scale as one in 0 to 1."""
     low, high = rubric.scale
-    return value if (low, high) == (0, 1) else tidy((value - low) / (high - low))
+    return float(value) if (low, high) == (0, 1) else tidy((value - low) / (high - low))
 
 
 def _rubric_of(question: Question) -> Rubric:
