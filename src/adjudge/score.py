@@ -164,7 +164,7 @@ def settle_rubric(question: Question) -> Answer:
 def to_unit(value: float, rubric: Rubric) -> float:
     """A score on the rubric's scale as one in 0 to 1."""
     low, high = rubric.scale
-    return value if (low, high) == (0, 1) else tidy((value - low) / (high - low))
+    return float(value) if (low, high) == (0, 1) else tidy((value - low) / (high - low))
 
 
 def _rubric_of(question: Question) -> Rubric:
@@ -181,7 +181,7 @@ def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric,
     if criterion.levels:
         _check_level(criterion, value)
     evidence = _check_quotes(entry, criterion, question) if criterion.quote else ()
-    graded = grade_criterion(criterion, (value - low) / (high - low), read_text(entry, "reasoning"), evidence=evidence)
+    graded = grade_criterion(criterion, to_unit(value, rubric), read_text(entry, "reasoning"), evidence=evidence)
     check_flags(entry, "passed" if graded.passed else "failed", graded.score)
     return graded
 

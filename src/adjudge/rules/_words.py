@@ -41,14 +41,14 @@ def find_nearest(name: str, known: Iterable[str]) -> str | None:
     An edit adds, drops or changes a letter, or swaps two neighbours. What the name is the beginning of is near too.
     """
     wanted = name.lstrip("-").lower()[:100]
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, int, str]] = []
     for item in known:
         plain = item.lstrip("-").lower()
         edits = _count_edits(wanted, plain)
         begins = len(wanted) >= 3 and plain.startswith(wanted)
         if begins or edits <= -(-max(len(wanted), len(plain)) // 3) < len(plain):
-            found.append((edits, item))
-    return min(found)[1] if found else None
+            found.append((edits, abs(len(plain) - len(wanted)), item))
+    return min(found)[2] if found else None
 
 
 def _count_edits(one: str, other: str) -> int:
