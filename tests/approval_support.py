@@ -43,6 +43,13 @@ def make_result(outcome: str = "failed", **changes: Any) -> JudgeResult:
     return JudgeResult(**(given | changes))
 
 
+def with_nan(name: str) -> JudgeResult:
+    """A result of which a member is NaN, which none that is made can be."""
+    result = make_result()
+    object.__setattr__(result, name, float("nan"))
+    return result
+
+
 def use(url: str, work: Any, **options: Any) -> Any:
     """What an async function makes of approvals, which are closed afterwards."""
 

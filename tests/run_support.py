@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +61,26 @@ def list_results(done: Run) -> list[tuple[Any, ...]]:
     ]
 
 
-async def take(running: Any, number: int) -> list[Any]:
-    """The first items of a run, which is left then."""
+async def take(running: Any, number: int, until: Callable[[], bool] = lambda: True) -> list[Any]:
+    """The first items of a run, which is left then, or once something else is so."""
     taken: list[Any] = []
     async for item in running:
         taken.append(item)
         if len(taken) == number:
+            while not until():
+                await asyncio.sleep(0)
             break
     return taken
 
 
-def cut_off(dataset: Sequence[Any], judge: Any, out: Path, number: int, **how: Any) -> Run:
-    """A run of which somebody leaves after some items."""
+def cut_off(
+    dataset: Sequence[Any], judge: Any, out: Path, number: int, *, until: Callable[[], bool] = lambda: True, **how: Any
+) -> Run:
+    """A run of which somebody leaves after some items, or once something else is so."""
 
     async def go() -> Run:
         running = run(dataset, judge, criteria=CRITERIA, out=out, **how)
-        await take(running, number)
+        await take(running, number, until)
         return await running
 
     asyncio.run(go())

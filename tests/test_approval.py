@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adjudge import Approval, Approvals, Decision, DecisionRefused, LedgerError, UsageError
-from approval_support import WHO, Clock, ask, make_result, tell, try_to, use
+from approval_support import WHO, Clock, ask, make_result, tell, try_to, use, with_nan
 from judge_support import complaint
 from ledger_support import find
 
@@ -100,7 +100,7 @@ LONG = "x" * 100_001
         ({"message": LONG}, "message has at most 100,000 characters, got 100,001; shorten it"),
         ({"about": None}, "people are asked about a result or a decision, got NoneType"),
         ({"about": Decision(gate="g", allowed=True, decided_by="policy")}, "this decision has no result"),
-        ({"about": make_result(threshold=float("nan"))}, "this is not a dictionary that Approval.to_dict wrote"),
+        ({"about": with_nan("threshold")}, "this is not a dictionary that Approval.to_dict wrote"),
         ({"metadata": "x"}, "metadata must be a mapping, got str"),
         ({"execution": "a\0"}, "execution holds a NUL"),
         ({"content": b"\xff"}, "the content is binary"),

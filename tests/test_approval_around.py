@@ -14,7 +14,7 @@ import pytest
 
 from adjudge import Approval, Approvals, Ledger, LedgerError, UsageError, open_dataset
 from adjudge.approval import _tables as tables
-from approval_support import WHO, ask, make_result, summarise, try_to, use
+from approval_support import WHO, ask, make_result, summarise, try_to, use, with_nan
 from judge_support import complaint
 from ledger_support import SECRET, find, make_chain_result, verify
 from ledger_support import make_result as make_quoting_result
@@ -60,7 +60,7 @@ def test_people_read_what_was_judged(url: str):
     chain = make_chain_result(make_quoting_result(), make_quoting_result())
 
     async def go(approvals: Approvals) -> list[Approval]:
-        odd = make_result(confidence=float("nan"))
+        odd = with_nan("confidence")
         about = (make_quoting_result(), chain, odd)
         return [await approvals.get(await approvals.request(item, "Publish it?", **WHO)) for item in about]
 

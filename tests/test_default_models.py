@@ -26,6 +26,7 @@ NAMED = re.compile(
 """What looks like the name of a model that a provider serves."""
 
 HISTORY = {
+    "docs/injection-screen.md": {"gpt4", "llama2orig"},  # columns of recorded replies
     "README.md": {"llama3.2"},  # on a server of one's own, where nobody takes it away
     "docs/cli.md": {"llama3.2"},
     "docs/models.md": {"gpt-5", "gpt-5-mini"},  # which names are another model

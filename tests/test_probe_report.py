@@ -187,7 +187,7 @@ def test_a_probe_whose_worker_is_cancelled_from_inside_is_undecided():
 
     report = many(says(1.0), "a", Poison(), "b", concurrency=1)
 
-    assert [item.outcome for item in report.results] == ["passed", "undecided", "undecided"]
+    assert [item.outcome for item in report.results] == ["passed", "undecided", "passed"]
     assert not report.stable
 
 

@@ -146,7 +146,14 @@ def test_what_was_cancelled_counts_when_a_run_goes_on(tmp_path: Path):
     """A call that was cut off may be charged in full, so it is off the budget of the next attempt too."""
     model = Words()
     how: dict[str, Any] = {"prices": {"words": DOLLARS}, "budget": 11, "concurrency": 2}
-    left = cut_off(["good", "wait", "good too"], Judge(model, max_output_tokens=4), tmp_path / "run", 1, **how)
+    left = cut_off(
+        ["good", "wait", "good too"],
+        Judge(model, max_output_tokens=4),
+        tmp_path / "run",
+        1,
+        until=lambda: model.now == 1,
+        **how,
+    )
     assert left.manifest["budget"]["spent"] == 8.0
 
     done = do(["good", "wait", "good too"], Judge(model, max_output_tokens=4), out=tmp_path / "run", resume=True, **how)

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from adjudge._evaluate import Evaluates, make_result, since
 from adjudge._foreign import call_safely, check_functions, log_result, notify
 from adjudge._reading import OWN, ReplyStyle, give_up, read_reply, write_system
-from adjudge._tasks import Limit, count_cancellations, is_for_us, tell_error
+from adjudge._tasks import Limit, is_for_us, tell_error
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
 from adjudge.models import MissingRecording, Model, Reply, Request, as_model, open_model, resolve_model
@@ -121,7 +121,6 @@ class Judge(Evaluates[JudgeResult]):
         """The result, and nobody told of it: a chain tells its seats' hooks once they can make no seat late."""
         model = self.check(posed)
         started = time.perf_counter()
-        cancelled = count_cancellations()
         limit = Limit(self.timeout)
         call = _Call(self, posed, model, limit)
         try:
@@ -130,7 +129,7 @@ class Judge(Evaluates[JudgeResult]):
             late = limit.late
             answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
         except BaseException as error:
-            if is_for_us(error) or (isinstance(error, CancelledError) and count_cancellations() > cancelled):
+            if is_for_us(error) or isinstance(error, CancelledError):  # a model's own as well: it is for the task
                 raise
             answer = call.fail(error)  # whatever else a model raises, the judgement is undecided
         try:

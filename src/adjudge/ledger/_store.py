@@ -332,8 +332,8 @@ def _is_there(file: str) -> bool:
         return False
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:memory:$")
-"""How an address begins; one letter before a colon is a drive."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
+"""How an address begins, or what was meant as one; one letter before a colon is a drive."""
 
 
 def _find_file(url: str | os.PathLike[str]) -> str | None:
