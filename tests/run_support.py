@@ -67,7 +67,7 @@ async def take(running: Any, number: int, until: Callable[[], bool] = lambda: Tr
     async for item in running:
         taken.append(item)
         if len(taken) == number:
-            while not until():
+            while not until():  # noqa: ASYNC110 - a turn of the loop at a time, until what is under way has begun
                 await asyncio.sleep(0)
             break
     return taken
