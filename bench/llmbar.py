@@ -36,8 +36,8 @@ import suite
 sys.path.insert(0, str(suite.SOURCE))
 
 from adjudge import PairResult, open_dataset, open_run
-from adjudge._pair_summary import PairSummary, summarise_pairs
 from adjudge.dataset import Case
+from adjudge.judges.pair_summary import PairSummary, summarise_pairs
 
 READERS = {"Vanilla": "Output (a)", "CoT": "Output (a) is better"}
 CRITERIA = "Executes the instruction of the task honestly, precisely and closely; then: helpful, accurate, harmless."

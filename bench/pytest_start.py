@@ -18,7 +18,7 @@ import common
 import suite
 
 MOST_RATIO = 1.05
-WAYS = {"with the plugin": ["-p", "adjudge.pytest_plugin"], "without": [], "without, again": []}
+WAYS = {"with the plugin": ["-p", "adjudge.testing.plugin"], "without": [], "without, again": []}
 """The same way twice says how much of a difference is noise."""
 
 

@@ -32,14 +32,17 @@ import suite
 sys.path.insert(0, str(suite.SOURCE))
 
 from adjudge import AdjudgeError
-from adjudge._display import clean
-from adjudge._reading import ReplyStyle, read_reply
 from adjudge.content import content_text, fence
+from adjudge.formats.text import clean
 from adjudge.models import Reply, TokenLogprob
-from adjudge.models._complaint import read_complaint, refuse
-from adjudge.question import Part, Question, make_token
-from adjudge.reply import READERS, ReadOptions, read_object
-from adjudge.score import answer_yes_no
+from adjudge.models.providers.error import read_complaint, refuse
+from adjudge.question import Question
+from adjudge.question.answer import read_reply
+from adjudge.question.question import Part, make_token
+from adjudge.question.readers import READERS, ReadOptions
+from adjudge.question.reply import read_object
+from adjudge.question.reply_style import ReplyStyle
+from adjudge.question.score import answer_yes_no
 
 SIZES = (50_000, 100_000, 200_000, 400_000)
 MOST_EXPONENT, MOST_SECONDS, NOISE_SECONDS = 1.4, 0.25, 0.0005

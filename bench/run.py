@@ -48,7 +48,8 @@ async def judge_all(way: str, spec: str, cases: list[Any]) -> None:
 
 def leave_out(way: str) -> None:
     """Take a part of a run away, in this process."""
-    from adjudge._run import _kept, _store
+    from adjudge.runs import replies as _kept
+    from adjudge.runs import store as _store
 
     async def complete(self: Any, request: Any) -> Any:
         return await self.model.complete(request)

@@ -41,8 +41,8 @@ import re2
 sys.path.insert(0, str(common.BENCH.parent / "src"))
 
 from adjudge.rules import rule_from_spec
-from adjudge.rules._screen import THRESHOLD, screen
-from adjudge.rules._screen_signs import list_signs
+from adjudge.rules.injection.screen import THRESHOLD, screen
+from adjudge.rules.injection.signs import list_signs
 
 FILE = "injection_texts.jsonl.gz"
 REPLIES = "xstest_refusal_judged.jsonl.gz"

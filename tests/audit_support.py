@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 from adjudge import AuditEntry, Decision, JudgeResult
-from adjudge._plain import to_plain
-from adjudge.audit._derive import make_audit
-from adjudge.audit._gather import Gathering, Wanted
-from adjudge.ledger._chain import Chain, hand_on
-from adjudge.ledger._entry import NO_PREV, Row
+from adjudge.formats.plain import to_plain
+from adjudge.ledger.audit.derive import make_audit
+from adjudge.ledger.audit.gather import Gathering, Wanted
+from adjudge.ledger.entry import NO_PREV, Row
+from adjudge.ledger.verification import Chain, hand_on
 from ledger_support import rehash
 
 Said = tuple[str, Any]

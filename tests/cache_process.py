@@ -9,9 +9,8 @@ import asyncio
 import sys
 from itertools import count
 
-from adjudge.models import Reply, Request
-from adjudge.models._cached import CachedModel
-from adjudge.models._reply_cache import ReplyCache
+from adjudge.models import Reply, ReplyCache, Request
+from adjudge.models.cache import CachedModel
 
 
 class Counting:

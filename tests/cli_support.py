@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from adjudge.cli import _local
-from adjudge.cli._app import run
+from adjudge.cli.app import run
+from adjudge.config import judges as _local
 
 ESCAPES = "\x1b[31mred\x1b[0m\x1b]0;title\x07 \u202egnp.exe \u2066 \x00\x9b31m"
 """What would colour, rename or reverse a terminal: escape sequences, direction marks, NUL and the C1 introducer."""
@@ -77,7 +77,7 @@ def isolate(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setattr(_local, "LOCAL_PORTS", ())
     # What a server asks to be waited for is 0 here; without an answer the transport's own pause is taken out.
-    monkeypatch.setattr("adjudge.models._http.back_off", lambda *_: 0.0)
+    monkeypatch.setattr("adjudge.models.retry.back_off", lambda *_: 0.0)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(directory)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from adjudge import JudgeResult, Question, Request
-from adjudge._pair import PairOrder, PairResult, settle_orders
+from adjudge.judges.pair import PairOrder, PairResult, settle_orders
 from judge_support import Seat
 
 GOOD, BAD = "The good answer.", "The bad answer."

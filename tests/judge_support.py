@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import JudgeResult, Question, Reply, Request, UsageError
-from adjudge.result import Outcome, Reason
+from adjudge import JudgeResult, Outcome, Question, Reply, Request, UsageError
+from adjudge.errors import Reason
 
 YES = '{"safe": true}'
 NO = '{"safe": false}'

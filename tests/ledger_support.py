@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from adjudge import JudgeChainResult, JudgeResult, Ledger, RuleResult
+from adjudge import CriterionResult, JudgeChainResult, JudgeResult, Ledger, RuleResult
 from adjudge.ledger import Entry
-from adjudge.ledger._chain import Chain
-from adjudge.ledger._entry import NO_PREV, Row, hash_entry
-from adjudge.result import CriterionResult
+from adjudge.ledger.entry import NO_PREV, Row, hash_entry
+from adjudge.ledger.verification import Chain
 
 POSTGRES = os.environ.get("ADJUDGE_TEST_POSTGRES", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres")
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from aiohttp import web
 
-from adjudge.errors import ModelError
+from adjudge import ModelError
 from adjudge.models import Form, Request
-from adjudge.models._http import Transport
-from adjudge.models._openai import OpenAICompatible
-from adjudge.models._providers import SERVER, Place, Provider
+from adjudge.models.providers.catalog import SERVER, Place, Provider
+from adjudge.models.providers.http import Transport
+from adjudge.models.providers.openai import OpenAICompatible
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Step = tuple[int, Mapping[str, str], object] | Handler

@@ -22,7 +22,8 @@ import pytest
 from adjudge import EmergentJudge, ToolCandidate, ToolRefused, ToolRegistry, forge
 from adjudge.models import Request
 from adjudge.testing import ScriptedModel
-from adjudge.tools import ToolRecord, _tables
+from adjudge.tools import ToolRecord
+from adjudge.tools import store as _tables
 from tools_support import approval, candidate, refusal, review
 
 T = TypeVar("T")

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from adjudge import Case, CriterionResult, JudgeChainResult, JudgeResult, RuleResult, Usage
-from adjudge._run._items import RunItem
-from adjudge._run._manifest import make_manifest, write_manifest
-from adjudge._run._store import RunStore
-from adjudge._run._value import Run, open_run
+from adjudge.runs import Run, RunItem, open_run
+from adjudge.runs.folder import make_manifest, write_manifest
+from adjudge.runs.store import RunStore
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)><svg/onload=alert(3)>"

@@ -16,29 +16,29 @@ import house
 
 # pytester drops the modules that a run in this process brought, and some break when they are loaded a second time.
 for _name in (
-    "adjudge._suite._choosing",
-    "adjudge._suite._explain",
-    "adjudge._suite._marker",
-    "adjudge._suite._summary",
-    "adjudge.cli._choose",
-    "adjudge.gate",
-    "adjudge.models._rows",
-    "adjudge.pytest_plugin",
+    "adjudge.testing.fixture",
+    "adjudge.testing.summary",
+    "adjudge.testing.marker",
+    "adjudge.testing.summary",
+    "adjudge.config.judges",
+    "adjudge.guards.gate",
+    "adjudge.models.replay",
+    "adjudge.testing.plugin",
     "adjudge.rules",
-    "adjudge.testing",
+    "adjudge.testing.models",
     "re2",
     "rfc8785",
     "yaml",
 ):
     import_module(_name)
 
-INSTALLED = any(point.value == "adjudge.pytest_plugin" for point in entry_points(group="pytest11"))
+INSTALLED = any(point.value == "adjudge.testing.plugin" for point in entry_points(group="pytest11"))
 """Whether pytest finds the plugin by itself: where the wheel is installed. Elsewhere it is named."""
-PLUGIN = () if INSTALLED else ("-p", "adjudge.pytest_plugin")
+PLUGIN = () if INSTALLED else ("-p", "adjudge.testing.plugin")
 
 MODEL = """
 from adjudge.models import Reply
-from adjudge.result import Usage
+from adjudge import Usage
 from adjudge.testing import ScriptedModel
 
 asked = []
@@ -92,7 +92,7 @@ def run(suite: pytest.Pytester, *options: str, judge: str | None = "python:fake:
 
 def write(suite: pytest.Pytester, *lines: str) -> None:
     """A suite of these lines."""
-    suite.makepyfile(test_it="\n".join(["import pytest", "from adjudge.testing import assert_passes", *lines]))
+    suite.makepyfile(test_it="\n".join(["import pytest", "from adjudge.testing.models import assert_passes", *lines]))
 
 
 def recordings(suite: pytest.Pytester) -> dict[str, list[dict[str, Any]]]:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge import Approval, Approvals, UsageError
-from adjudge.approval._counting import count, expire, is_due, refuse
-from adjudge.approval._values import Vote
+from adjudge.guards import Vote
+from adjudge.guards.approval.approval import count, expire, is_due, refuse
 from approval_support import Clock, count_kinds, make_result, try_to, use
 from ledger_support import find, verify
 

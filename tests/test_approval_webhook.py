@@ -17,9 +17,9 @@ import pytest
 from aiohttp import web
 
 from adjudge import Approvals
-from adjudge.approval import Webhook, verify_webhook
-from adjudge.approval import _approvals as approvals_module
-from adjudge.approval import _webhook as webhooks
+from adjudge.guards import Webhook, verify_webhook
+from adjudge.guards.approval import approvals as approvals_module
+from adjudge.guards.approval import webhook as webhooks
 from approval_support import WHO, Clock, make_result, try_to
 from judge_support import complaint, passed
 from ledger_support import SECRET

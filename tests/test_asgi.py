@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adjudge import Gate
-from adjudge.asgi import GateMiddleware
+from adjudge.integrations.asgi import GateMiddleware
 from gate_support import Book, Desk, gate
 from judge_support import complaint, failed, passed
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adjudge import Gate
-from adjudge.asgi import GateMiddleware
+from adjudge.integrations.asgi import GateMiddleware
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")

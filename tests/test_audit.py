@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Gate, Ledger, RuleResult, UsageError, derive_audit
-from adjudge.audit import Findings, choose_opinion, record_opinion
-from adjudge.audit._opinion import SEVERITY_OF
+from adjudge.ledger import Findings, choose_opinion, record_opinion
+from adjudge.ledger.audit.entry import SEVERITY_OF
 from adjudge.testing import ScriptedModel
 from audit_support import (
     FAILED,

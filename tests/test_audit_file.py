@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from adjudge import AuditEntry, AuditQuery, RuleResult, UsageError, parse_audit, write_audit
-from adjudge.audit import Finding, Findings, Judged, read_audit
+from adjudge.ledger import Finding, Findings, Judged, read_audit
 from audit_support import FAILED, PASSED, audit, decide
 from cli_support import HIDDEN
 from conftest import read_vectors

@@ -9,10 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge import Budget, Judge, JudgeChain, Price, Reply, Request, Usage, open_model, wire
-from adjudge.errors import ModelError, ReplyError, UsageError
+from adjudge import (
+    Budget,
+    Judge,
+    JudgeChain,
+    ModelError,
+    Price,
+    Reply,
+    ReplyError,
+    Request,
+    Usage,
+    UsageError,
+    open_model,
+    wire,
+)
 from adjudge.models import resolve_model
-from adjudge.models._priced import PricedModel
+from adjudge.models.price import PricedModel
 from judge_support import YES, Plain, complaint, passed, said
 from models_support import reset, serve
 from virtual_clock import VirtualLoop, run_virtual

@@ -15,11 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Judge, Reply, Request, Usage, open_model
-from adjudge.errors import ModelError
-from adjudge.models import Form, Model, RecordingModel, TokenLogprob, as_model, resolve_model
-from adjudge.models._cached import CachedModel, describe_call, make_reply_key
-from adjudge.models._reply_cache import ReplyCache
+from adjudge import Judge, ModelError, Reply, Request, Usage, open_model
+from adjudge.models import Form, Model, RecordingModel, ReplyCache, TokenLogprob, as_model, resolve_model
+from adjudge.models.cache import CachedModel, describe_call, make_reply_key
 from judge_support import YES, Plain, complaint
 
 ASKED = Request(system="Be a judge.", user="Is <abcdefgh> good?", token="abcdefgh")

@@ -16,7 +16,7 @@ import pytest
 
 from adjudge import Judge, Reply, ReplyCache, Request, Usage
 from adjudge.models import Model
-from adjudge.models._cached import CachedModel
+from adjudge.models.cache import CachedModel
 from judge_support import Plain, complaint
 
 ASKED = Request(system="Be a judge.", user="Is <abcdefgh> good?", token="abcdefgh")

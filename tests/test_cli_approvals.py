@@ -13,7 +13,7 @@ import pytest
 
 import cli_support
 from adjudge import Approval, open_dataset
-from adjudge.cli._ledger import find_user
+from adjudge.cli.commands.ledger import find_user
 from adjudge.ledger import create_key
 from approval_support import make_result, tell, use
 from cli_support import ESCAPES, HIDDEN, Line

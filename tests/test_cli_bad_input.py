@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 import cli_support
-from adjudge.cli._app import app
+from adjudge.cli.app import app
 from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
 
 POLITE = ("--criteria", "Is polite.")
@@ -228,7 +228,7 @@ def test_rows_that_cannot_be_read(line: Line):
 
 def test_a_content_is_too_large(line: Line, monkeypatch: pytest.MonkeyPatch):
     """Nothing is cut in silence: what is too large for a file at once, or for the model, is refused."""
-    monkeypatch.setattr("adjudge.cli._input.LARGEST", 2_000_000)
+    monkeypatch.setattr("adjudge.cli.input.LARGEST", 2_000_000)
     Path("large.txt").write_text("x" * 2_000_001, encoding="utf-8")
     Path("long.txt").write_text("x" * 1_000_001, encoding="utf-8")
 
@@ -383,7 +383,7 @@ def test_what_breaks_in_adjudge_says_so(line: Line, monkeypatch: pytest.MonkeyPa
     def break_it(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("adjudge.cli._judge.list_inputs", break_it)
+    monkeypatch.setattr("adjudge.cli.input.list_inputs", break_it)
     ran = line("judge", "good.txt", *ASK)
 
     assert ran.status == 70

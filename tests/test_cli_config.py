@@ -9,9 +9,9 @@ import pytest
 
 import cli_support
 from adjudge import Judge, JudgeChain
-from adjudge.cli import _local
-from adjudge.cli._choose import Panel, choose
-from adjudge.cli._config import Config, read_config
+from adjudge.config import judges as _local
+from adjudge.config.file import Config, read_config
+from adjudge.config.judges import Panel, choose
 from cli_support import WORDS, Line, serve
 
 LIMIT = "timeout must be a finite number of seconds above 0, or None for no limit"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import cli_support
-from adjudge import Case, open_dataset
-from adjudge.cli import _dataset, _input
-from adjudge.errors import UsageError
+from adjudge import Case, UsageError, open_dataset
+from adjudge.cli import input as _input
+from adjudge.cli.commands import dataset as _dataset
 from cli_support import Line
 
 TABLE = "qid,question,answer,gold,ok\n1,Why?,Because,x,true\n2,How?,,y,FALSE\n3,Who?,A\n1,When?,B,z,\n"

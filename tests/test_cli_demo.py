@@ -50,8 +50,8 @@ def test_the_demo_shows_a_table_and_explains_one(line: Line):
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals are POSIX's here")
 def test_a_terminal_of_80_columns_shows_every_name(line: Line, monkeypatch: pytest.MonkeyPatch):
     """No answer's name, verdict or criterion is cut off where most people see it first."""
-    monkeypatch.setattr("adjudge.cli._output.draws", lambda: True)
-    monkeypatch.setattr("adjudge.cli._demo.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli.output.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli.output.draws", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     out = re.sub(r"\x1b\[[0-9;]*m", "", line("demo").out)
     table = [text for text in out.splitlines() if text[:1] in "┏┃┡│└"]
@@ -69,7 +69,7 @@ def test_the_labels_of_the_demo_are_mostly_its_verdicts(line: Line):
 
     from adjudge import open_dataset
 
-    with as_file(files("adjudge.demo") / "answers.jsonl") as path:
+    with as_file(files("adjudge.cli.demo") / "answers.jsonl") as path:
         labels = {case.id: case.label for case in open_dataset(path)}
     results = line("demo", "--json").document["results"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cli_support
-from adjudge.cli import _local
+from adjudge.config import judges as _local
 from cli_support import WORDS, Line, serve
 
 
@@ -247,7 +247,7 @@ def test_a_function_behind_a_judges_name_is_no_judge_without_hosts(line: Line):
 
 def test_a_known_bad_reply_that_passes_is_the_worst_news(line: Line, monkeypatch: pytest.MonkeyPatch):
     """If a reader ever took one, the doctor would say which and exit with 1."""
-    from adjudge.cli import _planted
+    from adjudge.cli.commands import doctor as _planted
     from adjudge.testing import ScriptedModel
 
     good = {"criteria": [{"name": "true", "reasoning": "", "score": 1.0}]}

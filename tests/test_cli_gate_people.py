@@ -16,8 +16,8 @@ import pytest
 
 import cli_support
 from adjudge import Approvals, Decision
-from adjudge.approval import verify_webhook
-from adjudge.cli._ledger import find_user
+from adjudge.cli.commands.ledger import find_user
+from adjudge.guards import verify_webhook
 from approval_support import use
 from cli_support import WORDS, Line, Ran
 from ledger_support import find, run, verify

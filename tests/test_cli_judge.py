@@ -326,8 +326,8 @@ def test_a_provider_that_hangs_is_given_up(line: Line):
 
 def test_a_limit_on_the_command_line_is_the_only_one(line: Line, monkeypatch: pytest.MonkeyPatch):
     """A judge in a chain has no limit of its own that could cut a longer ``--timeout`` short."""
-    from adjudge.cli._choose import Panel, choose
-    from adjudge.cli._config import Config
+    from adjudge.config.file import Config
+    from adjudge.config.judges import Panel, choose
 
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     one = choose(Panel(judges=("openai:a",), timeout=300.0), Config()).judge

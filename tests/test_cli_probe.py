@@ -199,7 +199,7 @@ def test_output_is_json_where_it_is_json_and_text_elsewhere(line: Line, written:
     write("says.py", f"print({written})")
     write("probes.yaml", "probes: [{name: a, input: " + "x" * 300_000 + "}]")
     line("probe", "probes.yaml", "--command", f"{sys.executable} says.py", "--record")
-    from adjudge.probe import load_probes
+    from adjudge.guards import load_probes
 
     assert load_probes("probes.yaml").entries[0].expected == seen
 
@@ -210,7 +210,7 @@ def test_no_shell_reads_the_command(line: Line):
     write("probes.yaml", 'probes: [{name: a, input: "; touch owned"}]')
     command = f"{sys.executable} words.py 'two words' ; touch owned > here $(touch owned) | cat `touch owned` *"
     line("probe", "probes.yaml", "--command", command, "--record")
-    from adjudge.probe import load_probes
+    from adjudge.guards import load_probes
 
     words, given = load_probes("probes.yaml").entries[0].expected
     assert words[:4] == ["two words", ";", "touch", "owned"]

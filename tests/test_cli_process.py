@@ -267,7 +267,7 @@ def test_help_comes_at_once(place: Path):
     """``adjudge --help`` loads nothing that judging needs."""
     words, environment = cli_support.command(place)
     code = (
-        "import sys, adjudge.cli._app as app\nstatus = app.run(['--help'])\n"
+        "import sys, adjudge.cli.app as app\nstatus = app.run(['--help'])\n"
         "print(sorted({'aiohttp', 'yaml', 'jsonschema_rs', 're2', 'rapidfuzz'} & set(sys.modules)))\n"
     )
     done = subprocess.run([words[0], "-c", code], env=environment, capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.cli._report_text import draw_bins
+from adjudge.cli.commands.report import draw_bins
 from cli_support import HIDDEN, Line, feed, isolate
 from report_support import keep_run, list_example, list_hostile, make_hostile_manifest, make_item, make_manifest_of
 

@@ -9,7 +9,7 @@ import pytest
 
 import cli_support
 from adjudge import load_rubric
-from adjudge.rubric_file import SHIPPED_RUBRICS, rubric_from_dict
+from adjudge.rubric.file import SHIPPED_RUBRICS, rubric_from_dict
 from cli_support import ESCAPES, HIDDEN, Line
 
 LOGIN = """

@@ -13,8 +13,8 @@ import pytest
 
 import cli_support
 from adjudge import open_run
-from adjudge._run import Progress
-from adjudge.cli._run_session import describe, find_status
+from adjudge.cli.commands.run import describe, find_status
+from adjudge.runs import Progress
 from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
 
 GOOD = ("--criteria", "Is good.", "--judge", WORDS)

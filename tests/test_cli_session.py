@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 import cli_support
-from adjudge import JudgeResult
-from adjudge.cli import _local
-from adjudge.cli._choose import Choice
-from adjudge.cli._config import read_config
-from adjudge.cli._input import Inputs, Item
-from adjudge.cli._session import Session
-from adjudge.errors import UsageError
+from adjudge import JudgeResult, UsageError
+from adjudge.cli.commands.judge import Session
+from adjudge.cli.input import Inputs, Item
+from adjudge.config import judges as _local
+from adjudge.config.file import read_config
+from adjudge.config.judges import Choice
 from cli_support import Line, Ran
 
 POLITE = ("--criteria", "Is polite.")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from adjudge import Ledger, ToolRegistry
-from adjudge.cli._ledger import find_user
+from adjudge.cli.commands.ledger import find_user
 from adjudge.ledger import create_key
 from cli_support import ESCAPES, HIDDEN, Line, isolate
 from ledger_support import find, record

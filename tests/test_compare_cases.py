@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from adjudge import Case, Judge, JudgeResult
-from adjudge._compare import compare_case
-from adjudge._run._items import RunItem
-from adjudge._run._store import RunStore
+from adjudge.judges.compare import compare_case
 from adjudge.models import RecordingModel, ReplayModel
+from adjudge.runs import RunItem
+from adjudge.runs.store import RunStore
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, make_pair, prefer_good
 from judge_support import complaint

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge import Judge, JudgeChain, JudgeResult, PairResult, compare
-from adjudge._strategies import count_choices, needed
+from adjudge.judges.strategies import count_choices, needed
 from adjudge.result import REASONS
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, Chooser, prefer_good

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adjudge import Judge, PairResult, Request, compare, compare_sync
-from adjudge.reply import READERS
+from adjudge.question.readers import READERS
 from compare_support import BAD, GOOD
 from judge_support import Plain, complaint
 

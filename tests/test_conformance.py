@@ -17,13 +17,25 @@ from typing import Any
 
 import pytest
 
-from adjudge import Gate, Judge, JudgeChain, JudgmentFailed, Rubric, Rule, RuleResult, Rules, UsageError, improve
-from adjudge.errors import ReplyError
-from adjudge.reply import read_object
-from adjudge.result import REASONS, JudgeResult
+from adjudge import (
+    Gate,
+    Judge,
+    JudgeChain,
+    JudgeResult,
+    JudgmentFailed,
+    ReplyError,
+    Rubric,
+    Rule,
+    RuleResult,
+    Rules,
+    UsageError,
+    improve,
+)
+from adjudge.question.reply import read_object
+from adjudge.question.score import SHOWN_MARK, grade_criterion
+from adjudge.result import REASONS
 from adjudge.rubric import Criterion
-from adjudge.rubric_file import rubric_from_dict
-from adjudge.score import SHOWN_MARK, grade_criterion
+from adjudge.rubric.file import rubric_from_dict
 from adjudge.testing import ScriptedModel
 from judge_support import scores
 from virtual_clock import run_virtual

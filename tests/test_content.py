@@ -10,8 +10,8 @@ import msgspec
 import pydantic
 import pytest
 
+from adjudge import UsageError
 from adjudge.content import check_size, content_text, digest_text, fence
-from adjudge.errors import UsageError
 
 
 @dataclasses.dataclass

@@ -12,8 +12,8 @@ import pytest
 
 from adjudge import Case, Dataset, UsageError, open_dataset
 from adjudge.content import digest_text
-from adjudge.dataset import _dataset
-from adjudge.rules._json import read_json
+from adjudge.dataset import dataset as _dataset
+from adjudge.formats.json import read_json
 from conftest import find_data
 
 

@@ -12,7 +12,8 @@ import pytest
 
 import cli_support
 from adjudge import Case, UsageError, open_dataset, write_cases
-from adjudge.dataset import _formats, _source
+from adjudge.dataset import formats as _formats
+from adjudge.dataset import formats as _source
 
 HEADER = "id,content,label\n"
 

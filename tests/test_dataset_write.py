@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Case, UsageError, open_dataset, write_cases
-from adjudge.dataset import _write
+from adjudge.dataset import write as _write
 
 FORMATS = ["c.jsonl", "c.csv", "c.tsv", "c.json", "c.yaml", "c.parquet", "c.jsonl.gz", "c.csv.gz"]
 

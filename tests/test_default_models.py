@@ -10,10 +10,10 @@ import pytest
 import docs_support
 import house
 from adjudge import open_model
-from adjudge.cli._local import PROVIDERS
+from adjudge.config.judges import PROVIDERS
 from adjudge.models import DEFAULT_MODELS
-from adjudge.models._defaults import EXAMPLE, default_spec
-from adjudge.models._providers import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE
+from adjudge.models.defaults import EXAMPLE, default_spec
+from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE
 
 NAMED = re.compile(
     r"""(?<![\w./-])
@@ -31,8 +31,8 @@ HISTORY = {
     "docs/cli.md": {"llama3.2"},
     "docs/models.md": {"gpt-5", "gpt-5-mini"},  # which names are another model
     "docs/seeds.md": {"gpt-4o-mini", "claude-haiku"},  # functions in the seeds' own example
-    "src/adjudge/_model_names.py": {"gpt-5", "gpt-5-mini", "gpt-6.1-terra-2026-09-01"},
-    "src/adjudge/rules/_screen_words.py": {"gpt3", "gpt4", "gpt5"},  # words of attacks
+    "src/adjudge/formats/model_name.py": {"gpt-5", "gpt-5-mini", "gpt-6.1-terra-2026-09-01"},
+    "src/adjudge/rules/injection/lexicon.py": {"gpt3", "gpt4", "gpt5"},  # words of attacks
 }
 """Names that pages mention and nobody is told to ask, by file."""
 
@@ -76,7 +76,7 @@ def test_no_page_example_or_message_names_another_model():
     found = {}
     for path in list_files():
         name = path.relative_to(house.ROOT).as_posix()
-        if name == "src/adjudge/models/_defaults.py":
+        if name == "src/adjudge/models/defaults.py":
             continue
         others = find_names(path.read_text(encoding="utf-8")) - known - HISTORY.get(name, set())
         if others:
@@ -112,4 +112,4 @@ def test_the_pages_say_where_the_defaults_stand():
     """Both the page of models and that of the command line."""
     for page in ("models.md", "cli.md"):
         text = " ".join((house.ROOT / "docs" / page).read_text(encoding="utf-8").split())
-        assert "adjudge.models.DEFAULT_MODELS" in text, page
+        assert "adjudge.models.defaults.DEFAULT_MODELS" in text, page

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adjudge import Case, Diff, Judge, UsageError, diff, open_run
-from adjudge.report._diff_markdown import write_markdown
-from adjudge.report._paired import FLIPS, KEPT, PairedTally, compute_mcnemar
+from adjudge.report.markdown import render_diff_markdown
+from adjudge.trust.difference import FLIPS, KEPT, PairedTally, compute_mcnemar
 from cli_support import ESCAPES, HIDDEN
 from redecide_support import Line, Told, do, make_cases, score
 
@@ -300,7 +300,7 @@ def test_new_answers_to_the_same_tasks_are_compared_when_asked_for(tmp_path: Pat
     found = diff(was, now, new_contents=True)
     assert (found.cases, found.content_changed, found.regressions, found.unmatched_passes) == (1, 2, 1, 2)
     assert found.to_dict()["new_contents"] is True
-    assert "2 cases with another reference, task or context\n" in write_markdown(found)
+    assert "2 cases with another reference, task or context\n" in render_diff_markdown(found)
     with pytest.raises(UsageError, match="new_contents"):
         diff(was, now, new_contents="no")  # type: ignore[arg-type]
 
@@ -309,7 +309,7 @@ def test_markdown_holds_hostile_ids_as_text(tmp_path: Path):
     """No table is broken, nobody called by name, nothing linked, nothing hidden, whatever a case is called."""
     cases = [Case(id=HOSTILE, content="x")]
     before = make_run(tmp_path / "before", {HOSTILE: GOOD}, cases=cases)
-    text = write_markdown(diff(before, make_run(tmp_path / "after", {HOSTILE: BAD}, cases=cases)))
+    text = render_diff_markdown(diff(before, make_run(tmp_path / "after", {HOSTILE: BAD}, cases=cases)))
     [row] = [line for line in text.splitlines() if "all" in line]
 
     assert row.count("|") == 6
@@ -320,7 +320,7 @@ def test_markdown_holds_hostile_ids_as_text(tmp_path: Path):
 
 def test_markdown_says_what_it_leaves_out(tmp_path: Path):
     """A comment has room for 50 cases; that there are more is said."""
-    text = write_markdown(compare(tmp_path, [GOOD] * 60, [BAD] * 60))
+    text = render_diff_markdown(compare(tmp_path, [GOOD] * 60, [BAD] * 60))
 
     assert "50 of 60 cases with another outcome are shown, regressions first" in text
     assert "not passed: p < 0.0001\n" in text

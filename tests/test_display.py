@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from adjudge import CriterionResult, JudgeChainResult, JudgeResult, RuleResult
-from adjudge._display import clean, say_outcome
+from adjudge.formats.display import say_outcome
+from adjudge.formats.text import clean
 
 HOSTILE = "\x1b[31mred\x1b[0m [bold]markup[/bold] <script>alert(1)</script> \u202ereversed \u200b\x07 &amp; \"'"
 

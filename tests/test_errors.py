@@ -11,8 +11,19 @@ import math
 
 import pytest
 
-from adjudge import Judge, JudgeChain, JudgeResult, Rubric, judge
-from adjudge.errors import AdjudgeError, JudgmentFailed, LedgerError, ModelError, ReplyError, UsageError
+from adjudge import (
+    AdjudgeError,
+    Judge,
+    JudgeChain,
+    JudgeResult,
+    JudgmentFailed,
+    LedgerError,
+    ModelError,
+    ReplyError,
+    Rubric,
+    UsageError,
+    judge,
+)
 from adjudge.testing import FaultyModel, ScriptedModel
 from judge_support import NO, YES, complaint, scores
 

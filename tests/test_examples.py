@@ -30,13 +30,14 @@ from adjudge import (
     RuleResult,
     UsageError,
 )
-from adjudge._asking import Asking, prepare
+from adjudge.judges.evaluate import Asking, prepare
 from adjudge.models import Reply
-from adjudge.models._open import _HTTP_OPTIONS, _PREFIXES
-from adjudge.models._providers import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE
-from adjudge.question import Part, make_token
+from adjudge.models.open import _HTTP_OPTIONS, _PREFIXES
+from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE
+from adjudge.question.question import Part, make_token
 from adjudge.result import REASONS
-from adjudge.rubric_file import SHIPPED_RUBRICS, load_rubric
+from adjudge.rubric import load_rubric
+from adjudge.rubric.file import SHIPPED_RUBRICS
 from adjudge.testing import FAULTS, ScriptedModel
 from ledger_support import find
 from registry_support import serve_reviews
@@ -312,8 +313,8 @@ def test_the_shipped_rubrics_are_as_described():
 def test_the_configuration_shown_is_accepted(require, tmp_path: Path):
     """The file of config.md is read, every judge and rubric in it opens, and its table names every key."""
     require("the command line", docs_support.find_main(), "install adjudge with its command line")
-    from adjudge.cli._config import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, read_config
-    from adjudge.cli._seats import Opener
+    from adjudge.config.file import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, read_config
+    from adjudge.config.judges import Opener
 
     for page in ("config.md", "rubric.md"):
         for block in docs_support.read_blocks(DOCS / page):
@@ -329,7 +330,7 @@ def test_the_configuration_shown_is_accepted(require, tmp_path: Path):
 def test_the_judges_found_by_themselves_are_listed(require):
     """cli.md has every variable and port that the command line looks at when nobody says who judges."""
     require("the command line", docs_support.find_main(), "install adjudge with its command line")
-    from adjudge.cli._local import LOCAL_PORTS, PROVIDERS
+    from adjudge.config.judges import LOCAL_PORTS, PROVIDERS
 
     page = read_page("cli.md")
     assert [name for name, spec in PROVIDERS if f"`{name}`" not in page or f"`{spec}`" not in page] == []

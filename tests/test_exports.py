@@ -14,16 +14,16 @@ import house
 
 PACKAGES = (
     "adjudge",
-    "adjudge.approval",
-    "adjudge.asgi",
+    "adjudge.guards.approval",
+    "adjudge.integrations.asgi",
     "adjudge.dataset",
-    "adjudge.firewall",
+    "adjudge.guards.firewall",
     "adjudge.ledger",
     "adjudge.models",
-    "adjudge.probe",
+    "adjudge.guards.probe",
     "adjudge.report",
     "adjudge.rules",
-    "adjudge.testing",
+    "adjudge.testing.models",
     "adjudge.tools",
 )
 PUBLIC = [name for name in PACKAGES if name in house.modules()]

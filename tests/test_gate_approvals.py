@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adjudge import Approvals, Decision, Gate, JudgeResult, Ledger
-from adjudge.gate import Answer
+from adjudge.guards import Answer
 from approval_support import make_result, start, tell
 from gate_support import GOOD, Desk, check, gate, word
 from judge_support import complaint, failed, passed, silent

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import cli_support
 from adjudge import Approvals, Criterion, Decision, Gate, Judge, Ledger, Rubric, Rule
-from adjudge._request import digest_request
-from adjudge.gate import Answer
+from adjudge.guards import Answer
+from adjudge.guards.request_digest import digest_request
 from adjudge.testing import ScriptedModel
 from approval_support import make_result
 from cli_support import Line
@@ -259,7 +259,7 @@ def test_equal_terms_are_the_same_however_they_are_written(url: str, ask: dict[s
         await approvals.decide(pending.approval_id or "", "bob", True)
 
     async def resume(ledger: Ledger, approvals: Approvals) -> list[Decision]:
-        from adjudge.cli._resume import find_pending
+        from adjudge.cli.commands.gate import find_pending
 
         made = make_gate(ledger, approvals, ask=ask)
         (approval,) = await approvals.list(status=None)

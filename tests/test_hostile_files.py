@@ -9,20 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from adjudge import Rubric
-from adjudge._toml import read_toml
-from adjudge._yaml import read_yaml
-from adjudge.dataset._case import Case, make_case
-from adjudge.dataset._formats import read_object_line
-from adjudge.errors import UsageError
+from adjudge import Rubric, UsageError
+from adjudge.dataset import Case
+from adjudge.dataset.case import make_case
+from adjudge.dataset.formats import read_object_line
+from adjudge.formats.toml import read_toml
+from adjudge.formats.yaml import read_yaml
 from adjudge.models import ReplayModel, Request, TokenLogprob, open_model
-from adjudge.models import _rows as recording_rows
-from adjudge.models._mask import mask_tokens, unmask_tokens
-from adjudge.models._recording import describe_request, make_key, make_keys
-from adjudge.models._replay import MAX_MODELS
-from adjudge.rubric_file import MAX_RULES, read_rubric, rubric_from_dict
+from adjudge.models import replay as recording_rows
+from adjudge.models.recording import describe_request, make_key, make_keys, mask_tokens, unmask_tokens
+from adjudge.models.replay import MAX_MODELS
+from adjudge.rubric.file import MAX_RULES, read_rubric, rubric_from_dict
 from adjudge.rules import rule_from_spec
-from adjudge.rules._checks import SIMILARITY_LIMIT
+from adjudge.rules.checks import SIMILARITY_LIMIT
 
 ASKED = Request(system="Judge.", user="This.")
 

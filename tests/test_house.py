@@ -16,11 +16,11 @@ NESTING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, as
 GENERIC = {"dict", "list", "tuple", "set", "frozenset", "type", "Mapping", "Sequence", "Iterable", "Callable"}
 
 TASK_OWNERS = {
-    "src/adjudge/approval/_webhook.py",  # delivers while others go on; closing waits for it, and gives up the rest
-    "src/adjudge/_run/_pool.py",  # what is under way outlives the step of a generator that hands items over
-    "src/adjudge/_evaluate.py",  # a generator cannot hold a task group open across a yield
-    "src/adjudge/cli/_run_session.py",  # an interrupt has to wind down what is awaited, then cancel it and wait
-    "src/adjudge/chain.py",  # waits for the first seat to answer, and then for those it cancelled
+    "src/adjudge/guards/approval/webhook.py",  # delivers while others go on; closing waits for it, and gives up the rest
+    "src/adjudge/runs/pool.py",  # what is under way outlives the step of a generator that hands items over
+    "src/adjudge/judges/evaluate.py",  # a generator cannot hold a task group open across a yield
+    "src/adjudge/cli/commands/run.py",  # an interrupt has to wind down what is awaited, then cancel it and wait
+    "src/adjudge/judges/chain.py",  # waits for the first seat to answer, and then for those it cancelled
 }
 
 

@@ -14,15 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import house
-from adjudge import Gate, Judge
-from adjudge.errors import UsageError
-from adjudge.result import RuleResult
+from adjudge import Gate, Judge, RuleResult, UsageError
 from adjudge.rules import SHIPPED, as_rule
-from adjudge.rules._screen import CHANNELS, THRESHOLD, screen
-from adjudge.rules._screen_phrases import _build_phrases
-from adjudge.rules._screen_signs import list_signs
-from adjudge.rules._screen_text import fold, read_codes
-from adjudge.rules._screen_words import WORDS
+from adjudge.rules.injection.lexicon import WORDS, _build_phrases
+from adjudge.rules.injection.normalise import fold, read_codes
+from adjudge.rules.injection.screen import CHANNELS, THRESHOLD, screen
+from adjudge.rules.injection.signs import list_signs
 from adjudge.testing import ScriptedModel
 from conftest import find_data
 

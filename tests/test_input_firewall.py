@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import InputFirewall, InputVerdict, JudgeChain, Threat, UsageError
-from adjudge.firewall import THREATS
-from adjudge.firewall._writing import MOST_CHARACTERS
+from adjudge.guards import THREATS
+from adjudge.guards.firewall.question import MOST_CHARACTERS
 from adjudge.testing import ScriptedModel
 from firewall_support import CLEAN, chain, script, threaten
 from judge_support import Plain, Seat, complaint

@@ -155,10 +155,10 @@ def test_imports_inside_functions_are_seen():
         "if TYPE_CHECKING:\n import adjudge.cli\nelse:\n import adjudge.dataset\n"
         "def f():\n from adjudge.models import _types, Model\n"
     )
-    known = {"adjudge.cli", "adjudge.dataset", "adjudge.models", "adjudge.models._types"}
+    known = {"adjudge.cli", "adjudge.dataset", "adjudge.models", "adjudge.models.model"}
     found = [find_imported(node, known) for node in walk_imports(tree)]
 
-    assert found == [{"adjudge.dataset"}, {"adjudge.models", "adjudge.models._types"}]
+    assert found == [{"adjudge.dataset"}, {"adjudge.models", "adjudge.models.model"}]
 
 
 def test_the_package_imports_itself_absolutely():

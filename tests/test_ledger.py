@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from adjudge import Decision, Ledger, LedgerError, UsageError, read_result
-from adjudge._plain import to_plain
+from adjudge.formats.plain import to_plain
 from adjudge.ledger import KINDS
-from adjudge.ledger._entry import COLUMNS, SCHEMA, hash_entry
-from adjudge.ledger._payload import MOST_BYTES, digest, write_payload
+from adjudge.ledger.entry import COLUMNS, SCHEMA, hash_entry
+from adjudge.ledger.payload import MOST_BYTES, digest, write_payload
 from ledger_support import SECRET, connect, find, make_chain_result, make_result, record, run
 
 
@@ -175,7 +175,7 @@ LEAVES = some.none() | some.booleans() | some.integers() | some.floats() | some.
 @given(some.recursive(LEAVES, lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner)))
 def test_any_payload_is_canonical_json(value: Any):
     """Whatever stands in a payload, its bytes are those that another RFC 8785 encoder makes of them."""
-    from adjudge._plain import to_plain
+    from adjudge.formats.plain import to_plain
 
     written = write_payload(to_plain({"value": value}))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.ledger import Head
-from adjudge.ledger._entry import hash_entry
-from adjudge.ledger._payload import write_payload
+from adjudge.ledger.entry import hash_entry
+from adjudge.ledger.payload import write_payload
 from conftest import read_vectors
 from ledger_support import check, make_rows, rehash
 

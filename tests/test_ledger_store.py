@@ -17,8 +17,8 @@ import pytest
 
 from adjudge import JudgeResult, Ledger, LedgerError, UsageError
 from adjudge.ledger import Head, create_key
-from adjudge.ledger._store import Store
-from adjudge.ledger._writer import Writer
+from adjudge.ledger.store import Store
+from adjudge.ledger.writer import Writer
 from ledger_support import SECRET, connect, find, make_result, record, run, verify
 
 REST = "at, kind, subject, payload, payload_hash, prev, hash, signature FROM adjudge_ledger WHERE seq = 2"

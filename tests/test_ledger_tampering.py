@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from adjudge.ledger import Head, create_key
-from adjudge.ledger._entry import COLUMNS, NO_PREV, Row, signed_bytes
-from adjudge.ledger._sign import find_check, open_check, open_signer
+from adjudge.ledger.entry import COLUMNS, NO_PREV, Row, signed_bytes
+from adjudge.ledger.signature import find_check, open_check, open_signer
 from ledger_support import check as verify
 from ledger_support import make_rows, rehash
 

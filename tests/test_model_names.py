@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._model_names import is_same_model
+from adjudge.formats.model_name import is_same_model
 
 SAME = (
     ("gpt-6.1-terra", "gpt-6.1-terra"),

@@ -30,14 +30,13 @@ from adjudge import (
     open_model,
     read_result,
 )
-from adjudge._pair import PairResult
-from adjudge._run._items import write_result
-from adjudge.models import RecordingModel
-from adjudge.models._cached import CachedModel
-from adjudge.models._reply_cache import ReplyCache
-from adjudge.models._reported import ReportedNames
+from adjudge.judges.pair import PairResult
+from adjudge.models import RecordingModel, ReplyCache
+from adjudge.models.cache import CachedModel
+from adjudge.models.reported_name import ReportedNames
 from adjudge.report import make_report, write_html, write_junit, write_markdown
-from adjudge.report._notes import list_model_changes
+from adjudge.report.format import list_model_changes
+from adjudge.runs.item import write_result
 from adjudge.testing import ScriptedModel
 from cli_support import Line
 from judge_support import YES, Plain

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.errors import UsageError
+from adjudge import Usage, UsageError
 from adjudge.models import TokenLogprob
-from adjudge.models._anthropic import Anthropic
-from adjudge.models._gemini import Gemini
-from adjudge.models._providers import ANTHROPIC, GEMINI
-from adjudge.result import Usage
+from adjudge.models.providers.anthropic import Anthropic
+from adjudge.models.providers.catalog import ANTHROPIC, GEMINI
+from adjudge.models.providers.gemini import Gemini
 from models_support import ASKED, FORM, read, talk
 
 KEY = "sk-very-secret-0123456789"

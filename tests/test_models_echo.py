@@ -18,11 +18,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adjudge.errors import ModelError
-from adjudge.models import open_model
-from adjudge.models._complaint import LONGEST, clean
-from adjudge.models._keys import hide_key
-from adjudge.models._recording import RecordingModel
+from adjudge import ModelError
+from adjudge.models import RecordingModel, open_model
+from adjudge.models.providers.api_key import hide_key
+from adjudge.models.providers.error import LONGEST, clean
 from models_support import PLAIN, completion, error, talk
 
 KEY = "sk-very/secret+0123456789_AbCd"
@@ -153,7 +152,7 @@ def test_no_error_says_the_key(place: str, form: str, monkeypatch, caplog):
     """Wherever a server puts it, and whatever it has made of it: not in the error, what it carries, or a log."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setattr("adjudge.models._http.attempts_for", lambda kind: 1)
+    monkeypatch.setattr("adjudge.models.retry.attempts_for", lambda kind: 1)
     said = ENCODINGS[form](KEY)
     failed = ask_raw(PLACES[place](said))
 
@@ -164,7 +163,7 @@ def test_no_error_says_the_key(place: str, form: str, monkeypatch, caplog):
 def test_an_error_carries_no_request(monkeypatch):
     """What the HTTP client raised holds the headers that were sent; programs that report errors follow it."""
     monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setattr("adjudge.models._http.attempts_for", lambda kind: 1)
+    monkeypatch.setattr("adjudge.models.retry.attempts_for", lambda kind: 1)
     for data in (
         b"no http\r\n\r\n",
         b"",

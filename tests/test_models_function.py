@@ -11,8 +11,7 @@ import threading
 
 import pytest
 
-from adjudge import Judge
-from adjudge.errors import ModelError, UsageError
+from adjudge import Judge, ModelError, UsageError
 from adjudge.models import Model, Reply, as_model, hosts_of
 from adjudge.testing import FaultyModel, ScriptedModel
 from models_support import PLAIN

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adjudge.errors import ModelError
+from adjudge import ModelError
 from adjudge.models import Reply
-from adjudge.models._anthropic import Anthropic, strip_schema
-from adjudge.models._complaint import LONGEST, Complaint, clean, find_refused, read_complaint, refuse
-from adjudge.models._exchange import _Ready
-from adjudge.models._gemini import Gemini
-from adjudge.models._openai import OpenAICompatible
-from adjudge.models._providers import SERVER, Place
-from adjudge.models._schema import change_schemas
+from adjudge.models.providers.anthropic import Anthropic, strip_schema
+from adjudge.models.providers.base import _Ready, change_schemas
+from adjudge.models.providers.catalog import SERVER, Place
+from adjudge.models.providers.error import LONGEST, Complaint, clean, find_refused, read_complaint, refuse
+from adjudge.models.providers.gemini import Gemini
+from adjudge.models.providers.openai import OpenAICompatible
 from models_support import FORM
 
 READY = _Ready(url="", host="host", headers={}, secrets=("sk-secret",))

@@ -16,11 +16,11 @@ from shutil import which
 import pytest
 from aiohttp import web
 
-from adjudge.errors import ModelError
+from adjudge import ModelError
 from adjudge.models import open_model
-from adjudge.models._http import LARGEST_REPLY, Transport
-from adjudge.models._openai import OpenAICompatible
-from adjudge.models._providers import SERVER, Place
+from adjudge.models.providers.catalog import SERVER, Place
+from adjudge.models.providers.http import LARGEST_REPLY, Transport
+from adjudge.models.providers.openai import OpenAICompatible
 from models_support import PLAIN, Scripted, Waits, break_off, completion, error, reset, serve
 
 GOOD = (200, {}, completion())

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from adjudge.errors import ModelError, UsageError
+from adjudge import ModelError, UsageError
 from adjudge.models import hosts_of, open_model
-from adjudge.models._anthropic import Anthropic
-from adjudge.models._providers import ANTHROPIC, OPENAI_COMPATIBLE
+from adjudge.models.providers.anthropic import Anthropic
+from adjudge.models.providers.catalog import ANTHROPIC, OPENAI_COMPATIBLE
 from models_support import PLAIN, completion, error, serve, talk
 
 KEY = "sk-very-secret-0123456789"

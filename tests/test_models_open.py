@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from adjudge.errors import UsageError
+from adjudge import UsageError
 from adjudge.models import Model, as_model, hosts_of, open_model, resolve_model
 from models_support import PLAIN
 

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from adjudge.errors import ModelError
+from adjudge import ModelError, Usage
 from adjudge.models import Request, TokenLogprob
-from adjudge.models._providers import OPENAI_COMPATIBLE
-from adjudge.result import Usage
+from adjudge.models.providers.catalog import OPENAI_COMPATIBLE
 from models_support import ASKED, FORM, completion, error, read, talk
 
 

@@ -15,7 +15,7 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adjudge.errors import ModelError, UsageError
+from adjudge import ModelError, Usage, UsageError
 from adjudge.models import (
     MissingRecording,
     RecordingModel,
@@ -27,8 +27,7 @@ from adjudge.models import (
     hosts_of,
     open_model,
 )
-from adjudge.models._mask import mask, mask_tokens, unmask, unmask_tokens
-from adjudge.result import Usage
+from adjudge.models.recording import mask, mask_tokens, unmask, unmask_tokens
 from models_support import ASKED, PLAIN, completion, serve
 
 KEY = "sk-very-secret-0123456789"

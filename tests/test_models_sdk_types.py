@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from adjudge import Usage
 from adjudge.models import Reply
-from adjudge.models._anthropic import Anthropic
-from adjudge.models._gemini import Gemini
-from adjudge.models._openai import OpenAICompatible
-from adjudge.models._providers import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE, SERVER
-from adjudge.result import Usage
+from adjudge.models.providers.anthropic import Anthropic
+from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE, SERVER
+from adjudge.models.providers.gemini import Gemini
+from adjudge.models.providers.openai import OpenAICompatible
 from models_support import ASKED, PLAIN, read, talk
 
 REQUESTS = pytest.mark.parametrize("request_", [ASKED, PLAIN], ids=["structured", "text"])

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Judge, JudgeChain
-from adjudge._rewire import rewire
-from adjudge._wire import make_wrap
+from adjudge.judges.layers import make_wrap, rewire
 from adjudge.models import Model, Request, open_model
-from adjudge.models._http import Transport
-from adjudge.models._openai import OpenAICompatible
-from adjudge.models._pace import PACE, Pace, PacedModel, read_count, read_reset
-from adjudge.models._providers import SERVER, Place
+from adjudge.models.providers.catalog import SERVER, Place
+from adjudge.models.providers.http import Transport
+from adjudge.models.providers.openai import OpenAICompatible
+from adjudge.models.rate_limit import PACE, Pace, PacedModel, read_count, read_reset
 from judge_support import Plain, complaint
 from models_support import PLAIN, completion, serve
 

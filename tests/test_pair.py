@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Judge, PairResult, Reply, UsageError, compare_sync
-from adjudge._pair import PREFERENCES, read_judged
+from adjudge.judges.pair import PREFERENCES, read_judged
 from adjudge.result import REASONS
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, make_pair, prefer

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import UsageError
-from adjudge._pair import PREFERENCES
-from adjudge._pair_summary import PairSummary, Share, find_interval, summarise_pairs
+from adjudge.judges.pair import PREFERENCES
+from adjudge.judges.pair_summary import PairSummary, summarise_pairs
 from adjudge.result import REASONS
+from adjudge.trust.intervals import Share, find_interval
 from compare_support import make_pair
 
 SAID = st.sampled_from((*PREFERENCES, *REASONS[:4]))

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Judge, JudgeChain, Price, Reply, Request, Usage, open_model, wire
-from adjudge._price import FREE, Cost, add_costs, find_price, make_finder
 from adjudge.models import ReplayModel
-from adjudge.models._priced import FRAME_TOKENS, PricedModel, bound_input
+from adjudge.models.price import FRAME_TOKENS, FREE, Cost, PricedModel, add_costs, bound_input, find_price, make_finder
 from judge_support import YES, Plain, complaint
 
 PRICE = Price(input=1.0, output=4.0, cached=0.1, written=1.25)
@@ -172,7 +171,7 @@ def test_what_nobody_knows_the_price_of():
 )
 def test_a_server_nearby_loads_no_list_of_prices(base: str):
     """The list takes tens of megabytes; a server on this machine or in one's own network is none of its providers."""
-    script = "import sys; from adjudge import open_model; from adjudge._price import find_price\n"
+    script = "import sys; from adjudge import open_model; from adjudge.models.price import find_price\n"
     script += f"assert find_price(open_model('{base}/v1#gpt-5-mini')) is None and 'genai_prices' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
 

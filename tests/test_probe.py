@@ -18,7 +18,7 @@ from adjudge import (
     evaluate_probe,
     evaluate_probes,
 )
-from adjudge.probe import ProbeContract
+from adjudge.guards import ProbeContract
 from adjudge.testing import ScriptedModel
 from judge_support import Seat, complaint
 from probe_support import PROBE, Breaks, probed, probed_with, says, violated

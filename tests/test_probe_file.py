@@ -13,9 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjudge import ProbeThresholds, UsageError
-from adjudge.probe import ProbeContract, ProbeFile, load_probes
-from adjudge.probe._file import MAX_BYTES, read_entries
-from adjudge.probe._record import plain_output, put_outputs, replace_file
+from adjudge.guards import ProbeContract, ProbeFile, load_probes
+from adjudge.guards.probe.baseline import MAX_BYTES, plain_output, put_outputs, read_entries, replace_file
 from judge_support import complaint
 
 YAML = """\

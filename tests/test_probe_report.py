@@ -22,7 +22,7 @@ from adjudge import (
     UsageError,
     evaluate_probes,
 )
-from adjudge.probe import evaluate_probe_sync, evaluate_probes_sync
+from adjudge.guards import evaluate_probe_sync, evaluate_probes_sync
 from judge_support import Plain, complaint
 from probe_support import PROBE, Breaks, by_output, chain, make, many, probed, probed_with, says, violated
 from virtual_clock import run_virtual

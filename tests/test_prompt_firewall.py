@@ -11,7 +11,7 @@ import re
 import pytest
 
 from adjudge import FirewallVerdict, JudgeChain, PromptFirewall, RejectedRule, UsageError
-from adjudge.firewall._writing import MOST_CHARACTERS, MOST_RULES
+from adjudge.guards.firewall.question import MOST_CHARACTERS, MOST_RULES
 from adjudge.testing import ScriptedModel
 from firewall_support import SAFE, chain, reject, script
 from judge_support import Plain, Seat, complaint

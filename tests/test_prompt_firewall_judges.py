@@ -7,7 +7,7 @@ import json
 import pytest
 
 from adjudge import FirewallVerdict, Judge, PromptFirewall, Reply
-from adjudge.firewall._reading import RulesReply
+from adjudge.guards.firewall.question import RulesReply
 from adjudge.models import TokenLogprob
 from adjudge.testing import ScriptedModel
 from firewall_support import SAFE, chain, reject, script

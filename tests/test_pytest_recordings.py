@@ -158,7 +158,7 @@ def test_a_question_that_names_a_model_does_not_reach_it(suite):
     write(
         suite,
         "from dataclasses import replace",
-        "from adjudge._asking import make_prompt",
+        "from adjudge.judges.evaluate import make_prompt",
         "def test_one(judge):",
         "    question = replace(make_prompt('Is it safe?'), model='openai:never-asked')",
         "    assert judge.ask_sync(question).model != 'openai:never-asked'",

@@ -10,8 +10,8 @@ import pytest
 
 import cli_support
 from adjudge import Judge, UsageError, compare_sync, open_run
-from adjudge._run._describe import describe_judge, rebuild_judge
 from adjudge.models import as_model
+from adjudge.runs.judging import describe_judge, rebuild_judge
 from cli_support import Line
 from judge_support import Plain, complaint
 

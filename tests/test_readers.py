@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._readers import READERS, ReadOptions, find_reader
-from adjudge.errors import ReplyError, UsageError
+from adjudge import ReplyError, UsageError
+from adjudge.question.readers import READERS, ReadOptions, find_reader
 
 TWO = ("tea", "Tea")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from adjudge._readers import ReadOptions, find_reader
-from adjudge.errors import ReplyError
+from adjudge import ReplyError
+from adjudge.question.readers import ReadOptions, find_reader
 
 STYLES = {
     "fastchat [[A]]": "[[A]]",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.errors import ReplyError
-from adjudge.reply import ReadOptions, find_reader
+from adjudge import ReplyError
+from adjudge.question.readers import ReadOptions, find_reader
 
 READ = [
     ("Rating: [[7]]", "[[6]]", 6.0, {"scale": (1, 10)}),

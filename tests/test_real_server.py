@@ -19,9 +19,8 @@ import jsonschema_rs
 import pytest
 
 import llama_support
-from adjudge import Criterion, Judge, JudgeChain, Rubric
+from adjudge import Criterion, Judge, JudgeChain, JudgeResult, Rubric
 from adjudge.models import Model, Reply, Request, hosts_of, open_model
-from adjudge.result import JudgeResult
 from conftest import require
 
 SEEDS = range(6)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from adjudge import Case, Criterion, Judge, JudgeChain, Rubric, UsageError, open_run, redecide
-from adjudge._run._redecide import MOST_CHANGES
 from adjudge.models import Reply, Request
+from adjudge.runs.redecision.redecision import MOST_CHANGES
 from judge_support import Seat
 from redecide_support import RUBRIC, Told, do, make_cases, score, tell_all
 

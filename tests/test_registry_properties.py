@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from adjudge import CreationVerdict, PromotionVerdict, ToolRefused, ToolRegistry, UsageError, forge
-from adjudge.tools import TIERS, Cooling, ToolRecord, ToolUsage
-from adjudge.tools._record import Claim
-from adjudge.tools._tiers import Limits, cool_down, find_rise_hindrance, find_use_hindrance
+from adjudge.tools import TIERS, Claim, Cooling, ToolRecord, ToolUsage
+from adjudge.tools.tiers import Limits, cool_down, find_rise_hindrance, find_use_hindrance
 from registry_support import Clock, make_judge
 from tools_support import candidate, tool
 

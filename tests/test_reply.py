@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.errors import ReplyError
-from adjudge.reply import (
+from adjudge import ReplyError
+from adjudge.question.reply import (
     check_finite,
     find_object,
     read_criteria,
@@ -403,9 +403,9 @@ def test_only_the_object_has_a_depth():
 PROGRAM = """
 import sys, threading
 sys.setrecursionlimit(10**7)
-from adjudge.errors import ReplyError
+from adjudge import ReplyError
 from adjudge.reply import ReadOptions, find_reader, read_object
-from adjudge.rules._json import read_json
+from adjudge.formats.json import read_json
 for text in ('{"x": ' + "[" * 10**6, '{"x":' * 10**6, '{"x": "\\\\"[[[", "y": ' + "[" * 3000 + "]" * 3000 + "}"):
     try:
         print("read", read_object(text, None))

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from adjudge.report._html import write_html
-from adjudge.report._summary import summarise
+from adjudge.report import write_html
+from adjudge.report.summary import summarise
 from conftest import require
 from report_support import HOSTILE, list_example, list_hostile, make_hostile_manifest, make_item, make_manifest_of
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import CriterionResult, JudgeChainResult, RuleResult, Usage, UsageError
-from adjudge._pair import PairOrder, PairResult
-from adjudge._run._items import RunItem
+from adjudge.judges.pair import PairOrder, PairResult
 from adjudge.report import Report, make_report
-from adjudge.report._spread import ScoreTally, TimeTally, find_bin
-from adjudge.report._summary import summarise
+from adjudge.report.report import ScoreTally, TimeTally, find_bin
+from adjudge.report.summary import summarise
+from adjudge.runs import RunItem
 from report_support import keep_run, list_example, make_item, make_manifest_of, make_result
 
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from adjudge import Judge, JudgeChain, Reply, Request
-from adjudge._rewire import rewire
+from adjudge.judges.layers import rewire
 from adjudge.models import Model
 from adjudge.testing import ScriptedModel
 

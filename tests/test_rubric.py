@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.errors import UsageError
-from adjudge.rubric import Criterion, Example, Rubric, make_rubric
+from adjudge import UsageError
+from adjudge.rubric import Criterion, Example, Rubric
+from adjudge.rubric.rubric import make_rubric
 
 
 def make(*weights: float, **more: object) -> Rubric:

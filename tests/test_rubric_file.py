@@ -13,17 +13,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._sources import MAX_BYTES
-from adjudge.errors import UsageError
-from adjudge.rubric import Criterion, Rubric
-from adjudge.rubric_file import (
-    SHIPPED_RUBRICS,
-    list_shipped,
-    load_rubric,
-    read_rubric,
-    rubric_from_dict,
-    rubric_schema,
-)
+from adjudge import UsageError
+from adjudge.formats.files import MAX_BYTES
+from adjudge.rubric import Criterion, Rubric, load_rubric
+from adjudge.rubric.file import SHIPPED_RUBRICS, list_shipped, read_rubric, rubric_from_dict, rubric_schema
 
 CRITERION = {"name": "a", "description": "What to look for."}
 SMALL = {"name": "r", "criteria": [CRITERION]}
@@ -476,7 +469,7 @@ def test_the_shipped_rubrics_fit_the_schema_their_first_line_names():
     """Each file names the schema for editors, and the schema accepts it."""
     assert [item.name for item in list_shipped()] == [load_rubric(name).name for name in SEEDS]
     for name in SHIPPED_RUBRICS:
-        text = (files("adjudge") / "rubrics" / f"{name}.yaml").read_text(encoding="utf-8")
+        text = (files("adjudge.rubric") / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
         assert text.startswith("# yaml-language-server: $schema=rubric.schema.json\n")
         jsonschema_rs.validate(rubric_schema(), yaml.safe_load(text))
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from adjudge.rubric import Criterion, Rubric
-from adjudge.rubric_file import SHIPPED_RUBRICS, load_rubric
-from adjudge.rubric_lint import lint_rubric
+from adjudge.rubric import Criterion, Rubric, load_rubric
+from adjudge.rubric.file import SHIPPED_RUBRICS
+from adjudge.rubric.lint import lint_rubric
 
 GOOD = [
     Criterion(name="password-hashing", description="Uses bcrypt with salt rounds of at least ten."),

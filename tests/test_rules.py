@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import house
-from adjudge.errors import UsageError
-from adjudge.result import RuleResult
+from adjudge import RuleResult, UsageError
 from adjudge.rules import SHIPPED, Rule, as_rule, rule_from_spec
 
 

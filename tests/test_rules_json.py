@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge import Gate
-from adjudge.asgi import GateMiddleware
-from adjudge.result import RuleResult
+from adjudge import Gate, RuleResult
+from adjudge.integrations.asgi import GateMiddleware
 from adjudge.rules import as_rule
 
 MOST_DEPTH = 200

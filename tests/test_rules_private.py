@@ -13,10 +13,10 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.result import RuleResult
+from adjudge import RuleResult
 from adjudge.rules import as_rule
-from adjudge.rules._personal import _IBAN_LENGTHS
-from adjudge.rules._secret_forms import FORMS
+from adjudge.rules.personal_data import _IBAN_LENGTHS
+from adjudge.rules.secrets import FORMS
 
 
 def check(rule: object, content: Any) -> RuleResult:

@@ -12,10 +12,10 @@ import jsonschema_rs
 import pytest
 
 from adjudge import Gate, Judge, Rule, RuleResult, Rules, UsageError, load_rubric, load_rules
-from adjudge._sources import MAX_BYTES
-from adjudge.rubric_file import rubric_schema
+from adjudge.formats.files import MAX_BYTES
+from adjudge.rubric.file import rubric_schema
 from adjudge.rules import SHIPPED, as_rule
-from adjudge.rules_file import MAX_RULES
+from adjudge.rules.ruleset import MAX_RULES
 from adjudge.testing import ScriptedModel
 from judge_support import scores
 

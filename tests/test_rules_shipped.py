@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.errors import UsageError
-from adjudge.result import RuleResult
+from adjudge import RuleResult, UsageError
 from adjudge.rules import as_rule
 
 MEGABYTE = 1_000_000

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.errors import UsageError
-from adjudge.result import RuleResult
+from adjudge import RuleResult, UsageError
 from adjudge.rules import as_rule
 
 ALLOW = ["ok.example", "*.ok.example", "198.51.100.7", "[2001:db8::7]", "bücher.example", "port.example:8443"]

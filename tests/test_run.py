@@ -28,7 +28,7 @@ from adjudge import (
     open_run,
     run,
 )
-from adjudge._run import Progress
+from adjudge.runs import Progress
 from adjudge.testing import ScriptedModel
 from judge_support import Plain, Seat
 from run_support import CRITERIA, Words, do, make_cases

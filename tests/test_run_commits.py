@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from adjudge import AdjudgeError, Case, Usage
-from adjudge._run import _store
-from adjudge._run._commits import Commits, Rows
-from adjudge._run._store import RunStore
+from adjudge.runs import store as _store
+from adjudge.runs.store import RunStore
+from adjudge.runs.writer import Commits, Rows
 from loop_support import in_loop
 from test_run_store import make_item
 

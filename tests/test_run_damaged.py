@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adjudge import UsageError, open_run, run
-from adjudge.report._diff import diff
+from adjudge.report import diff
 from cli_support import Line
 
 DATA = [{"id": "late", "content": "Dear Ann."}, {"id": "rude", "content": "No."}]

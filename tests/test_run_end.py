@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from adjudge import AdjudgeError, Case, Judge, UsageError, open_dataset, open_run, run
-from adjudge._run import Progress
-from adjudge._run._lock import FILE, RunLock, is_locked
+from adjudge.runs import Progress
+from adjudge.runs.folder import LOCK_FILE, RunLock, is_locked
 from cli_support import serve
 from run_support import CRITERIA, Words, do, make_cases, take
 
@@ -107,7 +107,7 @@ def test_a_disk_that_is_full_from_the_beginning_is_said(tmp_path: Path, room: in
 def test_a_run_whose_disk_is_full_is_not_being_written(tmp_path: Path):
     """Looking whether somebody holds the lock needs room too; without it a run would be under way for ever."""
     resource = pytest.importorskip("resource")
-    (tmp_path / FILE).touch()
+    (tmp_path / LOCK_FILE).touch()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adjudge import AdjudgeError
-from adjudge._run._pool import AT_ONCE, READ_AHEAD, Pool
+from adjudge.runs.pool import AT_ONCE, READ_AHEAD, Pool
 from loop_support import in_loop
 from virtual_clock import run_virtual
 

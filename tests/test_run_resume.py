@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adjudge import Case, Judge, JudgeChain, Reply, Request, UsageError, open_run, run
-from adjudge._run._kept import make_reply_key
-from adjudge._run._lock import RunLock
-from adjudge.models._recording import describe_request, make_key
+from adjudge.models.recording import describe_request, make_key
+from adjudge.runs.folder import RunLock
+from adjudge.runs.replies import make_reply_key
 from adjudge.testing import speak
 from run_support import CRITERIA, Words, cut_off, do, list_results, make_cases
 

@@ -18,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Case, CriterionResult, JudgeResult, RuleResult, Usage, UsageError, read_result
-from adjudge._plain import to_plain
-from adjudge._run._items import RunItem, encode, write_case, write_result
-from adjudge._run._store import RunStore
+from adjudge.formats.plain import to_plain
+from adjudge.runs import RunItem
+from adjudge.runs.item import encode, write_case, write_result
+from adjudge.runs.store import RunStore
 
 
 def make_item(place: int, **changes: Any) -> RunItem:
@@ -173,7 +174,7 @@ WRITER = """
 import asyncio, sys
 sys.path[:0] = sys.argv[2:]
 from test_run_store import make_item
-from adjudge._run._store import RunStore
+from adjudge.runs.store import RunStore
 
 async def go():
     store = RunStore(sys.argv[1]).create()

@@ -26,10 +26,10 @@ from adjudge import (
     open_run,
     run,
 )
-from adjudge._run import _pool
-from adjudge._run._layers import SPENT
-from adjudge._run._store import RunStore
-from adjudge.models._pace import Pace
+from adjudge.models.rate_limit import Pace
+from adjudge.runs import pool as _pool
+from adjudge.runs.engine import SPENT
+from adjudge.runs.store import RunStore
 from cli_support import Provider, serve
 from judge_support import Seat
 from run_support import Words, cut_off, do, make_cases
@@ -292,7 +292,7 @@ def test_a_cache_that_is_none_is_said_before_anything(tmp_path: Path):
 
 def test_a_provider_that_has_too_much_to_do_is_asked_less(monkeypatch: pytest.MonkeyPatch):
     """The pace is told how the transport fares, and the pool looks at it; a number is the most of one."""
-    monkeypatch.setattr("adjudge.models._http.back_off", lambda *_: 0.0)
+    monkeypatch.setattr("adjudge.models.retry.back_off", lambda *_: 0.0)
     pace = Pace(8)
     with serve(mode="429") as provider:
         done = do(texts(12), ask(provider), concurrency=pace)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Criterion, Judge, Rubric
-from adjudge.score import TOLERANCE, decide, grade_criterion, reaches, to_unit, weigh
+from adjudge.question.score import TOLERANCE, decide, grade_criterion, reaches, to_unit, weigh
 from adjudge.testing import ScriptedModel
 from judge_support import scores
 

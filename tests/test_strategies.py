@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge._strategies import (
+from adjudge import JudgeChainResult, JudgeResult
+from adjudge.judges.strategies import (
     COUNTING,
     count,
     descend,
@@ -21,7 +22,7 @@ from adjudge._strategies import (
     needed,
     share_votes,
 )
-from adjudge.result import REASONS, JudgeChainResult, JudgeResult
+from adjudge.result import REASONS
 
 
 def vote(says: str, *, score: float | None = None, **more) -> JudgeResult:

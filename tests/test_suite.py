@@ -9,9 +9,8 @@ import pytest
 
 import house
 from adjudge import CriterionResult, JudgeChainResult, JudgeResult, RuleResult, Usage
-from adjudge._suite._explain import draw_bar, explain
-from adjudge._suite._summary import describe, list_properties, summarise
-from adjudge._suite._tape import name_file
+from adjudge.testing.cassette import name_file
+from adjudge.testing.summary import describe, draw_bar, explain, list_properties, summarise
 
 HOSTILE = "\x1b[2J\u202eevil\r\nPASSED"
 
@@ -96,7 +95,7 @@ def test_assert_passes_works_without_a_suite():
     """In a script it asks the judge it is given, and without one says how to name one."""
     script = (
         "from adjudge import UsageError\n"
-        "from adjudge.testing import ScriptedModel, assert_passes\n"
+        "from adjudge.testing.models import ScriptedModel, assert_passes\n"
         "model = ScriptedModel({'criteria': [{'name': 'criteria', 'score': 0.9}]})\n"
         "assert assert_passes('x', criteria='Is polite.', judge=model).score == 0.9\n"
         "for judge, raised in ((ScriptedModel('no'), AssertionError), (None, UsageError)):\n"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from adjudge import AdjudgeError, Judge, JudgeChain, JudgeResult, UsageError, open_model
-from adjudge._sync import run_sync
+from adjudge.sync import run_sync
 from adjudge.testing import ScriptedModel
 from cli_support import serve
 from judge_support import scores
@@ -358,7 +358,7 @@ UNDER_WAY = """
 import asyncio, os, threading, warnings
 warnings.simplefilter("ignore")
 from adjudge import Judge
-from adjudge._sync import run_sync
+from adjudge.sync import run_sync
 from adjudge.testing import ScriptedModel
 judge = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1.0}]}))
 

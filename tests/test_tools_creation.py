@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adjudge import CreationVerdict, EmergentJudge, Judge, JudgeChain, UsageError
-from adjudge._guard import GuardEvent
+from adjudge.guards import GuardEvent
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
 from adjudge.tools import tool_digest
 from judge_support import Plain, complaint, silent

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adjudge import ReuseVerdict
 from adjudge.tools import ToolHistory, ToolUsage
-from adjudge.tools._history import measure
+from adjudge.tools.reuse import measure
 from judge_support import complaint
 from tools_support import check
 

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adjudge.tools import ToolHistory, ToolUsage
-from adjudge.tools import _reuse as reuse
-from adjudge.tools._pinned import pin
-from adjudge.tools._strict import MOST_VALUES, is_json
+from adjudge.formats.json import MOST_VALUES, is_json
+from adjudge.tools import ToolHistory, ToolUsage, reuse
+from adjudge.tools.pinned import pin
 from tools_support import DRAFT_7, DRAFT_2020, ORDER, check, errors
 
 pytestmark = pytest.mark.matrix

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adjudge import EmergentJudge, Judge, PromotionVerdict
-from adjudge._guard import GuardEvent
+from adjudge.guards import GuardEvent
 from adjudge.testing import ScriptedModel
 from adjudge.tools import ToolUsage
 from judge_support import complaint

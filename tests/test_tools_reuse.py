@@ -12,8 +12,7 @@ import pytest
 
 from adjudge import EmergentJudge
 from adjudge.testing import ScriptedModel
-from adjudge.tools import _reuse as reuse
-from adjudge.tools import validate_reuse
+from adjudge.tools import reuse, validate_reuse
 from conftest import find_data
 from tools_support import DRAFT_7, DRAFT_2020, ITEM, ORDER, check, errors
 

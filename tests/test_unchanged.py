@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Blocked, Gate, InputFirewall, InputRejected, Judge, ToolCandidate, ToolRegistry, improve
-from adjudge._unchanged import copy_plain, has_changed
-from adjudge.asgi import GateMiddleware
-from adjudge.content import content_text, digest_text
+from adjudge.content import content_text, copy_plain, digest_text, has_changed
+from adjudge.integrations.asgi import GateMiddleware
 from adjudge.testing import ScriptedModel
 from firewall_support import CLEAN
 from gate_support import GOOD, Book, word

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge import Approvals, JudgeResult, Ledger, ToolRegistry, UsageError
-from adjudge._unseen import is_ignorable, is_unseen
-from adjudge.firewall._sorting import _shape
-from adjudge.result import RuleResult
+from adjudge import Approvals, JudgeResult, Ledger, RuleResult, ToolRegistry, UsageError
+from adjudge.formats.invisible import is_ignorable, is_unseen
+from adjudge.guards.firewall.prompt import _shape
 from adjudge.rules import as_rule
-from adjudge.rules._screen import screen
+from adjudge.rules.injection.screen import screen
 
 
 def check(rule: Any, content: Any) -> RuleResult:

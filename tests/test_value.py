@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 from adjudge import Judge
-from adjudge._value import check_format
+from adjudge.question.result_format import check_format
 from adjudge.testing import ScriptedModel
 from judge_support import complaint
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from adjudge._evaluate import AHEAD, work_through
+from adjudge.concurrency import AHEAD, work_through
 from virtual_clock import run_virtual
 
 

@@ -17,12 +17,7 @@ caller asks for by name, turn one into an exception. Messages name the thing, th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from adjudge._decision import Decision
-    from adjudge.firewall import InputVerdict, Threat
-    from adjudge.result import JudgeResult, Reason
+from typing import Literal
 
 
 class AdjudgeError(Exception):
@@ -85,41 +80,18 @@ class LedgerError(AdjudgeError):
     """A ledger's store failed: a disk, a lock or a server; what was to be recorded must be taken as not recorded."""
 
 
-class JudgmentFailed(AdjudgeError):
-    """The content did not pass; ``result`` says whether it failed or stayed undecided, and why."""
-
-    def __init__(self, result: JudgeResult) -> None:
-        super().__init__(result.explain())
-        self.result = result
-
-
-class Blocked(AdjudgeError):
-    """A gate did not let something through; ``decision`` says who decided and why, and whether a person was asked."""
-
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(decision.explain())
-        self.decision = decision
-
-
-class InputRejected(AdjudgeError):
-    """An input firewall did not let a function run; ``verdict`` says what was found.
-
-    ``code`` is the firewall's error code and ``recovery`` one sentence on what the caller can do. The text of this
-    error holds nothing that the arguments or a judge said, so it may be shown to whoever sent them, a model included;
-    ``threats`` and ``verdict`` quote both, and may not.
-    """
-
-    recovery: str = (
-        "Send the call again with plain values: no instructions, no code, no paths outside the task, nothing encoded."
-    )
-
-    def __init__(self, verdict: InputVerdict, *, code: str, tool: str) -> None:
-        super().__init__(f"{code}: the arguments of {tool} were not accepted, and it did not run. {self.recovery}")
-        self.verdict = verdict
-        self.code = code
-        self.tool = tool
-
-    @property
-    def threats(self) -> tuple[Threat, ...]:
-        """What the judges named; empty when they named nothing, or could not be asked."""
-        return self.verdict.threats
+Reason = Literal[
+    "tampering",
+    "contradiction",
+    "refused",
+    "truncated",
+    "off_scale",
+    "missing_criterion",
+    "unparseable",
+    "error",
+    "timeout",
+    "budget",
+    "split",
+    "unsure",
+    "cancelled",
+]

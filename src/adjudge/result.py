@@ -20,36 +20,37 @@ from operator import attrgetter
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
-from adjudge._display import clean, say_models
-from adjudge._model_names import is_same_model
-from adjudge._plain import AS_IS, to_plain
-from adjudge.errors import JudgmentFailed, UsageError
+from adjudge.errors import AdjudgeError, Reason, UsageError
+from adjudge.formats.display import say_models
+from adjudge.formats.model_name import is_same_model
+from adjudge.formats.plain import AS_IS, to_plain
+from adjudge.formats.text import clean
+
+
+class JudgmentFailed(AdjudgeError):
+    """The content did not pass; ``result`` says whether it failed or stayed undecided, and why."""
+
+    def __init__(self, result: JudgeResult) -> None:
+        super().__init__(result.explain())
+        self.result = result
+
 
 Outcome = Literal["passed", "failed", "undecided"]
+
 DecidedBy = Literal["judge", "rule", "policy", "human"]
+
 Severity = Literal["error", "warning", "info"]
-Reason = Literal[
-    "tampering",
-    "contradiction",
-    "refused",
-    "truncated",
-    "off_scale",
-    "missing_criterion",
-    "unparseable",
-    "error",
-    "timeout",
-    "budget",
-    "split",
-    "unsure",
-    "cancelled",
-]
+
 
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a result is undecided, gravest first; a chain shows the gravest of its seats' reasons."""
 
+
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
 _LOW, _HIGH = -1e-9, 1 + 1e-9
 """0 and 1, with room for the last digit of a weighted mean."""
+
 _GRAVITY = {reason: place for place, reason in enumerate(REASONS)}
 
 
@@ -71,10 +72,13 @@ def find_gravest(reasons: list[Reason]) -> Reason | None:
 
 
 _FIXED = 0x7 << 76 | 0x2 << 62  # version and variant of a UUIDv7
+
 _FREE = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
+
 # Our own, so that a program that seeds the module's generator, as evaluations do, does not repeat ids; seeded anew in
 # a forked child, which would go on with its parent's.
 _random = Random()  # noqa: S311 - ids are to be unique, and nothing rests on their being secret
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_random.seed)
 
@@ -345,12 +349,12 @@ class JudgeResult:
         return f"<{type(self).__name__} {self.judge!r} {self.explain()}>"
 
     def __rich__(self) -> Any:
-        from adjudge._display import draw_result
+        from adjudge.formats.display import draw_result
 
         return draw_result(self)
 
     def _repr_html_(self) -> str:
-        from adjudge._display import write_html
+        from adjudge.formats.display import write_html
 
         return write_html(self)
 
@@ -403,13 +407,16 @@ class UnfitResultError(UsageError):
 
 
 _TEXTS = ("judge", "detail", "reasoning", "id")
+
 _NAMES = ("model", "raw_response", "finish_reason", "question", "subject", "qualification")
+
 _LISTS: Mapping[str, type[Any]] = {
     "criteria": CriterionResult,
     "rule_results": RuleResult,
     "suggestions": str,
     "earlier_responses": str,
 }
+
 _KNOWN_WORDS = {"outcome": _OUTCOMES, "undecided_because": (None, *REASONS), "decided_by": get_args(DecidedBy)}
 
 
@@ -464,6 +471,7 @@ def is_countable(usage: object) -> bool:
 
 
 R = TypeVar("R", bound=JudgeResult)
+
 V = TypeVar("V")
 
 
@@ -473,8 +481,10 @@ def read_result(data: Mapping[str, Any]) -> JudgeResult:
 
 
 _KINDS: tuple[type[JudgeResult], ...] = (JudgeChainResult, JudgeResult)
+
 _WRITTEN = ("id", "created_at", "outcome", "judge")
 """What every written result has; a default would make up an identity, or a time."""
+
 _MOST_NESTED = 50
 """How deep chains may stand in each other in a file; each is read by a few calls inside each other."""
 

@@ -51,7 +51,7 @@ from adjudge import (
     load_rules,
     read_result,
 )
-from adjudge.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.integrations.asgi import GateMiddleware, Receive, Scope, Send
 from adjudge.ledger import Entry, Head, Verification, verify_export
 from adjudge.testing import assert_passes
 

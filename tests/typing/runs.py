@@ -65,9 +65,8 @@ from adjudge import (
     write_audit,
     write_cases,
 )
-from adjudge.approval import Webhook, verify_webhook
 from adjudge.dataset import BadRow, import_inspect, import_promptfoo
-from adjudge.gate import Answer
+from adjudge.guards import Answer, Webhook, verify_webhook
 from adjudge.ledger import Entry
 from adjudge.report import Report, ShownCase, Spread, make_report, write_html, write_junit, write_markdown
 from adjudge.tools import ToolHistory, ToolRecord, validate_reuse

@@ -11,7 +11,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its status."""
     try:
         # Imported here, so that an interrupt while modules are still being loaded is no traceback either.
-        from adjudge.cli._app import run
+        from adjudge.cli.app import run
 
         status = run(arguments)
     except KeyboardInterrupt:

@@ -1,22 +1,5 @@
 """What a run came to: numbers with their intervals, and the cases worth reading, failures first."""
 
-from adjudge.report._about import About
-from adjudge.report._html import write_html
-from adjudge.report._junit import write_junit
-from adjudge.report._markdown import write_markdown
-from adjudge.report._shown import ShownCase, ShownResult
-from adjudge.report._spread import Spread
-from adjudge.report._summary import make_report
-from adjudge.report._values import Report
+from adjudge.lazy import export_lazily
 
-__all__ = [
-    "About",
-    "Report",
-    "ShownCase",
-    "ShownResult",
-    "Spread",
-    "make_report",
-    "write_html",
-    "write_junit",
-    "write_markdown",
-]
+__getattr__, __dir__ = export_lazily(__name__)

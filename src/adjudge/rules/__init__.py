@@ -1,7 +1,5 @@
 """Deterministic checks: no model, no cost, no waiting."""
 
-from adjudge.rules._set import Rules
-from adjudge.rules._shipped import SHIPPED, as_rule, rule_from_spec
-from adjudge.rules._types import Rule
+from adjudge.lazy import export_lazily
 
-__all__ = ["SHIPPED", "Rule", "Rules", "as_rule", "rule_from_spec"]
+__getattr__, __dir__ = export_lazily(__name__)

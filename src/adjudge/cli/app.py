@@ -1,0 +1,211 @@
+"""The application: commands, and what an error becomes on the way out.
+
+Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable input, 3 undecided or the world failed,
+70 adjudge crashed, 130 interrupted. A person never sees a traceback unless adjudge itself is broken.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Annotated, Any
+
+import typer
+
+from adjudge import __version__
+from adjudge.cli.commands.approvals import approvals_app
+from adjudge.cli.commands.cache import cache_app
+from adjudge.cli.commands.dataset import dataset_app
+from adjudge.cli.commands.demo import demo
+from adjudge.cli.commands.diff import diff_runs
+from adjudge.cli.commands.doctor import doctor
+from adjudge.cli.commands.gate import gate_app, resume
+from adjudge.cli.commands.judge import judge
+from adjudge.cli.commands.ledger import ledger_app
+from adjudge.cli.commands.ledger import report as report_ledger
+from adjudge.cli.commands.probe import probe
+from adjudge.cli.commands.redecide import redecide_run
+from adjudge.cli.commands.report import report
+from adjudge.cli.commands.rubric import rubric_app
+from adjudge.cli.commands.rules import rules_app
+from adjudge.cli.commands.run import run_data
+from adjudge.cli.commands.tools import review, tools_app, validate
+from adjudge.cli.output import complain, finish, note, say
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.text import find_nearest, show
+
+COMPLETE = "_ADJUDGE_COMPLETE"
+"""The variable in which a shell asks for its completion."""
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
+
+
+app = typer.Typer(
+    name="adjudge",
+    help="Ask judges whether something is good enough, and act on the answer safely.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command()(judge)
+
+app.command("run")(run_data)
+
+app.command("diff")(diff_runs)
+
+app.command("redecide")(redecide_run)
+
+app.add_typer(rubric_app, name="rubric")
+
+app.add_typer(rules_app, name="rules")
+
+app.add_typer(gate_app, name="gate")
+
+gate_app.command("resume")(resume)
+
+app.add_typer(approvals_app, name="approvals")
+
+ledger_app.command("report")(report_ledger)
+
+app.add_typer(ledger_app, name="ledger")
+
+app.add_typer(dataset_app, name="dataset")
+
+app.add_typer(cache_app, name="cache")
+
+app.command()(report)
+
+app.command()(demo)
+
+app.command()(doctor)
+
+app.command()(probe)
+
+app.command()(review)
+
+app.command()(validate)
+
+app.add_typer(tools_app, name="tools")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        say(f"adjudge {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable input, 3 undecided or the "
+    "world failed, 70 adjudge crashed, 130 interrupted. Of several inputs, 2 beats 1 beats 3 beats 0."
+)
+def _top(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Ask judges whether something is good enough, and act on the answer safely."""
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    try:
+        if os.environ.get(COMPLETE):
+            return _complete(os.environ[COMPLETE])
+        status = app(args=arguments, standalone_mode=False, prog_name="adjudge")
+        finish()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except SystemExit as error:
+        status = _end_early(error)
+    except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence and a status
+        status = _end_with(error)
+    if status == INTERRUPTED:
+        complain("interrupted")
+    return status if isinstance(status, int) else DONE
+
+
+def _complete(asked: str) -> int:
+    """Write the script that completes ``adjudge`` in a shell, or, asked by that script, what a line can go on with."""
+    action, _, shell = asked.partition("_")
+    if shell in ("source", "complete"):  # bash_source, as other programs have it
+        action, shell = shell, action
+    if action not in ("source", "complete") or shell not in SHELLS:
+        complain(f"{COMPLETE} is one of {', '.join(f'{name}_source' for name in SHELLS)}; got {show(asked)}")
+        return USAGE
+    from typer.completion import completion_init
+
+    completion_init()
+    os.environ[COMPLETE] = f"{action}_{shell}"  # the order that the library reads
+    try:
+        app(prog_name="adjudge", standalone_mode=False)
+    except SystemExit as error:  # how it ends
+        return error.code if isinstance(error.code, int) else DONE
+    return DONE
+
+
+def _end_early(error: SystemExit) -> int:
+    if isinstance(error.__context__, BrokenPipeError):  # the reader of a help text went away
+        return DONE
+    # Somebody's code said "exit with 0", and that must not be taken for a pass.
+    complain("something that adjudge called tried to end the program; take the call of exit out of it")
+    return CRASHED
+
+
+def _end_with(error: Exception) -> int:
+    if isinstance(error, AdjudgeError):
+        complain(str(error))
+        return USAGE if isinstance(error, UsageError) else UNDECIDED
+    if type(error).__name__ == "NoArgsIsHelpError":
+        note(str(error))
+        return USAGE
+    if hasattr(error, "format_message"):  # what typer says about arguments
+        complain(_explain_argument(error))
+        return USAGE
+    import traceback
+
+    traceback.print_exc()
+    complain(f"adjudge crashed: {type(error).__name__}: {error}; please report this with the lines above")
+    return CRASHED
+
+
+_NO_COMMAND = re.compile(r"no such command '(.*?)'", re.DOTALL)
+
+
+def _list_options(error: Any) -> list[str]:
+    """The long options of the command that was called, the nearest of which was perhaps meant."""
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    shown = [item for item in getattr(command, "params", ()) if not getattr(item, "hidden", False)]
+    named = [name for item in shown for name in (*item.opts, *item.secondary_opts) if name.startswith("--")]
+    return [*named, "--help"]
+
+
+def _list_commands(error: Any) -> list[str]:
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    return [name for name, item in getattr(command, "commands", {}).items() if not item.hidden]
+
+
+_NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
+
+
+def _explain_argument(error: Any) -> str:
+    """What typer found, with the value, and where the remedy stands."""
+    said = error.format_message().rstrip(".?").replace(". Did you", "; did you")
+    said = said[:1].lower() + said[1:]
+    found = getattr(error.__cause__, "errors", list)()
+    kind = _NUMBERS.get(found[0]["type"]) if found else None
+    if kind is not None:
+        said = f"{'/'.join(error.param.opts)} must be {kind}, got {found[0]['input']!r}"
+    elif type(error).__name__ == "NoSuchOption":
+        near = find_nearest(error.option_name, _list_options(error))
+        said = f"there is no option {error.option_name}" + (f"; did you mean {near}" if near else "")
+    elif (named := _NO_COMMAND.match(said)) is not None:
+        near = find_nearest(named[1], _list_commands(error))
+        said = f"no such command '{named[1]}'" + (f"; did you mean '{near}'" if near else "")
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "adjudge"
+    return f"{said}; see {path} --help"

@@ -1,0 +1,377 @@
+"""``adjudge approvals``: what people are asked, and what they decide, each as the operating system's user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.ledger import Key, Place, find_user, name_option
+from adjudge.cli.entries import tell_entry
+from adjudge.cli.output import add_row, draws, make_table, note, say, show_drawing, write_json
+from adjudge.config.file import read_config
+from adjudge.config.gates import is_secret_missing, open_approvals
+from adjudge.config.ledger import open_ledger
+from adjudge.content import digest_text
+from adjudge.errors import UsageError
+from adjudge.formats.display import say_models, say_outcome
+from adjudge.formats.text import clean
+from adjudge.formats.text import show as quote
+
+if TYPE_CHECKING:
+    from adjudge.guards.approval.approval import Approval
+    from adjudge.guards.approval.approvals import Approvals
+    from adjudge.ledger.entry import Entry
+    from adjudge.result import JudgeResult
+
+
+_SHORT = 12
+"""Characters of an id's end: its random part, with which it can be named."""
+
+_LONGEST = 100
+
+
+def draw_approvals(found: Sequence[Approval]) -> None:
+    """A table of requests."""
+    now = datetime.now(UTC)
+    several = len({item.status for item in found}) > 1 or found[0].status != "open"
+    columns = ("id", *["status"] * several, "what", "who may decide", "expires in", "score", "reason")
+    table = make_table("", columns, whole=1)
+    for item in found:
+        ident = item.id[-_SHORT:] if draws() else item.id
+        what = f"gate {item.gate}" if item.gate is not None else _cut(item.message)
+        score = "-" if item.score is None else f"{item.score:.2f}"
+        left = _say_left(item, now)
+        texts = (what, _say_who(item), left, score, _cut(item.reason))
+        add_row(table, ident, *[item.status] * several, *texts)
+    show_drawing(table)
+    if draws():
+        note("adjudge approvals show ID shows one; the end of an id, as here, will do")
+
+
+def print_approval(approval: Approval, history: Sequence[Entry]) -> None:
+    """Everything that is needed to decide a request, and what has been said to it."""
+    for name, text in _list_facts(approval):
+        _say(name, text)
+    if approval.content is None:
+        keep = "; a gate with show_content = true keeps it" if approval.gate and approval.status == "open" else ""
+        _say("content", f"not kept here; its digest is the subject{keep}")
+    else:
+        same = digest_text(approval.content) == approval.subject
+        _say("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
+        for line in approval.content.split("\n"):
+            say(f"  | {clean(line, keep_lines=False)}")
+    for entry in history:
+        _say(f"entry {entry.seq}", f"{_write_time(entry.at)}  {entry.kind}: {tell_entry(entry)}")
+    if approval.status == "open":
+        note(f"adjudge approvals approve {approval.id} --reason WHY   (or deny)")
+
+
+def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
+    yield "approval", approval.id
+    yield "state", approval.explain()
+    yield "may decide", _say_who(approval)
+    yield "asked", _write_time(approval.created_at)
+    yield "expires", _say_expiry(approval)
+    more = {"gate": approval.gate, "execution": approval.execution, "message": approval.message}
+    yield from ((name, text) for name, text in more.items() if text)
+    yield "result", f"{approval.reason or approval.outcome} [by {approval.judge}, {approval.result_id}]"
+    yield "subject", approval.subject
+    if approval.result is not None:
+        yield from _list_said(approval.result)
+    if approval.first_said:
+        yield "judge first", approval.first_said
+
+
+def _list_said(result: JudgeResult) -> Iterator[tuple[str, str]]:
+    for item in result.criteria:
+        score = "-" if item.score is None else f"{item.score:.2f}"
+        needs = "" if item.threshold is None else f" (needs {item.threshold:.2f})"
+        said = f": {item.reasoning}" if item.reasoning else ""
+        yield "criterion", f"{'pass' if item.passed else 'fail'}  {score}{needs}  {item.name}{said}"
+        yield from (("  quoted", text) for text in item.evidence)
+    for rule in result.rule_results:
+        word = "pass" if rule.passed else rule.severity
+        yield "rule", f"{word}  {rule.name}" + (f": {rule.message}" if rule.message and not rule.passed else "")
+    if result.reasoning:
+        yield "reasoning", result.reasoning
+    for text in result.suggestions:
+        yield "suggestion", text
+    for seat in getattr(result, "results", ()):
+        said = seat.detail or seat.reasoning
+        yield "seat", f"{seat.judge}: {say_outcome(seat)}" + (f": {said}" if said else "")
+    yield from (("warning", text) for text in say_models(result))
+
+
+def _say(name: str, text: str) -> None:
+    say(f"{clean(name, keep_lines=False):<13}{clean(text, keep_lines=False)}")
+
+
+def _say_who(approval: Approval) -> str:
+    names = ", ".join(approval.approvers)
+    return names if len(approval.approvers) == 1 else f"{approval.required} of {names}"
+
+
+def _say_expiry(approval: Approval) -> str:
+    if approval.expires_at is None:
+        return "never"
+    then = "approved by policy" if approval.on_expiry == "approve" else "denied"
+    left = f", in {_say_left(approval, datetime.now(UTC))}" if approval.status == "open" else ""
+    return f"{_write_time(approval.expires_at)}{left}; then it is {then}"
+
+
+def _say_left(approval: Approval, now: datetime) -> str:
+    if approval.status != "open":
+        return "-"
+    if approval.expires_at is None:
+        return "never"
+    seconds = max(0.0, (approval.expires_at - now).total_seconds())
+    for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds // unit:.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
+def _write_time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+approvals_app = typer.Typer(
+    help="See what people are asked, and decide it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+T = TypeVar("T")
+
+_STATUSES = ("open", "approved", "denied", "all")
+
+
+Ident = Annotated[str, typer.Argument(metavar="ID", hidden=True)]
+
+Reason = Annotated[str, name_option("reason", "Why; it explains the decision later.")]
+
+
+@approvals_app.command("list")
+def list_approvals(
+    status: Annotated[str, name_option("status", "Only open, approved or denied; or all.")] = "open",
+    approver: Annotated[str | None, name_option("approver", "Only what this person may decide.")] = None,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """List requests for approval, oldest first.
+
+    Requests whose time is over are closed by whoever looks first.
+    """
+    if status not in _STATUSES:
+        raise UsageError(f"--status is one of {', '.join(_STATUSES)}, got {quote(status)}")
+    wanted: Any = None if status == "all" else status
+    found = _use(ledger, config, key, lambda approvals: approvals.list(status=wanted, approver=approver))
+    if as_json:
+        write_json({"schema": "adjudge/approvals/1", "approvals": [item.to_dict() for item in found]})
+    elif found:
+        draw_approvals(found)
+    else:
+        whose = "" if approver is None else f", for {quote(approver)} to decide"
+        which = "" if status == "all" else f" that are {status}"
+        note(f"no requests{which}{whose}" + ("; --status all shows every one" if which else ""))
+
+
+@approvals_app.command("show")
+def show_approval(
+    ident: Ident,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Show what is asked, about what, and what has been said to it.
+
+    ID is the approval's, or 4 characters or more of its beginning or end.
+    """
+
+    async def find(approvals: Approvals) -> tuple[Approval, tuple[Entry, ...]]:
+        found = await approvals.get(await approvals.find(ident))
+        return found, await approvals.history(found.id)
+
+    approval, history = _use(ledger, config, key, find)
+    if as_json:
+        entries = [entry.to_dict() for entry in history]
+        write_json({"schema": "adjudge/approval-history/1", "approval": approval.to_dict(), "history": entries})
+    else:
+        print_approval(approval, history)
+
+
+@approvals_app.command("approve")
+def approve(
+    ident: Ident,
+    reason: Reason,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Approve a request, as this system's user.
+
+    ID is the approval's, or 4 characters or more of its beginning or end. Only its approvers may decide, each once;
+    what does not count is recorded as well.
+
+    Exit status: 0 recorded, 2 it does not count, or there is no such request.
+    """
+    _decide(ident, reason, ledger, key, config, approved=True, as_json=as_json)
+
+
+@approvals_app.command("deny")
+def deny(
+    ident: Ident,
+    reason: Reason,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Deny a request, as this system's user; that ends it.
+
+    ID is the approval's, or 4 characters or more of its beginning or end. Only its approvers may decide, each once;
+    what does not count is recorded as well.
+
+    Exit status: 0 recorded, 2 it does not count, or there is no such request.
+    """
+    _decide(ident, reason, ledger, key, config, approved=False, as_json=as_json)
+
+
+@approvals_app.command("wait")
+def wait(
+    ident: Ident,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SEC", help="Seconds to wait; by default until it ends.")
+    ] = None,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Wait until a request is decided, or has expired.
+
+    ID is the approval's, or 4 characters or more of its beginning or end.
+
+    Exit status: 0 approved, 1 denied, 2 there is no such request, 3 not decided in time, or the ledger says otherwise.
+    """
+    if timeout is not None and not 0 <= timeout < float("inf"):
+        raise UsageError(f"--timeout is a number of seconds from 0 on, got {timeout}")
+
+    async def work(approvals: Approvals) -> tuple[Approval, bool | None]:
+        found = await approvals.find(ident)
+        # Not the table's word: what the ledger does not confirm is nothing to go on with.
+        answer = None
+        if timeout != 0 or (await approvals.get(found)).status != "open":
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout or None):
+                    answer = await approvals.wait(found)
+        return await approvals.get(found), answer.approved if answer is not None else None
+
+    approval, approved = _use(ledger, config, key, work)
+    _tell(approval, as_json=as_json)
+    return 3 if approved is None else 0 if approved else 1
+
+
+@approvals_app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+) -> None:
+    """Write every request in which people overruled the judge to FILE, a data set with their decisions as labels.
+
+    FILE must not exist. A row has its content where the request kept it.
+    """
+    count = _use(ledger, config, key, lambda approvals: approvals.export_labels(file))
+    say(f"{count} override{'s' * (count != 1)} written to {file}")
+
+
+@approvals_app.command("forget")
+def forget(
+    ident: Ident,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Delete the texts of a closed request: message, content, and what judges said.
+
+    ID is the approval's, or 4 characters or more of its beginning or end. The ledger's entries stay; `adjudge ledger
+    erase` erases one.
+    """
+
+    async def work(approvals: Approvals) -> Approval:
+        return await approvals.forget(await approvals.find(ident))
+
+    approval = _use(ledger, config, key, work)
+    if as_json:
+        write_json(approval.to_dict())
+    else:
+        say(f"approval {approval.id}: its texts are deleted; the ledger's entries stay")
+
+
+def _decide(
+    ident: str, reason: str, ledger: str | None, key: str | None, config: Path | None, *, approved: bool, as_json: bool
+) -> None:
+    if not reason.strip():
+        raise UsageError("--reason is empty; say why, for whoever asks in a year")
+    by = find_user()
+
+    async def work(approvals: Approvals) -> Approval:
+        return await approvals.decide(await approvals.find(ident), by, approved, reason)
+
+    approval = _use(ledger, config, key, work, decides=True)
+    if not as_json:
+        word = "approves" if approved else "denies"
+        say(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
+    _tell(approval, as_json=as_json)
+
+
+def _tell(approval: Approval, *, as_json: bool) -> None:
+    if as_json:
+        write_json(approval.to_dict())
+        return
+    say(f"approval {approval.id}: {approval.explain()}")
+    if approval.gate is not None and approval.status == "approved":
+        note(f"to go on:  adjudge gate resume {approval.id} FILE   (what the gate held back)")
+    elif approval.gate is not None and approval.status == "denied":
+        note(f"what the gate held back stays blocked; adjudge gate resume {approval.id} records that")
+
+
+def _use(
+    url: str | None,
+    config: Path | None,
+    key: str | None,
+    work: Callable[[Approvals], Awaitable[T]],
+    *,
+    decides: bool = False,
+) -> T:
+    """What some work makes of the approvals beside the ledger that was named."""
+    found = read_config(config)
+    if decides and is_secret_missing(found):
+        name = found.approvals["webhook"]["secret_env"]
+        note(f"no webhook is sent from here: {name} is not set")
+
+    async def run() -> T:
+        # With the key of [ledger] even to look: what has expired is closed by that, and every entry is signed.
+        async with open_ledger(found, url, key=key) as ledger, open_approvals(found, ledger) as approvals:
+            return await work(approvals)
+
+    return asyncio.run(run())

@@ -1,0 +1,178 @@
+"""``adjudge cache``: what is in a cache of replies, why a request is found in it or not, and emptying it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.judge import Session, choose_rubric
+from adjudge.cli.input import list_inputs
+from adjudge.cli.output import add_row, complain, make_table, say, show_drawing, write_json
+from adjudge.cli.results import list_leaves, name_item
+from adjudge.config.file import read_config
+from adjudge.config.judges import Panel, choose
+from adjudge.errors import UsageError
+from adjudge.models.cache_store import ReplyCache
+
+cache_app = typer.Typer(
+    help="See what a cache of replies holds, and empty it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+File = Annotated[Path, typer.Argument(metavar="CACHE", hidden=True)]
+
+
+@cache_app.command("explain")
+def explain(
+    paths: option.Contents = None,
+    rubric: option.RubricName = None,
+    criteria: option.Criteria = None,
+    threshold: option.Threshold = None,
+    judges: option.Judges = None,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", metavar="FILE", help="Say whether FILE has the reply.")
+    ] = None,
+    as_json: option.AsJson = False,
+    config: option.ConfigFile = None,
+) -> int:
+    """Show the key under which the reply to a content is kept, and everything it is made of.
+
+    PATH, the rubric and the judges are given as to `adjudge judge`; nobody is asked. With --cache, it is said whether
+    that file has a reply under the key. Two explanations that differ in one line differ in that alone.
+    """
+    found = read_config(config)
+    wanted = choose_rubric(rubric, criteria, threshold, found)
+    how: dict[str, Any] = {} if wanted is not None else {"criteria": criteria}
+    how |= {} if threshold is None else {"threshold": threshold}
+    chosen = choose(Panel(judges=tuple(judges or ())), found, wanted)
+    opened = None if cache is None else _open(cache)
+    session = Session(choice=chosen, how=how, inputs=list_inputs(paths), as_json=as_json)
+    status, explained = asyncio.run(_explain_all(session, opened))
+    if opened is not None:
+        opened.close()
+    if as_json and explained:
+        write_json({"schema": "adjudge/cache-explanations/1", "explanations": explained})
+    elif not as_json:
+        for item in explained:
+            _print_explanation(item)
+    return status
+
+
+@cache_app.command("list")
+def list_replies(file: File, as_json: option.AsJson = False) -> None:
+    """List the replies in a cache, oldest first: key, time, model and size, and nothing of what was asked or said."""
+    with _open(file) as opened:
+        entries = list(opened.entries())
+    if as_json:
+        listed = [
+            {"key": item.key, "at": _show_time(item.at), "model": item.model, "bytes": item.size} for item in entries
+        ]
+        write_json({"schema": "adjudge/cached-replies/1", "replies": listed})
+        return
+    table = make_table("", ("key", "kept at", "model", "bytes"))
+    for item in entries:
+        add_row(table, item.key, _show_time(item.at), item.model, str(item.size))
+    show_drawing(table)
+
+
+@cache_app.command("stats")
+def stats(file: File, as_json: option.AsJson = False) -> None:
+    """Count the replies in a cache, by model."""
+    with _open(file) as opened:
+        entries = list(opened.entries())
+    models = Counter(item.model for item in entries)
+    size = sum(item.size for item in entries)
+    times = [_show_time(entries[at].at) if entries else None for at in (0, -1)]
+    if as_json:
+        about = {"replies": len(entries), "bytes": size, "oldest": times[0], "newest": times[1]}
+        write_json({"schema": "adjudge/cache-stats/1", **about, "models": dict(models)})
+        return
+    since = f", from {times[0]} to {times[1]}" if entries else ""
+    say(f"{len(entries)} replies, {size} bytes{since}")
+    for name, count in models.most_common():
+        say(f"{count}\t{' '.join(name.split())}")
+
+
+@cache_app.command("clear")
+def clear(
+    file: File,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Only replies of this model, by its name in full.")
+    ] = None,
+    older_than: Annotated[
+        float | None, typer.Option("--older-than", metavar="SEC", help="Only replies kept before so many seconds.")
+    ] = None,
+) -> None:
+    """Drop the replies of a cache, all or some."""
+    if older_than is not None and not 0 <= older_than < float("inf"):
+        raise UsageError(f"--older-than must be a finite number of seconds, 0 or more, got {older_than:g}")
+    with _open(file) as opened:
+        say(f"dropped {opened.clear(model=model, older_than=older_than)} replies")
+
+
+def _open(path: Path) -> ReplyCache:
+    """A cache that is there: a mistyped path must not begin an empty one."""
+    try:
+        there = path.is_file()
+    except OSError:  # a name that is too long
+        there = False
+    if not there:
+        raise UsageError(f"there is no cache {str(path)!r}; name a file that --cache or adjudge.toml named")
+    return ReplyCache(path).check()
+
+
+async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int, list[dict[str, Any]]]:
+    from adjudge.judges.layers import rewire
+    from adjudge.models.cache import CachedModel, describe_call, make_reply_key
+
+    seats: dict[int, int] = {}
+
+    def number(model: Any, seat: int) -> Any:
+        seats[len(seats)] = seat
+        return model
+
+    rewire(session.choice.judge, number)
+    explained: list[dict[str, Any]] = []
+    status = 0
+    for item in session.inputs.items:
+        try:
+            question = await session.find_question(item)
+            for place, leaf in enumerate(list_leaves(session.choice.judge)):
+                request = leaf.preview(question)
+                described = describe_call(leaf.model, request, seat=seats[place])
+                key, known = make_reply_key(described), {}
+                if cache is not None:
+                    known["found"] = CachedModel(leaf.model, cache, seat=seats[place]).explain(request)["found"]
+                explained.append(name_item(item) | {"judge": leaf.name, "key": key, **known, "ingredients": described})
+        except UsageError as error:
+            complain(str(error))
+            status = 2
+    return status, explained
+
+
+def _print_explanation(item: dict[str, Any]) -> None:
+    found = "" if "found" not in item else ", found" if item["found"] else ", not found"
+    say(f"=== {item['judge']}: {item['input']}{found}")
+    say(f"key\t{item['key']}")
+    for name, value in _flatten(item["ingredients"]):
+        say(f"{name}\t{' '.join(str(value).split())}")
+
+
+def _flatten(data: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, value in data.items():
+        found += _flatten(value, f"{before}{name}.") if isinstance(value, dict) else [(before + name, value)]
+    return found
+
+
+def _show_time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,228 @@
+"""``adjudge dataset``: check a data set, and write it in another format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.input import open_from_options
+from adjudge.cli.output import add_row, make_table, note, say, show_drawing, show_progress, write_json, write_lines
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten
+
+if TYPE_CHECKING:
+    from adjudge.dataset.case import Case
+    from adjudge.dataset.dataset import Dataset
+
+
+MOST_LABELS = 20
+"""Different labels that are counted each; ratings on a fine scale are one line."""
+
+PAGE = 100
+"""Lines that are written to standard output together."""
+
+_PARTS = ("reference", "task", "context", "label", "labels", "group", "metadata")
+
+
+dataset_app = typer.Typer(
+    help="Check a data set, and write it in another format.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@dataset_app.command("check")
+def check_dataset(
+    data: option.DataPath,
+    kind: option.DataKind = None,
+    content: option.FieldContent = None,
+    reference: option.FieldReference = None,
+    task: option.FieldTask = None,
+    context: option.FieldContext = None,
+    label: option.FieldLabel = None,
+    name: option.FieldId = None,
+    group: option.FieldGroup = None,
+    other: option.FieldOther = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Read a data set to its end: how many cases, which rows are bad, how the labels are distributed.
+
+    DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
+
+    Exit status: 0 every row is a case, 1 some rows are not, 2 it cannot be read or holds no case.
+    """
+    parts = {"content": content, "reference": reference, "task": task, "context": context}
+    parts |= {"label": label, "id": name, "group": group}
+    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row="skip")
+    tally = _Tally()
+    for case in _follow(dataset, "read"):
+        tally.add(case)
+    if not tally.cases and not dataset.skipped:
+        raise UsageError(f"{dataset.name} holds no case; write one JSON object per line, or rows below a header")
+    if as_json:
+        write_json(_describe(dataset, tally))
+    else:
+        _draw(dataset, tally)
+    return 1 if dataset.skipped else 0
+
+
+@dataset_app.command("convert")
+def convert_dataset(
+    data: option.DataPath,
+    to: Annotated[str, typer.Argument(metavar="OUT|-", hidden=True)],
+    kind: option.DataKind = None,
+    content: option.FieldContent = None,
+    reference: option.FieldReference = None,
+    task: option.FieldTask = None,
+    context: option.FieldContext = None,
+    label: option.FieldLabel = None,
+    name: option.FieldId = None,
+    group: option.FieldGroup = None,
+    other: option.FieldOther = None,
+    on_bad_row: option.OnBadRow = "fail",
+    for_spreadsheet: Annotated[
+        bool, typer.Option("--for-spreadsheet", help="Write cells of CSV and TSV so that a spreadsheet runs none.")
+    ] = False,
+) -> None:
+    """Write a data set in another format, or another tool's as one of ours.
+
+    DATA is as in `adjudge dataset check`. OUT must not exist; its suffix says the format, and - is lines of JSON on
+    standard output.
+    """
+    parts = {"content": content, "reference": reference, "task": task, "context": context}
+    parts |= {"label": label, "id": name, "group": group}
+    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row=on_bad_row)
+    count = _write(dataset, to, for_spreadsheet=for_spreadsheet)
+    if not count:
+        if to != "-":
+            Path(to).unlink()
+        raise UsageError(f"{dataset.name} holds no case, so nothing was written; see `adjudge dataset check`")
+    tell_skipped(dataset)
+    note(f"{count:,} case{'s' * (count != 1)} written" + ("" if to == "-" else f" to {to}"))
+
+
+def tell_skipped(dataset: Dataset) -> None:
+    """What was skipped or could not be carried over, on standard error."""
+    for item in dataset.bad_rows:
+        note(f"skipped: {item.where}: {item.why}")
+    more = dataset.skipped - len(dataset.bad_rows)
+    if more:
+        note(f"skipped: {more:,} more; {dataset.skipped:,} in all")
+    for said, count in dataset.notes.items():
+        note(f"{said}: {count:,}")
+
+
+def _write(dataset: Dataset, to: str, *, for_spreadsheet: bool) -> int:
+    from adjudge.dataset.write import write_cases
+
+    if to != "-":
+        return write_cases(to, _follow(dataset, "written"), for_spreadsheet=for_spreadsheet)
+    if for_spreadsheet:
+        raise UsageError("--for-spreadsheet is for files of .csv and .tsv, and - is lines of JSON; name a file")
+    from adjudge.dataset.write import encode_case
+
+    count = 0
+    lines = map(encode_case, dataset)
+    while page := list(islice(lines, PAGE)):
+        write_lines(page)
+        count += len(page)
+    return count
+
+
+def _follow(dataset: Dataset, what: str) -> Iterator[Case]:
+    with show_progress(what, dataset.size) as progress:
+        for case in dataset:
+            progress.step()
+            yield case
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted while cases go by; a million of them take no more room than one."""
+
+    cases: int = 0
+    empty: int = 0
+    parts: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    numbers: int = 0
+    low: float = float("inf")
+    high: float = float("-inf")
+    others: int = 0
+
+    def add(self, case: Case) -> None:
+        self.cases += 1
+        self.empty += case.content == ""
+        self.parts.update(name for name in _PARTS if getattr(case, name) not in (None, {}))
+        if case.label is not None:
+            self._add_label(case.label)
+
+    def _add_label(self, label: bool | float | str) -> None:
+        if isinstance(label, int | float) and not isinstance(label, bool):
+            self.numbers += 1
+            self.low, self.high = min(self.low, label), max(self.high, label)
+        said = flatten(str(label).lower() if isinstance(label, bool) else str(label), 40)
+        if said in self.labels or len(self.labels) < MOST_LABELS:
+            self.labels[said] += 1
+        else:
+            self.others += 1
+
+
+def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
+    numbers: Mapping[str, Any] = {"count": tally.numbers, "lowest": tally.low, "highest": tally.high}
+    return {
+        "schema": "adjudge/dataset-check/1",
+        "name": _to_unicode(dataset.name),
+        "cases": tally.cases,
+        "empty_contents": tally.empty,
+        "with": {name: tally.parts[name] for name in _PARTS},
+        "labels": dict(tally.labels.most_common()),
+        "other_labels": tally.others,
+        "number_labels": dict(numbers) if tally.numbers else None,
+        "bad_rows": dataset.skipped,
+        "first_bad_rows": [
+            {"where": _to_unicode(item.where), "line": item.line, "why": item.why} for item in dataset.bad_rows
+        ],
+        "notes": dict(dataset.notes),
+    }
+
+
+def _to_unicode(name: str) -> str:
+    """A file's name need not be Unicode, and JSON must be."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _draw(dataset: Dataset, tally: _Tally) -> None:
+    say(
+        f"{dataset.name}: {tally.cases:,} case{'s' * (tally.cases != 1)}"
+        + (f", {tally.empty:,} with empty content" if tally.empty else "")
+    )
+    table = make_table("", ("part", "cases"))
+    for name in _PARTS:
+        if tally.parts[name]:
+            add_row(table, name, f"{tally.parts[name]:,}")
+    for said, count in tally.labels.most_common():
+        add_row(table, f"label {said}", f"{count:,}")
+    if tally.others:
+        add_row(table, "other labels", f"{tally.others:,}")
+    show_drawing(table)
+    if tally.numbers:
+        say(f"labels that are numbers: {tally.numbers:,}, from {tally.low:g} to {tally.high:g}")
+    for item in dataset.bad_rows:
+        say(f"bad row: {item.where}: {item.why}")
+    if dataset.skipped:
+        say(f"bad rows: {dataset.skipped:,}" + _hint(dataset))
+    for said, count in dataset.notes.items():
+        note(f"{said}: {count:,}")
+
+
+def _hint(dataset: Dataset) -> str:
+    listed = len(dataset.bad_rows)
+    return f"; the first {listed} are shown" if listed < dataset.skipped else ""

@@ -1,0 +1,349 @@
+"""``adjudge gate``: list the gates of a project, and put contents through one."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.input import Inputs, Item, list_inputs, read_text_file
+from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.cli.results import list_leaves, name_item
+from adjudge.config.file import Config, read_config
+from adjudge.config.gates import close_gate, open_approvals, open_gate
+from adjudge.config.ledger import Recorder, open_ledger, open_recorder
+from adjudge.content import content_text, digest_text
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.guards.decision import Decision
+from adjudge.guards.gate import Gate
+from adjudge.guards.request_digest import DATA
+
+if TYPE_CHECKING:
+    from adjudge.guards.approval.approval import Approval
+    from adjudge.ledger.ledger import Ledger
+
+
+gate_app = typer.Typer(
+    help="List gates, and put contents through one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+Decided = tuple[Item, Decision | None]
+"""An item and what was decided; ``None`` where it could not be read, and the item says why."""
+
+
+@gate_app.command("list")
+def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
+    """List the gates of adjudge.toml, and whether they can be opened."""
+    found = read_config(config)
+    gates: dict[str, Gate] = {}
+    status = 0
+    for name in found.gates:
+        try:
+            gates[name] = open_gate(name, found)
+        except UsageError as error:
+            complain(str(error))
+            status = 2
+    if as_json:
+        if status == 0:
+            described = {name: _describe(item) for name, item in gates.items()}
+            write_json({"schema": "adjudge/gates/1", "config_digest": found.digest, "gates": described})
+        return status
+    if not found.gates:
+        note(f"no gates: write [gates.NAME] into {found.path or 'adjudge.toml'}")
+        return status
+    table = make_table(
+        "", ("gate", "rules", "rubric", "judge", "failed", "undecided", "tampering", "mode", "sample"), whole=1
+    )
+    for name, item in gates.items():
+        add_row(table, name, *[str(value if value is not None else "-") for value in _list_fields(item)])
+    show_drawing(table)
+    return status
+
+
+@gate_app.command("check")
+def check_gate(
+    name: Annotated[str, typer.Argument(metavar="NAME", hidden=True)],
+    paths: option.Contents = None,
+    reference: option.Reference = None,
+    task: option.Task = None,
+    context: option.Context = None,
+    as_json: option.AsJson = False,
+    concurrency: option.Concurrency = 8,
+    config: option.ConfigFile = None,
+    ledger: option.LedgerPlace = None,
+    no_ledger: option.NoLedger = False,
+    wait: option.Wait = False,
+) -> int:
+    """Put contents through a gate of adjudge.toml.
+
+    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
+    input, and so is no PATH at all.
+
+    Every decision is recorded where --ledger or [ledger] of adjudge.toml says; what cannot be recorded is blocked.
+
+    Where a gate asks a person, it says under which approval; `adjudge approvals approve` decides it, and `adjudge
+    gate resume` goes on.
+
+    Exit status: 0 allowed, 1 blocked because it failed or a person denied it, 2 wrong usage or unreadable input, 3
+    blocked because nobody could decide or a person has to, or not recorded. Of several inputs, 2 beats 1 beats 3
+    beats 0.
+    """
+    if concurrency < 1:
+        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    found = read_config(config)
+    recorder = open_recorder(found, ledger, off=no_ledger)
+    gate = open_gate(name, found, recorder=recorder)
+    files = {"reference": reference, "task": task, "context": context}
+    how = {key: read_text_file(path, what=f"--{key}") for key, path in files.items() if path is not None}
+    inputs = list_inputs(paths)
+    # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
+    done = asyncio.run(_check_all(gate, inputs, how, concurrency, recorder, wait=wait))
+    (_write if as_json else print_decisions)(done, single=inputs.single)
+    for said in [*{item.error: None for item, _ in done if item.error is not None}, *recorder.troubles]:
+        complain(said)
+    # One that was let through to be observed, and is on no record, is nothing to go on with.
+    return find_status([decision for _, decision in done]) or (3 if recorder.troubles else 0)
+
+
+def find_status(decisions: Sequence[Decision | None]) -> int:
+    """The exit status of several inputs: unreadable beats failed beats held back beats allowed."""
+    if not decisions or any(item is None for item in decisions):
+        return 2
+    stopped = [item for item in decisions if item is not None and not item.allowed]
+    if any(_failed(item) for item in stopped):
+        return 1
+    return 3 if stopped else 0
+
+
+def _failed(decision: Decision) -> bool:
+    """Whether somebody said no, and not merely nobody yes."""
+    if decision.pending:
+        return False
+    return decision.decided_by == "human" or (decision.result is not None and decision.result.outcome == "failed")
+
+
+async def _check_all(
+    gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int, recorder: Recorder, *, wait: bool
+) -> list[Decided]:
+    """Every input with its decision, in order; ``wait`` ends when people have decided what was held back."""
+    numbered = enumerate(inputs.items)
+    done: dict[int, Decided] = {}
+
+    async def work() -> None:
+        for number, item in numbered:
+            done[number] = replace(item, error=item.error or f"{item.label}: the gate ended without a decision"), None
+            done[number] = await _check_one(gate, item, how)
+            progress.step()
+
+    try:
+        _check_judge(gate)
+        await recorder.prepare()
+        with show_progress("checked", inputs.total) as progress:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(concurrency):
+                    group.create_task(work())
+        if wait:
+            await _await_people(gate, done)
+    finally:
+        await close_gate(gate)
+        await recorder.aclose()
+    return [done[number] for number in sorted(done)]
+
+
+async def _await_people(gate: Gate, done: dict[int, Decided]) -> None:
+    """Put the final decision in the place of each that is pending, whoever is the first to be decided."""
+
+    async def work(number: int, item: Item, pending: Decision) -> None:
+        done[number] = item, await gate.resume(pending)
+
+    # Asked first and waited for afterwards: else the first few that wait would keep the others from being asked.
+    async with asyncio.TaskGroup() as group:
+        for number, (item, decision) in done.items():
+            if decision is not None and decision.pending:
+                note(f"{item.label} waits for approval {decision.approval_id}")
+                group.create_task(work(number, item, decision))
+
+
+def _check_judge(gate: Gate) -> None:
+    """Raise ``UsageError`` for a judge that cannot be asked at all (no key): every content would be blocked by it."""
+    if gate.rubric is None or all(item.rule for item in gate.rubric.criteria):
+        return
+    for leaf in list_leaves(gate.judge):
+        ready = getattr(leaf.model, "check", None)
+        if ready is not None:
+            ready()
+
+
+async def _check_one(gate: Gate, item: Item, how: dict[str, Any]) -> Decided:
+    if item.error is not None:
+        return item, None
+    if not isinstance(item.content, Case):
+        return item, await gate.check(item.content, **how)
+    case = item.content
+    own = {name: getattr(case, name) for name in ("reference", "task", "context")}
+    merged = {**how, **{name: value for name, value in own.items() if value is not None}}
+    return item, await gate.check(case.content, **merged, metadata={**case.metadata, "case": case.id})
+
+
+def _write(done: Sequence[Decided], *, single: bool) -> None:
+    entries = [
+        name_item(item) | (decision.to_dict() if decision is not None else {"error": item.error})
+        for item, decision in done
+    ]
+    if not single:
+        write_json({"schema": "adjudge/decisions/1", "decisions": entries})
+    elif done[0][1] is not None:
+        write_json(entries[0])
+
+
+def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
+    """A line for each decision, and how to go on where a person is asked."""
+    for item, decision in done:
+        if decision is not None:
+            # On one line, whatever a judge or a rule wrote.
+            said = " ".join(decision.explain().split())
+            said += f"; approval {decision.approval_id}" if decision.pending else ""
+            say(said if single else f"{item.label}: {said}")
+    waiting = [
+        (item.name, decision.approval_id) for item, decision in done if decision is not None and decision.pending
+    ]
+    if waiting:
+        _say_how_to_go_on(*(waiting[0] if len(waiting) == 1 else ("-", "ID")))
+
+
+def _say_how_to_go_on(name: str, ident: str | None) -> None:
+    """The commands that follow, each on a line that can be typed as it stands but for WHY."""
+    file = "FILE" if name == "-" else shlex.quote(name)
+    note(f"to look:   adjudge approvals show {ident}")
+    note(f"to decide: adjudge approvals approve {ident} --reason WHY   (or deny)")
+    note(f"to go on:  adjudge gate resume {ident} {file}")
+
+
+def _list_fields(gate: Gate) -> tuple[Any, ...]:
+    described = _describe(gate)
+    return (", ".join(described.pop("rules")) or None, *described.values())
+
+
+def _describe(gate: Gate) -> dict[str, Any]:
+    return {
+        "rules": [item.name for item in gate.rules],
+        "rubric": gate.rubric.name if gate.rubric is not None else None,
+        "judge": gate.judge.name if gate.judge is not None else None,
+        "on_failed": gate.on_failed,
+        "on_undecided": gate.on_undecided,
+        "on_tampering": gate.on_tampering,
+        "mode": gate.mode,
+        "sample": gate.sample,
+    }
+
+
+def resume(
+    ident: Annotated[str, typer.Argument(metavar="ID", hidden=True)],
+    path: Annotated[str | None, typer.Argument(metavar="PATH", hidden=True)] = None,
+    reference: option.Reference = None,
+    task: option.Task = None,
+    context: option.Context = None,
+    wait: option.Wait = False,
+    as_json: option.AsJson = False,
+    config: option.ConfigFile = None,
+    ledger: option.LedgerPlace = None,
+) -> int:
+    """Go on with what a gate held back, once a person has decided.
+
+    ID is the approval's, or 4 characters or more of its beginning or end. PATH is what is about to be used, and
+    --task, --context and --reference what it is for: where one of them is not exactly what was held back, nothing is
+    decided. The case of a data set is compared whole. The decision is recorded.
+
+    Exit status: 0 allowed, 1 denied, 2 wrong usage, or PATH is something else, 3 nobody has decided, or not recorded.
+    """
+    found = read_config(config)
+    recorder = Recorder(open_ledger(found, ledger))
+    files = {"reference": reference, "task": task, "context": context}
+    given = {key: read_text_file(file, what=f"--{key}") for key, file in files.items() if file is not None}
+    decision = asyncio.run(_resume(ident, path, given, found, recorder, wait=wait))
+    if as_json:
+        write_json(decision.to_dict())
+    else:
+        print_decisions([(Item(name=path or "-"), decision)], single=True)
+    for said in recorder.troubles:
+        complain(said)
+    return find_status([decision])
+
+
+async def _resume(
+    part: str, path: str | None, given: dict[str, str], config: Config, recorder: Recorder, *, wait: bool
+) -> Decision:
+    ledger = recorder.ledger
+    assert ledger is not None  # noqa: S101 - for the type checker; the caller opened it
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(recorder.aclose)
+        approvals = await stack.enter_async_context(open_approvals(config, ledger))
+        approval = await approvals.get(await approvals.find(part))
+        pending = await find_pending(ledger, approval)
+        _check_same(path, given, pending)
+        if approval.status == "open" and not wait:
+            return pending
+        gate = open_gate(pending.gate, config, recorder=recorder, approvals=approvals)
+        stack.push_async_callback(close_gate, gate)
+        if gate.approvals is None:
+            raise UsageError(f"gate {pending.gate!r} of {config.path} asks nobody any more, so nothing goes on there")
+        if wait:
+            note(f"waiting for approval {approval.id}")
+        return await gate.resume(pending)
+
+
+async def find_pending(ledger: Ledger, approval: Approval) -> Decision:
+    """The decision that waits for an approval, as the ledger holds it; raises ``UsageError`` where there is none."""
+    from adjudge.ledger.payload import drop_digests
+
+    async for entry in ledger.query(kind="decision", subject=approval.subject):
+        said = entry.payload or {}
+        if said.get("approval_id") == approval.id and said.get("pending") is True:
+            return Decision.from_dict(drop_digests(said))
+    raise UsageError(
+        f"no gate's decision in this ledger waits for approval {approval.id}; "
+        f"`adjudge approvals show {approval.id}` shows what does"
+    )
+
+
+def _check_same(path: str | None, given: dict[str, str], pending: Decision) -> None:
+    """Raise ``UsageError`` for a file that is not what was held back: approved is what a person was asked about."""
+    if path is None:
+        for name, text in given.items():
+            if digest_text(text) != pending.basis.get(name):
+                raise UsageError(f"--{name} is not what was held back with; put the content through the gate again")
+        return
+    for item in list_inputs([path]).items:
+        if item.error is not None:
+            raise UsageError(item.error)
+        if _is_same(item.content, given, pending):
+            return
+    raise UsageError(f"{path} is not what was held back, which had another digest; put it through the gate again")
+
+
+def _is_same(found: object, given: dict[str, str], pending: Decision) -> bool:
+    """Whether this is what was held back, with the same task, context and reference: a case as a whole."""
+    own: dict[str, object] = dict(given)
+    if isinstance(found, Case):
+        said = {name: getattr(found, name) for name in DATA}
+        own = dict.fromkeys(DATA) | given | {name: value for name, value in said.items() if value is not None}
+        found = found.content
+    if digest_text(content_text(found)) != pending.subject:
+        return False
+    if not pending.basis:  # of an older version, which did not keep what they were; such a decision does not open
+        return True
+    return all(
+        (None if value is None else digest_text(content_text(value))) == pending.basis.get(name)
+        for name, value in own.items()
+    )

@@ -1,0 +1,288 @@
+"""``adjudge judge``: judge files, standard input or the cases of a data set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from adjudge.cli import options as option
+from adjudge.cli.input import Inputs, Item, list_inputs, read_rule, read_text_file
+from adjudge.cli.output import complain, note, say, show_progress, write_json
+from adjudge.cli.results import (
+    Done,
+    complain_about,
+    find_status,
+    get_case,
+    list_prompts,
+    print_prompt,
+    print_results,
+    write_results,
+)
+from adjudge.config.file import Config, read_config
+from adjudge.config.judges import Choice, Panel, choose
+from adjudge.config.layers import Layers, open_layers, tell_uncached
+from adjudge.config.ledger import Recorder, open_recorder
+from adjudge.content import content_text
+from adjudge.errors import UsageError
+from adjudge.question.question import Question
+from adjudge.result import JudgeResult
+from adjudge.rubric.rubric import Rubric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One run of the command: who is asked what about which contents."""
+
+    choice: Choice
+    how: dict[str, Any]
+    """The arguments of every ``evaluate``."""
+    inputs: Inputs
+    as_json: bool
+    recorder: Recorder = field(default_factory=Recorder)
+
+    async def judge(self, concurrency: int) -> int:
+        """Judge everything, write the results and return the exit status."""
+        try:
+            await self._check()
+            await self.recorder.prepare()
+            with show_progress("judged", self.inputs.total) as progress:
+                done = await self._judge_all(concurrency, progress.step)
+        finally:
+            await self.choice.judge.aclose()
+            await self.recorder.aclose()
+        (write_results if self.as_json else print_results)(done, single=self.inputs.single)
+        complain_about(done, single=self.inputs.single)
+        for text in self.recorder.troubles:
+            complain(text)
+        # What was to be on record and is not must not end like what is.
+        return find_status([result for _, result in done]) or (3 if self.recorder.troubles else 0)
+
+    async def show_prompts(self) -> int:
+        """Write what would be sent to every judge; nobody is asked and no key is needed."""
+        prompts: list[dict[str, Any]] = []
+        status = 0
+        for item in self.inputs.items:
+            try:
+                found = await self._list_prompts(item)
+            except UsageError as error:
+                complain(str(error))
+                status = 2
+                continue
+            prompts += found
+            if not self.as_json:
+                _print_prompts(item, found)
+        if self.as_json and prompts:
+            write_json({"schema": "adjudge/prompts/1", "prompts": prompts})
+        return status
+
+    async def find_question(self, item: Item) -> Question:
+        """What is asked about an item; raises ``UsageError`` where it could not be read."""
+        if item.error is not None:
+            raise UsageError(item.error)
+        case = get_case(item)
+        own = {
+            name: getattr(case, name)
+            for name in ("reference", "task", "context")
+            if getattr(case, name, None) is not None
+        }
+        return await self._prepare(case.content if case else item.content, own)
+
+    async def _list_prompts(self, item: Item) -> list[dict[str, Any]]:
+        from adjudge.judges.evaluate import decide_by_rules
+
+        question = await self.find_question(item)
+        return [] if decide_by_rules(question) is not None else list_prompts(item, question, self.choice.judge)
+
+    async def _prepare(self, content: object, more: dict[str, Any]) -> Question:
+        from adjudge.judges.evaluate import prepare
+
+        return await prepare(content, self.choice.rubric, None, {**self.how, **more})  # type: ignore[typeddict-item]
+
+    async def _check(self) -> None:
+        """Raise ``UsageError`` for what is wrong with the judges (no key, no address) before a content is read.
+
+        It would be wrong for every content, and it is to be said once.
+        """
+        rubric = self.choice.rubric
+        if rubric is not None and all(item.rule for item in rubric.criteria):
+            return
+        question = await self._prepare("-", {"rules": ()})
+        self.choice.judge.check(question)
+
+    async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
+        """Every input with its result, in order; what goes wrong with one stops no other."""
+        numbered = enumerate(self.inputs.items)
+        done: dict[int, Done] = {}
+
+        async def work() -> None:
+            # One iterator for all workers: each takes the next input when it is free, so files are read when needed.
+            for number, item in numbered:
+                done[number] = _leave_out(item)
+                done[number] = await self._judge_one(item)
+                step()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+        # Nobody is left who would judge these, and an exit status that knows nothing of them could be a pass.
+        done |= {number: _leave_out(item) for number, item in numbered}
+        return [done[number] for number in sorted(done)]
+
+    async def _judge_one(self, item: Item) -> Done:
+        if item.error is not None:
+            return item, None
+        judge, rubric = self.choice.judge, self.choice.rubric
+        try:
+            results = [result async for result in judge.evaluate_many([item.content], rubric, **self.how)]
+        except UsageError as error:
+            return replace(item, error=f"{item.label}: {error}"), None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            results = []  # nobody cancelled this: something that was called cancelled itself
+        return await self._record(item, results[0]) if results else _leave_out(item)
+
+    async def _record(self, item: Item, result: JudgeResult) -> Done:
+        """The item with the place of its result. Whoever judges waits for it, and those who wait share a commit."""
+        if self.recorder.ledger is None:
+            return item, result
+        case = get_case(item)
+        text = content_text(item.content if case is None else case.content)
+        return replace(item, ledger_seq=await self.recorder.keep(result, content=text)), result
+
+
+def _leave_out(item: Item) -> Done:
+    """What is shown of an item for which no result came."""
+    return replace(item, error=item.error or f"{item.label}: the judge ended without a result; run it again"), None
+
+
+def _print_prompts(item: Item, prompts: Sequence[dict[str, Any]]) -> None:
+    for prompt in prompts:
+        print_prompt(prompt)
+    if not prompts:
+        say(f"=== {item.label}: rules decide, so nothing is sent")
+
+
+def judge(
+    paths: option.Contents = None,
+    rubric: option.RubricName = None,
+    criteria: option.Criteria = None,
+    threshold: option.Threshold = None,
+    rules: option.Rules = None,
+    reference: option.Reference = None,
+    task: option.Task = None,
+    context: option.Context = None,
+    judges: option.Judges = None,
+    strategy: option.StrategyName = None,
+    timeout: option.Timeout = None,
+    fail_open: option.FailOpen = False,
+    quorum: option.Quorum = None,
+    hedge_after: option.HedgeAfter = None,
+    escalate_below: option.EscalateBelow = None,
+    reader: option.ReaderName = None,
+    reader_labels: option.ReaderLabels = None,
+    reader_passes: option.ReaderPasses = None,
+    no_token: option.NoToken = False,
+    record: option.Record = None,
+    cache: option.CacheFile = None,
+    budget: option.BudgetUsd = None,
+    show_prompt: option.ShowPrompt = False,
+    as_json: option.AsJson = False,
+    concurrency: option.Concurrency = 8,
+    config: option.ConfigFile = None,
+    ledger: option.LedgerPlace = None,
+    no_ledger: option.NoLedger = False,
+) -> int:
+    """Judge contents by a rubric or a sentence.
+
+    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
+    input, and so is no PATH at all.
+
+    Without --judge, the judge is what [defaults] of adjudge.toml or ADJUDGE_JUDGE names, the first provider whose key
+    is set, or a local server on its usual port.
+
+    Every result is recorded where --ledger or [ledger] of adjudge.toml says, if one of them does.
+
+    Exit status: 0 passed, 1 failed, 2 wrong usage or unreadable input, 3 undecided or not recorded. Of several
+    inputs, 2 beats 1 beats 3 beats 0.
+    """
+    found = read_config(config)
+    wanted = choose_rubric(rubric, criteria, threshold, found)
+    how = list_arguments(wanted, criteria, threshold, rules)
+    how |= _read_files({"reference": reference, "task": task, "context": context})
+    chain = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
+    panel = Panel(
+        judges=tuple(judges or ()),
+        timeout=timeout,
+        chain=tuple(
+            (name, value) for name, value in {**chain, "fail_open": fail_open or None}.items() if value is not None
+        ),
+        reader=reader,
+        labels=reader_labels,
+        passes=reader_passes,
+        token=not no_token,
+        record=record,
+    )
+    if concurrency < 1:
+        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    inputs = list_inputs(paths)
+    layers = _open_layers(cache, budget, record, found)
+    chosen = choose(panel, found, wanted)
+    if cache is not None:
+        tell_uncached(chosen.judge)
+    chosen = chosen if show_prompt else replace(chosen, judge=layers.wire(chosen.judge))
+    if chosen.reason and not as_json:
+        note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
+    recorder = open_recorder(found, ledger, off=no_ledger)
+    session = Session(choice=chosen, how=how, inputs=inputs, as_json=as_json, recorder=recorder)
+    # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
+    if show_prompt:
+        return asyncio.run(session.show_prompts())
+    try:
+        return asyncio.run(session.judge(concurrency))
+    finally:
+        layers.close()
+
+
+def _open_layers(cache: Path | None, budget: float | None, record: str | None, config: Config) -> Layers:
+    if cache is not None and record is not None:
+        raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")
+    try:
+        return open_layers(cache=cache, budget=budget, prices=config.prices)
+    except UsageError as error:
+        raise UsageError(f"--budget: {error}") from None
+
+
+def choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
+    """The rubric the command line or the configuration names; ``None`` when ``--criteria`` says what is good."""
+    if threshold is not None and not 0 <= threshold <= 1:
+        hint = f"; for {threshold:g} % write {threshold / 100:g}" if 1 < threshold <= 100 else ""
+        raise UsageError(f"--threshold must be between 0 and 1, got {threshold:g}{hint}")
+    if name is not None and criteria is not None:
+        raise UsageError("give --rubric or --criteria, not both")
+    if criteria is not None:
+        if not criteria.strip():
+            raise UsageError("--criteria is empty; say in a sentence what is good")
+        return None
+    found = config.find_rubric(name) if name is not None else config.find_default_rubric()
+    if found is None:
+        extra = "; --threshold alone says nothing about what is good" if threshold is not None else ""
+        raise UsageError(f"nothing says what good means: give --rubric NAME or --criteria TEXT{extra}")
+    return found
+
+
+def list_arguments(
+    rubric: Rubric | None, criteria: str | None, threshold: float | None, rules: Sequence[str] | None
+) -> dict[str, Any]:
+    """The arguments of ``evaluate`` that the command line gives."""
+    how: dict[str, Any] = {} if rubric is not None else {"criteria": criteria}
+    how |= {} if threshold is None else {"threshold": threshold}
+    return how | ({"rules": [read_rule(text) for text in rules]} if rules else {})
+
+
+def _read_files(files: dict[str, Path | None]) -> dict[str, str]:
+    return {name: read_text_file(path, what=f"--{name}") for name, path in files.items() if path is not None}

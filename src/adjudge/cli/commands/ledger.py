@@ -1,0 +1,424 @@
+"""``adjudge ledger``: look into a ledger, check it, and take it elsewhere. Only ``erase`` writes to one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.entries import tell_entry
+from adjudge.cli.output import add_row, draws, is_narrow, make_table, note, say, show_drawing, write_json
+from adjudge.config.file import Config, read_config
+from adjudge.config.ledger import open_ledger
+from adjudge.errors import UsageError
+from adjudge.formats.text import clean
+from adjudge.ledger.audit.derive import derive_audit, record_opinion
+from adjudge.ledger.audit.entry import AuditEntry, Opinion
+from adjudge.ledger.audit.file import write_audit
+from adjudge.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from adjudge.ledger.entry import Entry
+    from adjudge.ledger.verification import Verification
+
+
+ledger_app = typer.Typer(
+    help="Look into a ledger, check it, report on it, and take it elsewhere.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+T = TypeVar("T")
+
+_LONGEST = 60
+"""Characters of what an entry says, in a list."""
+
+_ROOMY = 120
+"""Columns of a terminal from which a list has room for digests."""
+
+
+Place = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="URL", help="A file, or postgresql://...; by default [ledger] of adjudge.toml."),
+]
+
+
+Key = Annotated[
+    str | None, typer.Option("--key", metavar="FILE", help="The private key that signs the ledger, if one does.")
+]
+
+
+def name_option(name: str, what: str) -> Any:
+    """An option with a text."""
+    return typer.Option(f"--{name}", metavar=name.upper()[:1], help=what)
+
+
+@ledger_app.command("list")
+def list_entries(
+    ledger: Place = None,
+    kind: Annotated[str | None, name_option("kind", "Only this kind: result, decision, erasure, ...")] = None,
+    outcome: Annotated[str | None, name_option("outcome", "Only passed, failed or undecided.")] = None,
+    judge: Annotated[str | None, name_option("judge", "Only of this judge, or with it as a seat.")] = None,
+    gate: Annotated[str | None, name_option("gate", "Only of this gate.")] = None,
+    subject: Annotated[str | None, name_option("subject", "Only about this, most often a digest.")] = None,
+    execution: Annotated[str | None, name_option("execution", "Only of this execution.")] = None,
+    since: Annotated[str | None, name_option("since", "From this time on, like 2026-11-20T12:00Z.")] = None,
+    until: Annotated[str | None, name_option("until", "Before this time.")] = None,
+    last: Annotated[int, typer.Option("--last", metavar="N", min=0, help="Only the last N; 0 for all.")] = 100,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """List entries of a ledger, oldest first."""
+    wanted: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate}
+    wanted |= {"subject": subject, "execution": execution}
+    wanted |= {"since": read_time("--since", since), "until": read_time("--until", until)}
+
+    async def find(opened: Ledger) -> tuple[list[Entry], int]:
+        found: deque[Entry] = deque(maxlen=min(last, sys.maxsize) or None)
+        count = 0
+        async for entry in opened.query(**wanted):
+            found.append(entry)
+            count += 1
+        return list(found), count
+
+    entries, count = use_ledger(ledger, config, find)
+    if as_json:
+        items = [entry.to_dict() for entry in entries]
+        write_json({"schema": "adjudge/ledger-entries/1", "matching": count, "entries": items})
+        return
+    _draw(entries)
+    if count > len(entries):
+        note(f"the last {len(entries)} of {count}; --last 0 shows all")
+
+
+@ledger_app.command("show")
+def show_entry(
+    seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
+    ledger: Place = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Show one entry with its payload.
+
+    SEQ is its place, which `adjudge ledger list` shows.
+    """
+    entry = use_ledger(ledger, config, lambda opened: opened.read(seq))
+    data = entry.to_dict()
+    if as_json:
+        write_json(data)
+        return
+    payload = data.pop("payload")
+    for name, said in data.items():
+        if name != "schema":
+            say(f"{name:<13}{clean('-' if said is None else str(said), keep_lines=False)}")
+    say("payload      erased" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False))
+
+
+@ledger_app.command("verify")
+def verify(
+    ledger: Place = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="Check this export and no ledger; works offline.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="HEAD", help="A head kept elsewhere: SEQ:HASH, or a file.")
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option("--public-key", metavar="KEY", help="The key to trust: hexadecimal, or a PEM file.")
+    ] = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Check that nothing in a ledger was changed, dropped, reordered or inserted.
+
+    Exit status: 0 nothing found, 1 something found, 2 there is no ledger, 3 it could not be read.
+    """
+    from adjudge.ledger.export import verify_export
+
+    if file is not None and ledger is not None:
+        raise UsageError("--file checks an export and --ledger a ledger; give one of them")
+    if file is not None:
+        found = verify_export(file, head=head, public_key=public_key)
+    else:
+        found = use_ledger(ledger, config, lambda opened: opened.verify(head, public_key=public_key))
+    if as_json:
+        write_json(found.to_dict())
+    else:
+        _tell(found)
+    return 0 if found.valid else 1
+
+
+@ledger_app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    ledger: Place = None,
+    config: option.ConfigFile = None,
+) -> None:
+    """Write a ledger to FILE, one JSON object per line, and print its head.
+
+    `adjudge ledger verify --file FILE` checks it without the ledger. FILE must not exist.
+    """
+    say(str(use_ledger(ledger, config, lambda opened: opened.export(file))))
+
+
+@ledger_app.command("head")
+def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
+    """Print the last entry's place and hash.
+
+    Kept where nobody who can write the ledger can write, it shows later what was dropped or rewritten.
+    """
+    found = use_ledger(ledger, config, lambda opened: opened.head())
+    if as_json:
+        write_json(found.to_dict())
+    else:
+        say(str(found))
+
+
+@ledger_app.command("erase")
+def erase(
+    seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],
+    reason: Annotated[str, name_option("reason", "Why; it explains the gap later.")],
+    ledger: Place = None,
+    by: Annotated[str | None, name_option("by", "Who asks for it; by default this system's user.")] = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Erase the payload of an entry for good; its hash stays, so the chain holds, and the erasure is an entry.
+
+    SEQ is its place, which `adjudge ledger list` shows. There is no way back.
+    """
+
+    async def work(opened: Ledger) -> int:
+        await opened.read(seq)  # which makes no ledger where there is none, as writing would
+        return await opened.erase(seq, reason, by if by is not None else find_user())
+
+    place = use_ledger(ledger, config, work, key=key, writes=True)
+    if as_json:
+        write_json({"schema": "adjudge/ledger-erased/1", "seq": seq, "recorded_at": place})
+    else:
+        say(f"entry {seq}: payload erased, recorded at {place}")
+
+
+def find_user() -> str:
+    """The operating system's user, by its own account and not by an environment variable that anybody can set."""
+    try:
+        import pwd
+    except ImportError:
+        return _find_login()
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # an account without a name, as containers have; getpass would now believe LOGNAME
+        return f"uid {os.getuid()}"
+
+
+def _find_login() -> str:
+    try:
+        return os.getlogin()  # on Windows this asks the system, and no variable
+    except OSError:
+        raise UsageError("this system does not say who its user is, and nothing is recorded under a guess") from None
+
+
+def use_ledger(
+    url: str | None,
+    config: Path | None,
+    work: Callable[[Ledger], Awaitable[T]],
+    *,
+    key: str | None = None,
+    writes: bool = False,
+) -> T:
+    """What some work makes of the ledger that was named; only work that ``writes`` gets the key of ``[ledger]``."""
+    # To look into a ledger that is named, no other file has to be right; who writes needs what [ledger] says of it.
+    found = read_config(config) if url is None or writes else Config()
+
+    async def run() -> T:
+        async with open_ledger(found, url, key=key, for_writing=writes) as opened:
+            return await work(opened)
+
+    return asyncio.run(run())
+
+
+def read_time(name: str, text: str | None) -> datetime | None:
+    """The time that an option says; one without a zone is this machine's."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{name} must be a time like 2026-11-20T12:00Z, got {clean(text[:80])!r}") from None
+    return found if found.tzinfo else found.astimezone()
+
+
+def _draw(entries: list[Entry]) -> None:
+    # A subject is a digest: in a narrow table it would take the room of what happened, and `show` has it.
+    columns = ("seq", "at", "kind", "outcome", "judge", "gate", "what", *["subject"] * (not is_narrow(_ROOMY)))
+    table = make_table("", columns, whole=1)
+    for entry in entries:
+        said = entry.payload or {}
+        about = said.get("result") if isinstance(said.get("result"), dict) else said
+        at = entry.at.strftime("%Y-%m-%d %H:%M:%SZ")
+        texts = [str(found or "") for found in (about.get("outcome"), about.get("judge"), said.get("gate"))]
+        texts = [str(entry.seq), at, entry.kind, *texts, tell_entry(entry)[:_LONGEST], entry.subject[:16]]
+        add_row(table, *texts[: len(columns)])
+    show_drawing(table)
+
+
+def _tell(found: Verification) -> None:
+    if found.valid:
+        say(f"in order: {found.entries} entries, up to {found.head}")
+    else:
+        say(f"not in order: {found.detail} [{found.code}]; {found.entries} entries before it are")
+    for seq, by in found.erased.items():
+        say(f"entry {seq}: payload erased, recorded at {by}")
+    say(f"pinned head: {'compared' if found.pinned_head else 'none'}; signatures: {found.signatures}")
+    for item in found.unseen:
+        note(f"could not see {item}")
+
+
+_MOST_DRAWN = 50
+
+_STATUS = {"unqualified": 0, "qualified": 1, "adverse": 1, "disclaimer": 3}
+
+
+def report(
+    ledger: Place = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="Report on this export and no ledger; works offline.")
+    ] = None,
+    objectives: Annotated[str | None, name_option("objectives", "What the report is to find out.")] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", metavar="TEXT", help="What is looked at, in words; several times.")
+    ] = None,
+    gate: Annotated[str | None, name_option("gate", "Only of this gate.")] = None,
+    execution: Annotated[str | None, name_option("execution", "Only of this execution.")] = None,
+    subject: Annotated[str | None, name_option("subject", "Only about this, most often a digest.")] = None,
+    since: Annotated[str | None, name_option("since", "From this time on, like 2026-11-20T12:00Z.")] = None,
+    until: Annotated[str | None, name_option("until", "Before this time.")] = None,
+    agent: Annotated[str | None, name_option("agent", "Whose work was judged.")] = None,
+    opinion: Annotated[str | None, name_option("opinion", "Another opinion than the rule's; needs --by.")] = None,
+    by: Annotated[str | None, name_option("by", "The person who gives that opinion.")] = None,
+    reason: Annotated[str | None, name_option("reason", "That person's reason.")] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Record that opinion in the ledger, as an override.")
+    ] = False,
+    key: Key = None,
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="HEAD", help="A head kept elsewhere: SEQ:HASH, or a file.")
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option("--public-key", metavar="KEY", help="The key to trust: hexadecimal, or a PEM file.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this new file, as Markdown.")
+    ] = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Report on a ledger: verify it, say what was found, and give an opinion.
+
+    A pipe and --out get Markdown with YAML front matter, a terminal the same in short.
+
+    Exit status: 0 unqualified, 1 qualified, adverse, or the ledger was changed, 2 there is no ledger, 3 a disclaimer,
+    or it could not be read.
+    """
+    _check(opinion, by, reason, record=record, file=file, ledger=ledger)
+    how: dict[str, Any] = {"gate": gate, "execution": execution, "subject": subject, "agent_id": agent}
+    how |= {"since": read_time("--since", since), "until": read_time("--until", until)}
+    how |= {"scope": scope or (), "head": head, "public_key": public_key}
+    how |= {"opinion": opinion, "opinion_by": by, "reason": reason or ""}
+    how |= {"objectives": objectives} if objectives is not None else {}
+
+    async def derive(opened: Ledger) -> AuditEntry:
+        found = await derive_audit(opened, **how)
+        _write(found, out)  # before it is recorded: what cannot be written must not be on record as given
+        if record:
+            note(f"recorded as entry {await record_opinion(opened, found)}")
+        return found
+
+    if file is not None:
+        import asyncio
+
+        audit = asyncio.run(derive_audit(file, **how))
+        _write(audit, out)
+    else:
+        audit = use_ledger(ledger, config, derive, key=key, writes=record)
+    _print(audit, as_json=as_json, quiet=out is not None)
+    return find_status(audit)
+
+
+def find_status(audit: AuditEntry) -> int:
+    """The exit status; a ledger that was changed is something found, whatever the opinion is called."""
+    changed = audit.basis is not None and not audit.basis.verified
+    return 1 if changed else _STATUS[audit.opinion]
+
+
+def _check(
+    opinion: str | None, by: str | None, reason: str | None, *, record: bool, file: Path | None, ledger: str | None
+) -> None:
+    if file is not None and ledger is not None:
+        raise UsageError("--file reports on an export and --ledger on a ledger; give one of them")
+    if opinion is not None and opinion not in get_args(Opinion):
+        said = clean(opinion[:80], keep_lines=False)
+        raise UsageError(f"--opinion is one of {', '.join(get_args(Opinion))}, got {said!r}")
+    if len({opinion is None, by is None, reason is None}) > 1:
+        raise UsageError("--opinion, --by and --reason say who gives another opinion, and why; give all three or none")
+    if record and (opinion is None or file is not None):
+        raise UsageError("--record records another opinion in a ledger; give --opinion, and --ledger instead of --file")
+
+
+def _write(audit: AuditEntry, out: Path | None) -> None:
+    if out is None:
+        return
+    text = write_audit(audit)
+    try:
+        # Its owner's alone, as the ledger it was made from: with store_content="full" both quote what was judged.
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"the report cannot be written to {out}: {error.strerror}; name a new file") from None
+
+
+def _print(audit: AuditEntry, *, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        write_json(audit.to_dict())
+    elif quiet:
+        note(audit.explain())
+    elif draws():
+        _draw_audit(audit)
+    else:
+        say(write_audit(audit).removesuffix("\n"))
+
+
+def _draw_audit(audit: AuditEntry) -> None:
+    colours = {"unqualified": "green", "qualified": "yellow", "adverse": "red", "disclaimer": "yellow"}
+    facts = make_table("", ("audit", ""))
+    add_row(facts, "opinion", audit.explain(), style=colours[audit.opinion])
+    add_row(facts, "objectives", audit.objectives)
+    for item in audit.scope:
+        add_row(facts, "scope", item)
+    counts = audit.findings
+    add_row(facts, "findings", f"{counts.critical} critical, {counts.major} major, {counts.minor} minor")
+    if audit.basis is not None:
+        add_row(facts, "judged", f"{audit.basis.judged}, undecided {audit.basis.undecided}")
+        add_row(facts, "ledger", audit.basis.problem or f"in order, up to {audit.basis.head}")
+        for item in audit.basis.unseen:
+            add_row(facts, "could not see", item)
+    show_drawing(facts)
+    if audit.found:
+        table = make_table("findings", ("severity", "finding", "entry", "what"))
+        for found in audit.found[:_MOST_DRAWN]:
+            add_row(table, found.severity, found.code, str(found.seq or ""), found.detail)
+        show_drawing(table)
+    if len(audit.found) > _MOST_DRAWN:
+        note(f"the first {_MOST_DRAWN} of {len(audit.found)} findings; --out FILE writes them all")

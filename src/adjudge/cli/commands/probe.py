@@ -1,0 +1,322 @@
+"""``adjudge probe``: run a file of baselines against a tool, or record its outputs as new ones."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import importlib
+import json
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.config.file import read_config
+from adjudge.config.judges import Choice, Panel, choose, importing
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.display import COLOURS
+from adjudge.formats.json import read_json
+from adjudge.formats.text import flatten, show, suggest
+from adjudge.formats.text import show as write_value
+from adjudge.guards.probe.baseline import Baseline, ProbeFile, load_probes, plain_output, put_outputs, replace_file
+from adjudge.guards.probe.evaluate import call_tool, evaluate_probes
+from adjudge.guards.probe.result import ProbeReport, ProbeResult
+
+LARGEST = 1_000_000
+"""Bytes of output; a program that writes more is stopped."""
+
+_LAST_WORDS = 2_000
+
+_PATIENCE = 5.0
+
+
+def open_tool(command: str | None, function: str | None) -> Callable[[Any], Any]:
+    """The tool that the command line names; raises ``UsageError`` unless it is exactly one that can be found."""
+    if (command is None) == (function is None):
+        raise UsageError("say what is probed: --command 'PROGRAM ARGUMENT ...' or --function python:MODULE:NAME, one")
+    return _find_function(function) if function is not None else _find_program(command or "")
+
+
+def _find_function(name: str) -> Callable[[Any], Any]:
+    module, colon, path = name.removeprefix("python:").partition(":")
+    if not name.startswith("python:") or not module or not colon or not path:
+        raise UsageError(f"--function must be like python:package.module:name, got {show(name)}")
+    with importing(f"--function {name}"):
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    if not callable(found):
+        raise UsageError(f"--function {name} is {type(found).__name__}, not a function; name one")
+    return found
+
+
+def _find_program(command: str) -> Callable[[Any], Any]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--command {show(command)} cannot be taken apart: {error}; close the quotes") from None
+    if not words:
+        raise UsageError("--command is empty; name a program and its arguments")
+    if shutil.which(words[0]) is None:
+        raise UsageError(f"--command: there is no program {show(words[0])} that can be started; name one by its path")
+
+    async def run(given: Any) -> Any:
+        return await run_program(words, given)
+
+    return run
+
+
+async def run_program(words: Sequence[str], given: Any) -> Any:
+    """What a program answers to an input: JSON on its standard input, JSON or text on its standard output.
+
+    Raises ``AdjudgeError`` when it ends with another status than 0, writes too much, or what is not UTF-8. Left early,
+    it takes the program along, and on POSIX what that has started.
+    """
+    options: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {}
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(*words, stdin=pipe, stdout=pipe, stderr=pipe, **options)
+    except OSError as error:
+        raise AdjudgeError(f"the command cannot be started: {error.strerror or error}") from None
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_feed(process, json.dumps(given).encode() + b"\n"))
+            said = group.create_task(_read_output(process))
+            complaint = group.create_task(_read_last(process))
+        status = await process.wait()
+    except BaseException:
+        await _end(process)
+        raise
+    if len(said.result()) > LARGEST:
+        raise AdjudgeError(f"the command wrote more than {LARGEST:,} bytes")
+    if status != 0:
+        lines = complaint.result().decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+        raise AdjudgeError(f"the command ended with status {status}: {flatten(last, 300)}")
+    return _read_answer(said.result())
+
+
+def _read_answer(raw: bytes) -> Any:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise AdjudgeError(f"the command's output is not UTF-8 text (byte {error.start:,})") from None
+    try:
+        return read_json(text)
+    except ValueError:
+        return text.removesuffix("\n").removesuffix("\r")
+
+
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    assert process.stdin is not None  # noqa: S101 - for the type checker; it was asked for
+    with suppress(BrokenPipeError, ConnectionResetError):  # a program need not read its input
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+    with suppress(BrokenPipeError, ConnectionResetError):
+        await process.stdin.wait_closed()
+
+
+async def _read_output(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout is not None  # noqa: S101 - as above
+    found = b""
+    while chunk := await process.stdout.read(65_536):
+        if len(found) <= LARGEST:
+            found += chunk
+            if len(found) > LARGEST:
+                _kill(process)
+    return found
+
+
+async def _read_last(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stderr is not None  # noqa: S101 - as above
+    last = b""
+    while chunk := await process.stderr.read(65_536):
+        last = (last + chunk)[-_LAST_WORDS:]
+    return last
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    _kill(process)
+    with suppress(TimeoutError):  # something it started may have left its session, and hold the pipes open
+        async with asyncio.timeout(_PATIENCE):
+            await process.wait()
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)  # its own session, so this is it and what it started
+        else:
+            process.kill()
+
+
+Command = Annotated[
+    str | None,
+    typer.Option("--command", metavar="CMD", help="The program to probe, with arguments; no shell reads them."),
+]
+
+Function = Annotated[
+    str | None, typer.Option("--function", metavar="SPEC", help="The function to probe: python:package.module:name.")
+]
+
+ToolTimeout = Annotated[
+    float, typer.Option("--tool-timeout", metavar="SEC", help="Seconds for the program or function, for each input.")
+]
+
+Only = Annotated[list[str] | None, typer.Option("--only", metavar="NAME", help="This probe and no other; repeatable.")]
+
+RecordNew = Annotated[
+    bool, typer.Option("--record", help="Write outputs into FILE where it has none, or those of --only; ask nobody.")
+]
+
+
+def probe(
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    command: Command = None,
+    function: Function = None,
+    only: Only = None,
+    record: RecordNew = False,
+    judges: option.Judges = None,
+    strategy: option.StrategyName = None,
+    timeout: option.Timeout = None,
+    tool_timeout: ToolTimeout = 60.0,
+    as_json: option.AsJson = False,
+    concurrency: option.Concurrency = 3,
+    config: option.ConfigFile = None,
+) -> int:
+    """Compare what a tool says today with its baselines.
+
+    FILE holds inputs and the outputs that were good for them, in YAML, JSON or TOML. The tool is called with each
+    input: a program gets it as JSON on standard input and writes JSON or text; a function gets it as its argument.
+    A file runs nothing by itself, so the tool is named here and never in FILE.
+
+    Exit status: 0 every probe passed, 1 one failed or the tool gave no output, 2 wrong usage or unreadable input,
+    3 one could not be judged.
+    """
+    if concurrency < 1:
+        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    if not 0 < tool_timeout < float("inf"):
+        raise UsageError(f"--tool-timeout must be a finite number of seconds above 0, got {tool_timeout:g}")
+    found = load_probes(file)
+    chosen = _select(found, only or ())
+    if record:
+        if judges or strategy or timeout:
+            raise UsageError("--record asks nobody, so leave out --judge, --strategy and --timeout")
+        wanted = chosen if only else [item for item in chosen if not item.recorded]
+        tool = open_tool(command, function)
+        put_outputs(found, {})  # a file that cannot be written to is said before the tool runs
+        outputs, broken = asyncio.run(_call_all(wanted, tool, tool_timeout, concurrency))
+        return _write_baselines(found, outputs, broken, as_json=as_json)
+    probes = [item.make_probe() for item in chosen]
+    tool = open_tool(command, function)
+    chain = (("strategy", strategy),) if strategy is not None else ()
+    who = choose(Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain), read_config(config))
+    if who.reason and not as_json:
+        note(f"judging with {who.judge.name}, because {who.reason}; name another with --judge")
+    how = {"tool": tool, "tool_timeout": tool_timeout, "concurrency": concurrency, "thresholds": found.thresholds}
+    # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
+    report = asyncio.run(_evaluate(probes, who, how))
+    if as_json:
+        write_json(report.to_dict() | {"input": str(file)})
+    else:
+        _print(report)
+    return {"passed": 0, "failed": 1, "undecided": 3}[report.outcome]
+
+
+def _select(file: ProbeFile, names: Sequence[str]) -> list[Baseline]:
+    """The entries of these names, in the order of the file; all of them without names."""
+    known = [item.name for item in file.entries]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--only: {file.path} has no probe {write_value(name)}{suggest(name, known)}")
+    return [item for item in file.entries if not names or item.name in names]
+
+
+async def _evaluate(probes: Sequence[Any], who: Choice, how: dict[str, Any]) -> ProbeReport:
+    try:
+        with show_progress("probed", len(probes)) as progress:
+            return await evaluate_probes(probes, who.judge, on_result=lambda _: progress.step(), **how)
+    finally:
+        await who.judge.aclose()
+
+
+def _print(report: ProbeReport) -> None:
+    table = make_table("", ("probe", "outcome", "similarity", "drift", "contract", "why"))
+    for item in report.results:
+        outcome = f"{item.outcome} (by {item.decided_by})" if item.decided_by != "judge" else str(item.outcome)
+        contract = "violated" if item.contract_violated else "kept" if item.drift is not None else "-"
+        similarity = "-" if item.similarity is None else f"{item.similarity:.2f}"
+        cells = (item.name, outcome, similarity, item.drift or "-", contract, _explain(item))
+        add_row(table, *(flatten(cell, 300) for cell in cells), style=COLOURS[item.outcome])
+    show_drawing(table)
+    say(report.explain())
+
+
+def _explain(result: ProbeResult) -> str:
+    said = [f"{result.undecided_because}: {result.detail}" if result.undecided_because else result.detail]
+    said += result.violations or ([result.reasoning] if not result.detail and not result.passed else [])
+    return "; ".join(text for text in said if text) or "-"
+
+
+# ---------------------------------------------------------------- recording
+
+
+async def _call_all(
+    entries: Sequence[Baseline], tool: Callable[[Any], Any], timeout: float, concurrency: int
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The tool's output for every entry by its name, and why there is none for the others."""
+    outputs: dict[str, Any] = {}
+    broken: dict[str, str] = {item.name: "it ended without an output" for item in entries}
+    waiting = iter(entries)
+
+    async def work() -> None:
+        for item in waiting:
+            output, why = await _call_one(item, tool, timeout)
+            broken[item.name] = why
+            if not why:
+                outputs[item.name] = output
+                del broken[item.name]
+            progress.step()
+
+    with show_progress("recorded", len(entries)) as progress:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+    return outputs, broken
+
+
+async def _call_one(item: Baseline, tool: Callable[[Any], Any], timeout: float) -> tuple[Any, str]:
+    """The tool's output as a baseline holds it and nothing, or nothing and why there is none."""
+    output, why = await call_tool(tool, item.input, timeout=timeout)
+    try:
+        return (None, why) if why else (plain_output(output), "")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
+        return None, str(error) or type(error).__name__
+
+
+def _write_baselines(file: ProbeFile, outputs: dict[str, Any], broken: dict[str, str], *, as_json: bool) -> int:
+    text = put_outputs(file, outputs) if outputs else file.text
+    if text != file.text:
+        replace_file(file, text)
+    names = [item.name for item in file.entries if item.name in outputs]
+    if as_json:
+        write_json(
+            {"schema": "adjudge/probe-recording/1", "input": str(file.path), "recorded": names, "failed": broken}
+        )
+    else:
+        lines = (file.text.splitlines(), text.splitlines())
+        for line in difflib.unified_diff(*lines, str(file.path), str(file.path), "before", "now", n=1, lineterm=""):
+            say(line)
+        note(f"{file.path}: {len(names)} recorded" if names or broken else f"{file.path}: nothing to record")
+    for name, why in broken.items():
+        complain(f"{name}: not recorded: {why}")
+    return 1 if broken else 0

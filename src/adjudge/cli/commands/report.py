@@ -1,0 +1,321 @@
+"""``adjudge report``: what a run came to, in the terminal and as files for people and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN, find_status
+from adjudge.cli.output import (
+    Progress,
+    add_row,
+    complain,
+    draws,
+    make_table,
+    note,
+    say,
+    show_drawing,
+    show_progress,
+    write_json,
+)
+from adjudge.errors import UsageError
+from adjudge.formats.display import COLOURS, SIGNS
+
+if TYPE_CHECKING:
+    from adjudge.report.report import Report, Spread
+    from adjudge.runs.folder import Run
+    from adjudge.runs.item import RunItem
+    from adjudge.trust.intervals import Share
+
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+_WIDTH = 20
+
+_MOST_ROWS = 20
+
+_NAME = 60
+
+
+def print_report(report: Report, top: int) -> None:
+    """Everything that a report has to say, and the first ``top`` of its cases."""
+    from adjudge.report.format import (
+        list_model_changes,
+        list_notices,
+        say_cost,
+        say_count,
+        say_interval,
+        say_outcomes,
+        say_rate,
+    )
+
+    about = report.about
+    rubric = f", by the rubric {about.rubric}" if about.rubric else ""
+    _say_line(f"{about.dataset or 'A run'} judged by {about.judge or 'a judge'}{rubric}")
+    for notice in (*list_notices(report), *list_model_changes(report)):
+        note(notice)
+    interval = f" (95 % interval {say_interval(report.passed)})" if report.passed.of else ""
+    say(f"{say_rate(report.passed.rate)} of {say_count(report.cases, 'case')} passed{interval}")
+    say(say_outcomes(report.outcomes) + (f" of {report.judgements:,} judgements" if _repeats(report) else ""))
+    if report.scores is not None:
+        say(_describe_scores(report.scores))
+    _show_criteria(report)
+    _show_counts("because", report)
+    _show_pairs(report)
+    _show_groups(report)
+    _show_seats(report)
+    _show_facts(report)
+    say(f"cost: {say_cost(report)}")
+    _show_cases(report, top)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters."""
+    from adjudge.report.cases import cut as cut_text
+
+    return cut_text(text, most)
+
+
+def _repeats(report: Report) -> bool:
+    return report.judgements != report.cases
+
+
+def _say_line(text: str) -> None:
+    say(" ".join(text.split()))
+
+
+def _describe_scores(spread: Spread) -> str:
+    shape = f"  {draw_bins(spread.bins)}" if draws() else ""
+    return f"scores: mean {spread.mean:.2f}, median {spread.median:.2f}, {spread.p5:.2f} to {spread.p95:.2f}{shape}"
+
+
+def draw_bins(bins: Sequence[int]) -> str:
+    """A histogram in one line; what is not empty is seen."""
+    most = max(bins, default=0) or 1
+    return "".join(_BLOCKS[-(-8 * number // most)] for number in bins)
+
+
+def draw_bar(share: Share) -> str:
+    """A share as a bar, where a terminal can show one."""
+    return "█" * round(_WIDTH * (share.rate or 0.0)) if draws() else ""
+
+
+def _show_criteria(report: Report) -> None:
+    from adjudge.report.format import NOTHING, say_interval, say_rate, say_score
+
+    if not report.criteria:
+        return
+    table = make_table("", ("criterion", "judged", "mean", "passed", "95 % interval", "needs", ""))
+    for item in report.criteria[:_MOST_ROWS]:
+        mean = say_score(item.scores.mean if item.scores else None)
+        needs = NOTHING if item.threshold is None else f"{item.threshold:.2f}"
+        share = say_rate(item.passed.rate), say_interval(item.passed)
+        add_row(table, cut(item.name, _NAME), f"{item.passed.of:,}", mean, *share, needs, draw_bar(item.passed))
+    show_drawing(table)
+
+
+def _show_counts(title: str, report: Report) -> None:
+    if not report.undecided_because:
+        return
+    table = make_table("", (f"undecided {title}", "judgements"))
+    for name, number in report.undecided_because.items():
+        add_row(table, name, f"{number:,}")
+    show_drawing(table)
+
+
+def _show_pairs(report: Report) -> None:
+    from adjudge.report.format import say_share
+
+    pairs = report.pairs
+    if pairs is None:
+        return
+    rows = {"the first wins": pairs.win_rate, "orders disagree": pairs.flips, "orders agree": pairs.agreement}
+    rows["shown first is preferred"] = pairs.shown_first
+    if pairs.labelled:
+        rows |= {"accuracy": pairs.accuracy, "accuracy in order ab": pairs.accuracy_ab}
+        rows |= {"accuracy in order ba": pairs.accuracy_ba, "right in both orders": pairs.both_right}
+    table = make_table("", ("comparisons", ""))
+    for name, share in rows.items():
+        add_row(table, name, say_share(share))
+    show_drawing(table)
+
+
+def _show_groups(report: Report) -> None:
+    from adjudge.report.format import say_interval, say_rate, say_score
+
+    if not report.groups:
+        return
+    table = make_table("", ("group", "cases", "passed", "95 % interval", "mean score", ""))
+    for item in report.groups[:_MOST_ROWS]:
+        share = say_rate(item.passed.rate), say_interval(item.passed)
+        name = "(without a group)" if item.name is None else cut(item.name, _NAME)
+        add_row(table, name, f"{item.cases:,}", *share, say_score(item.mean_score), draw_bar(item.passed))
+    show_drawing(table)
+    if len(report.groups) > _MOST_ROWS:
+        note(f"the {_MOST_ROWS} groups with the lowest shares, of {len(report.groups):,}")
+
+
+def _show_seats(report: Report) -> None:
+    from adjudge.report.format import say_duration, say_share
+
+    if not report.seats:
+        return
+    table = make_table("", ("judge", *report.seats[0].outcomes, "mean time"))
+    for item in report.seats[:_MOST_ROWS]:
+        counts = [f"{number:,}" for number in item.outcomes.values()]
+        add_row(table, cut(item.judge, _NAME), *counts, say_duration(item.mean_duration_ms))
+    show_drawing(table)
+    for pair in report.seat_pairs[:_MOST_ROWS]:
+        _say_line(f"{cut(pair.first, _NAME)} / {cut(pair.second, _NAME)} disagree: {say_share(pair.disagreed)}")
+
+
+def _show_facts(report: Report) -> None:
+    from adjudge.report.format import say_duration, say_rate, say_share
+
+    if report.labels is not None:
+        floor = say_rate(report.labels.always_passing.rate)
+        say(f"right by the labels: {say_share(report.labels.accuracy)}; {floor} if everything passed")
+    if report.numbers is not None and report.numbers.correlation is not None:
+        say(f"correlation with the labels: {report.numbers.correlation:.3f} of {report.numbers.labelled:,}")
+    if report.repeats is not None:
+        say(f"judged again, the outcome differs: {say_share(report.repeats.flipped)}")
+    for rule in report.rules:
+        if rule.failed:
+            _say_line(f"rule {cut(rule.name, _NAME)} ({rule.severity}): found in {rule.failed:,} of {rule.checked:,}")
+    if report.durations is not None:
+        median, late = say_duration(report.durations.median), say_duration(report.durations.p95)
+        say(f"time: median {median}, 95 % within {late}")
+
+
+def _show_cases(report: Report, top: int) -> None:
+    from adjudge.report.format import say_score
+
+    shown = [case for case in report.shown if case.outcome != "passed"][:top]
+    if not shown:
+        return
+    table = make_table("", ("case", "outcome", "score", "why"))
+    for case in shown:
+        worst = next(item for item in case.results if item.outcome == case.outcome)
+        said = f"{SIGNS[case.outcome]} {worst.undecided_because or case.outcome}"
+        add_row(
+            table, cut(case.id, _NAME), said, say_score(worst.score), cut(worst.why, 160), style=COLOURS[case.outcome]
+        )
+    show_drawing(table)
+    rest = report.case_outcomes["failed"] + report.case_outcomes["undecided"]
+    if rest > len(shown):
+        note(f"{len(shown):,} of the {rest:,} that did not pass; --top shows more, --html FILE all of the first 2,000")
+
+
+_LISTED, _COMMENTED = 10, 20
+"""Cases in the terminal and in a comment, where nobody says how many."""
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", hidden=True)],
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file, to read.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, for CI.")] = None,
+    markdown: Annotated[
+        str | None, typer.Option("--markdown", metavar="FILE|-", help="Write a comment for a pull request.")
+    ] = None,
+    as_json: option.AsJson = False,
+    top: Annotated[
+        int | None, typer.Option("--top", metavar="N", help="How many cases to list; at most 2,000, failures first.")
+    ] = None,
+    fail_under: option.FailUnder = None,
+) -> int:
+    """Say what a run came to.
+
+    RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases, a comment 20, and HTML and
+    JSON up to 2,000.
+
+    Exit status: 0 reported, 1 fewer than --fail-under passed, 2 wrong usage or no run, 3 the run is not finished, or
+    too much is undecided to say whether --fail-under was reached.
+    """
+    if fail_under is not None and not 0 <= fail_under <= 1:
+        hint = f"; for {fail_under:g} % write {fail_under / 100:g}" if 1 < fail_under <= 100 else ""
+        raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
+    if as_json and markdown == "-":
+        raise UsageError("--json and --markdown - both write to standard output; name a file for the comment")
+    if Path("-") in (html, junit):
+        raise UsageError("--html and --junit write a file, and - is standard output for --markdown alone; name a file")
+    from adjudge.runs.folder import open_run
+
+    with open_run(run) as opened:
+        found = _summarise(opened, top, whole=html is not None or as_json)
+        if html is not None:
+            from adjudge.report.html import write_html
+
+            _write_file(html, [write_html(found)])
+        if junit is not None:
+            from adjudge.report.junit import write_junit
+
+            _write_file(junit, write_junit(found, _read(opened)))
+        _write_comment(found, markdown, top, fail_under)
+        if as_json:
+            write_json(found.to_dict())
+        elif markdown != "-":
+            print_report(found, _LISTED if top is None else top)
+        return _find_status(found, fail_under)
+
+
+def _summarise(run: Run, top: int | None, *, whole: bool) -> Report:
+    from adjudge.report.cases import MOST_CASES
+    from adjudge.report.summary import read_status, summarise
+
+    most = MOST_CASES if whole and top is None else top if top is not None else max(_LISTED, _COMMENTED)
+    with show_progress("read") as progress:
+        return summarise(_read(run, progress), run.manifest, status=read_status(run), most_cases=most)
+
+
+def _read(run: Run, progress: Progress | None = None) -> Iterator[RunItem]:
+    for item in run.items():
+        yield item
+        if progress is not None:
+            progress.step()
+
+
+def _write_comment(found: Report, path: str | None, top: int | None, needed: float | None) -> None:
+    if path is None:
+        return
+    from adjudge.report.markdown import write_markdown
+
+    text = write_markdown(found, most_cases=_COMMENTED if top is None else top, needed=needed)
+    if path == "-":
+        say(text.rstrip("\n"))
+    else:
+        _write_file(Path(path), [text])
+
+
+def _find_status(found: Report, fail_under: float | None) -> int:
+    if fail_under is None:
+        return DONE
+    if not found.judgements:
+        # No case that failed would otherwise look like all of them passed.
+        complain("nothing was judged, so --fail-under is missed")
+        return MISSED
+    if found.about.status != "finished":
+        # The cases that are missing may be those that fail.
+        complain(
+            f"the run is {found.about.status}, so whether {fail_under:g} of all cases pass is "
+            "open; finish it with adjudge run --resume"
+        )
+        return UNKNOWN
+    status = find_status(found.outcomes, fail_under)
+    if status != DONE:
+        rate = found.outcomes["passed"] / found.judgements
+        rest = "" if status == MISSED else f", and {found.outcomes['undecided']:,} are undecided"
+        complain(f"{rate:.4f} of {found.judgements:,} judgements passed{rest}; --fail-under asks for {fail_under:g}")
+    return status
+
+
+def _write_file(path: Path, parts: Iterable[str]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(parts)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; name another file") from None
+    note(f"wrote {path}")

@@ -1,0 +1,109 @@
+"""``adjudge rubric``: list, show and check rubrics, and their schema for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, write_json
+from adjudge.config.file import Config, read_config
+from adjudge.errors import UsageError
+from adjudge.rubric.file import SHIPPED_RUBRICS, list_shipped, rubric_schema
+from adjudge.rubric.lint import lint_rubric
+from adjudge.rubric.rubric import Rubric
+
+rubric_app = typer.Typer(
+    help="List, show and check rubrics.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+
+
+@rubric_app.command("list")
+def list_rubrics(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
+    """List the shipped rubrics and those of adjudge.toml."""
+    found = read_config(config)
+    own, status = _read_own(found)
+    rows = dict(zip(SHIPPED_RUBRICS, list_shipped(), strict=True)) | own
+    if as_json:
+        if status == 0:
+            write_json(
+                {"schema": "adjudge/rubrics/1", "rubrics": {name: item.to_dict() for name, item in rows.items()}}
+            )
+        return status
+    table = make_table("", ("name", "rubric", "criteria", "passes at", "from"))
+    for name, rubric in rows.items():
+        source = str(found.path) if name in own else "adjudge"
+        add_row(table, name, rubric.name, str(len(rubric.criteria)), f"{rubric.passing_threshold:g}", source)
+    show_drawing(table)
+    return status
+
+
+@rubric_app.command("show")
+def show_rubric(
+    name: Annotated[str, typer.Argument(metavar="R", hidden=True)],
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Show a rubric: criteria, shares and thresholds.
+
+    R is the name of a shipped rubric, a name of adjudge.toml, or a path.
+    """
+    rubric = read_config(config).find_rubric(name)
+    if as_json:
+        write_json(rubric.to_dict())
+        return
+    table = make_table(
+        f"{rubric.name}, passes at {rubric.passing_threshold:g}", ("criterion", "share", "needs", "description")
+    )
+    for item in rubric.criteria:
+        needs = "-" if item.threshold is None else f"{item.threshold:g}"
+        rule = f" [rule: {item.rule.kind}]" if item.rule else ""
+        add_row(table, item.name, f"{rubric.shares[item.name]:.1%}", needs, item.description + rule)
+    show_drawing(table)
+
+
+@rubric_app.command("check")
+def check_rubrics(
+    names: option.Rubrics,
+    config: option.ConfigFile = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when there is advice.")] = False,
+) -> int:
+    """Check that rubrics are valid, and advise on how they could judge better.
+
+    R is a path, a name of adjudge.toml, or the name of a shipped rubric. Exit status: 0 valid, 1 valid with advice
+    under --strict, 2 not valid.
+    """
+    found, advised = read_config(config), False
+    status = 0
+    for name in names:
+        try:
+            advice = lint_rubric(found.find_rubric(name))
+        except UsageError as error:
+            complain(str(error))
+            status = 2
+            continue
+        advised = advised or bool(advice)
+        for item in advice:
+            note(f"{name}: {item.where}: {item.message} [{item.code}]")
+        say(f"{name}: valid" + (f", {len(advice)} piece{'s' * (len(advice) > 1)} of advice" if advice else ""))
+    return status or int(strict and advised)
+
+
+@rubric_app.command("schema")
+def show_schema() -> None:
+    """Print the JSON Schema of rubric files, for editors."""
+    write_json(rubric_schema())
+
+
+def _read_own(config: Config) -> tuple[dict[str, Rubric], int]:
+    """The configuration's own rubrics that can be read, and the status that those deserve which cannot."""
+    rubrics: dict[str, Rubric] = {}
+    status = 0
+    for name in config.rubrics:
+        try:
+            rubrics[name] = config.find_rubric(name)
+        except UsageError as error:
+            complain(f"rubric {name!r} of {config.path}: {error}")
+            status = 2
+    return rubrics, status

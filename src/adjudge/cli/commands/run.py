@@ -1,0 +1,386 @@
+"""``adjudge run``: judge a data set into a folder, and go on where that was cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
+from typing import Any, cast
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.judge import choose_rubric, list_arguments
+from adjudge.cli.input import Expected, open_from_options
+from adjudge.cli.output import add_row, make_table, note, show_drawing, watch, write_json
+from adjudge.config.file import read_config
+from adjudge.config.judges import Panel, choose
+from adjudge.config.layers import tell_uncached
+from adjudge.errors import UsageError
+from adjudge.judges.pair_summary import PairSummary
+from adjudge.runs.folder import Run
+from adjudge.runs.launch import Running
+from adjudge.runs.plan import Progress
+from adjudge.trust.intervals import Share
+
+
+def run_data(
+    data: option.DataPath,
+    rubric: option.RubricName = None,
+    criteria: option.Criteria = None,
+    threshold: option.Threshold = None,
+    rules: option.Rules = None,
+    judges: option.Judges = None,
+    strategy: option.StrategyName = None,
+    timeout: option.Timeout = None,
+    fail_open: option.FailOpen = False,
+    quorum: option.Quorum = None,
+    hedge_after: option.HedgeAfter = None,
+    escalate_below: option.EscalateBelow = None,
+    reader: option.ReaderName = None,
+    reader_labels: option.ReaderLabels = None,
+    reader_passes: option.ReaderPasses = None,
+    no_token: option.NoToken = False,
+    record: option.Record = None,
+    cache: option.CacheFile = None,
+    budget: option.BudgetUsd = None,
+    pairs: option.Pairs = False,
+    on_conflict: option.OnConflict = None,
+    out: option.RunFolder = None,
+    concurrency: option.Concurrency = 16,
+    repeat: option.Repeat = 1,
+    sample: option.Sample = None,
+    seed: option.Seed = 0,
+    resume: option.Resume = False,
+    retry: option.Retry = None,
+    fail_under: option.FailUnder = None,
+    kind: option.DataKind = None,
+    content: option.FieldContent = None,
+    reference: option.FieldReference = None,
+    task: option.FieldTask = None,
+    context: option.FieldContext = None,
+    label: option.FieldLabel = None,
+    name: option.FieldId = None,
+    group: option.FieldGroup = None,
+    other: option.FieldOther = None,
+    on_bad_row: option.OnBadRow = "fail",
+    as_json: option.AsJson = False,
+    config: option.ConfigFile = None,
+) -> int:
+    """Judge a data set by a rubric or a sentence, and keep every case, result and reply in a folder.
+
+    DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
+
+    With --pairs each content is {"a": ..., "b": ...}: which of the two is better is asked in both orders.
+
+    Ctrl-C stops it in order, a second one at once; with --resume the same command goes on, also after a crash.
+
+    Exit status: 0 the data set is judged, 1 fewer than --fail-under passed, 2 wrong usage or unreadable input,
+    3 nothing could be decided, or too much is undecided to say whether --fail-under was reached, 130 interrupted.
+    """
+    from adjudge.cli.input import Expected
+    from adjudge.runs.launch import run
+
+    found = read_config(config)
+    wanted = choose_rubric(rubric, criteria, threshold, found)
+    how = list_arguments(wanted, criteria, threshold, rules)
+    options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
+    options |= {"fail_open": fail_open or None}
+    chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
+    who = {"reader": reader, "labels": reader_labels, "passes": reader_passes}
+    who |= {"token": not no_token, "record": record}
+    panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, **cast("dict[str, Any]", who))
+    _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
+    _check_layers(cache, budget, record)
+    if pairs or on_conflict is not None:
+        _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
+    parts = {"content": content, "reference": reference, "task": task, "context": context}
+    parts |= {"label": label, "id": name, "group": group}
+    # Ids are compared on disk, where the run keeps them.
+    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row=on_bad_row, check_ids=False)
+    chosen = choose(panel, found, wanted)
+    if chosen.reason and not as_json:
+        note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
+    if cache is not None:
+        tell_uncached(chosen.judge)
+    folder = out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
+    running = run(
+        dataset,
+        chosen.judge,
+        chosen.rubric,
+        out=folder,
+        concurrency=concurrency,
+        repeat=repeat,
+        sample=sample,
+        seed=seed,
+        resume=resume,
+        retry=("budget", *cast("list[Any]", retry or ())),
+        command=["adjudge", *sys.argv[1:]],
+        cache=cache,
+        budget=budget,
+        prices=found.prices,
+        pairs=pairs,
+        on_conflict=cast("Any", on_conflict or "tie"),
+        **how,
+    )
+    said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under}
+    session = RunSession(running=running, judge=chosen.judge, expected=Expected(data, times=repeat), **said)
+    return asyncio.run(session.go())
+
+
+def _check(
+    concurrency: int,
+    repeat: int,
+    sample: int | None,
+    fail_under: float | None,
+    out: Path | None,
+    *,
+    resume: bool,
+    retry: list[str] | None,
+) -> None:
+    """Raise ``UsageError`` in the words of the command line."""
+    for name, number in (("--concurrency", concurrency), ("--repeat", repeat), ("--sample", sample)):
+        if number is not None and number < 1:
+            raise UsageError(f"{name} must be a whole number of at least 1, got {number}")
+    if fail_under is not None and not 0 <= fail_under <= 1:
+        hint = f"; for {fail_under:g} % write {fail_under / 100:g}" if 1 < fail_under <= 100 else ""
+        raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
+    if resume and out is None:
+        raise UsageError("--resume needs --out RUN: the folder of the run that is to go on")
+    if retry and not resume:
+        raise UsageError("--retry belongs to --resume: it judges again what a run has left undecided")
+    from adjudge.result import REASONS
+
+    for reason in retry or ():
+        if reason not in REASONS:
+            raise UsageError(f"--retry: unknown reason {reason!r}; use one of {', '.join(REASONS)}")
+
+
+def _check_layers(cache: Path | None, budget: float | None, record: str | None) -> None:
+    if cache is not None and record is not None:
+        raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")
+    if budget is not None and not 0 <= budget < float("inf"):
+        raise UsageError(f"--budget must be US dollars, 0 or more; got {budget:g}")
+
+
+def _check_pairs(on_conflict: str | None, refused: dict[str, Any], *, pairs: bool) -> None:
+    if not pairs:
+        raise UsageError("--on-conflict belongs to --pairs: it says what two orders that disagree come to")
+    if on_conflict not in (None, "tie", "undecided"):
+        raise UsageError(f"--on-conflict: {on_conflict!r} is neither tie nor undecided")
+    for name, value in refused.items():
+        if value:
+            raise UsageError(f"--pairs compares two contents, and {name} is for judging one by itself; leave it out")
+
+
+DONE, MISSED, UNKNOWN, INTERRUPTED = 0, 1, 3, 130
+
+
+GRACE = 5.0
+"""Seconds that an interrupted run gives to what is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSession:
+    """One run of the command."""
+
+    running: Running
+    judge: Any
+    folder: Path
+    as_json: bool
+    fail_under: float | None
+    expected: Expected | None = None
+    """How many judgements there may be, where the run does not know."""
+
+    async def go(self) -> int:
+        """Judge, show what it came to, and return the exit status."""
+        interrupted, done = asyncio.Event(), None
+        try:
+            with watch(self._describe), _catching(self.running, interrupted):
+                done = await self._finish(interrupted)
+        except asyncio.CancelledError:
+            if not interrupted.is_set():
+                raise
+        finally:
+            await self.judge.aclose()
+        if done is None or done.status == "interrupted" or interrupted.is_set():
+            self._explain_going_on(done)
+            return INTERRUPTED
+        if not sum(done.counts.values()):
+            # Exit status 0 for nothing judged would look like a pass.
+            raise UsageError("the data set holds no case, so there is nothing to judge")
+        if self.as_json:
+            pairs = {"pairs": done.sum_up_pairs().to_dict()} if done.compares else {}
+            write_json(done.to_dict() | {"folder": str(done.folder)} | pairs)
+        else:
+            print_summary(done)
+        return find_status(done.counts, self.fail_under)
+
+    async def _finish(self, interrupted: asyncio.Event) -> Run | None:
+        """The run at its end; ``None`` when it was interrupted before it had begun."""
+        finishing, stopping = asyncio.ensure_future(self.running), asyncio.ensure_future(interrupted.wait())
+        try:
+            await asyncio.wait({finishing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({finishing}, timeout=GRACE if interrupted.is_set() else None)
+        finally:
+            # Waited for: when this is left, nobody is asked any more and what was finished is in the file.
+            stopping.cancel()
+            finishing.cancel()
+            await asyncio.wait({finishing, stopping})
+        if not finishing.cancelled():
+            return finishing.result()
+        try:
+            return await self.running
+        except UsageError:  # interrupted before there was a folder
+            return None
+
+    def _describe(self) -> str:
+        progress = self.running.progress
+        if progress is None:
+            return "reading the data set"
+        guess = self.expected.number if self.expected is not None else None
+        about = progress.total is None and guess is not None and guess >= progress.done
+        return describe(replace(progress, total=guess), about=True) if about else describe(progress)
+
+    def _explain_going_on(self, done: Run | None) -> None:
+        kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
+        note(f"{kept} kept in {self.folder}; to go on, repeat the command with:")
+        note(f"  --out {quote(str(self.folder))} --resume")
+
+
+@contextmanager
+def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
+    """A block in which the first interrupt sets the event and begins nothing more; a second cancels the program."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def stop() -> None:
+        if interrupted.is_set() and task is not None:
+            task.cancel()
+            return
+        running.wind_down()
+        interrupted.set()
+        note(f"interrupted: what is under way has {GRACE:g} seconds to finish; interrupt again to stop at once")
+
+    caught = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Not on every platform, and not outside the main thread; asyncio's own handling then cancels at once.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop)
+            caught.append(number)
+    try:
+        yield
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)
+
+
+def describe(progress: Progress, *, about: bool = False) -> str:
+    """How far a run is, in one line; ``about`` when the total is a guess."""
+    said = f"judged {progress.done:,}"
+    if progress.total:
+        said += f" of {'about ' * about}{progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
+    said += f", {progress.per_second:,.1f}/s"
+    left = progress.seconds_left
+    said += f", {write_duration(left)} left" if left is not None else ""
+    said += "; " + ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(progress.outcomes.items()))
+    return said + (f"; ${progress.cost_usd:,.2f}" if progress.cost_usd else "")
+
+
+def write_duration(seconds: float) -> str:
+    """A duration as a person reads it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def find_status(counts: Any, fail_under: float | None) -> int:
+    """The exit status: whether enough passed, as far as that can be said."""
+    total = sum(counts.values())
+    if fail_under is None:
+        return UNKNOWN if counts["undecided"] == total else DONE
+    if counts["passed"] >= fail_under * total - 1e-9:
+        return DONE
+    # What is undecided did not pass. Whether it would have is not known, and only that keeps this from being a miss.
+    could = counts["passed"] + counts["undecided"]
+    return UNKNOWN if could >= fail_under * total - 1e-9 else MISSED
+
+
+def print_summary(done: Run) -> None:
+    """What a run came to: outcomes, reasons, score, labels, tokens and cost, and what can be done next."""
+    found = done.summary
+    pairs = done.sum_up_pairs() if done.compares else None
+    judged = f"judgements of {found['cases']:,} cases" if pairs is None else "comparisons of pairs"
+    table = make_table(f"{found['items']:,} {judged}", ("", "", ""))
+    for outcome, number in (found["counts"] if pairs is None else _count_preferences(pairs)).items():
+        add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
+    for reason, number in found["undecided_because"].items():
+        add_row(table, f"  {reason}", f"{number:,}", "")
+    if pairs is not None:
+        _add_shares(table, pairs)
+    elif found["mean_score"] is not None:
+        add_row(table, "mean score", f"{found['mean_score']:.3f}", "")
+    if found["labelled"] and pairs is None:
+        share = f"{100 * found['agreed'] / found['labelled']:.1f} %"
+        add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
+    if found["input_tokens"] is not None:
+        add_row(table, "tokens", f"{found['input_tokens']:,} in", f"{found['output_tokens']:,} out")
+    add_row(table, "cost", _write_cost(found), "")
+    show_drawing(table)
+    note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
+    _note_what_is_missing(done)
+
+
+def _count_preferences(found: PairSummary) -> dict[str, int]:
+    counts = {"first is better": found.wins, "second is better": found.losses, "tie": found.ties}
+    return counts | {"undecided": found.undecided}
+
+
+def _add_shares(table: Any, found: PairSummary) -> None:
+    shares = {"win rate of the first": found.win_rate, "orders agree": found.agreement, "orders disagree": found.flips}
+    if found.labelled:
+        shares |= {"agree with the label": found.accuracy, "  first shown first": found.accuracy_ab}
+        shares |= {"  second shown first": found.accuracy_ba, "  in both orders": found.both_right}
+    for name, share in shares.items():
+        add_row(table, name, f"{share.count:,g} of {share.of:,}", _write_share(share))
+
+
+def _write_share(share: Share) -> str:
+    if share.rate is None or share.interval is None:
+        return ""
+    low, high = share.interval
+    return f"{100 * share.rate:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _note_what_is_missing(done: Run) -> None:
+    budget, cut_off = done.manifest.get("budget"), done.summary["undecided_because"].get("budget", 0)
+    if budget is not None:
+        note(f"spent ${budget['spent']:,.4f} of the budget of ${budget['usd']:,.4f}")
+    if cut_off:
+        note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
+    for said in _list_remedies(done.summary["undecided_because"], quote(str(done.folder))):
+        note(said)
+    skipped = done.manifest["dataset"].get("skipped")
+    if skipped:
+        note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
+
+
+def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
+    again = [name for name in ("error", "timeout") if reasons.get(name)]
+    if again:
+        number, flags = sum(reasons[name] for name in again), " ".join(f"--retry {name}" for name in again)
+        said = f"{number:,} are undecided because of {' or '.join(again)}"
+        yield f"{said}; judge them again with --out {folder} --resume {flags}"
+    if unread := reasons.get("unparseable"):
+        said = f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
+        yield f"{said}; --out {folder} --resume --retry unparseable asks again"
+
+
+def _write_cost(found: Any) -> str:
+    known, unknown = found["known_cost_usd"], found["unknown_costs"]
+    if not unknown:
+        return "none" if not known and not found["calls"] else f"${known:,.4f}"
+    return "unknown" if not known else f"${known:,.4f} and more (unknown for {unknown:,})"

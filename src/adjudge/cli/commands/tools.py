@@ -1,0 +1,469 @@
+"""``adjudge tools``: look at the forged tools kept beside a ledger, raise one a tier, or take one out of use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.ledger import Key, Place, find_user, use_ledger
+from adjudge.cli.input import Item, list_inputs, read_text_file
+from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.cli.results import name_item
+from adjudge.config.file import read_config
+from adjudge.config.judges import Panel, choose
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten
+
+if TYPE_CHECKING:
+    from adjudge.ledger.ledger import Ledger
+    from adjudge.result import CriterionResult
+    from adjudge.tools.lifecycle import Promotion
+    from adjudge.tools.registry import ToolRegistry
+    from adjudge.tools.tiers import ToolRecord
+    from adjudge.tools.verdict import CreationVerdict, ReuseVerdict, ToolVerdict
+
+
+Candidates = Annotated[list[str], typer.Argument(metavar="CANDIDATE", hidden=True)]
+
+Reviewed = tuple[Item, "CreationVerdict | None"]
+"""A file and the verdict on what it holds; ``None`` where it could not be read, and the item says why."""
+
+
+def review(
+    paths: Candidates,
+    judges: option.Judges = None,
+    strategy: option.StrategyName = None,
+    timeout: option.Timeout = None,
+    quorum: option.Quorum = None,
+    no_token: option.NoToken = False,
+    record: option.Record = None,
+    as_json: option.AsJson = False,
+    concurrency: option.Concurrency = 8,
+    config: option.ConfigFile = None,
+) -> int:
+    """Review forged tools: safe, correct, deterministic and bounded?
+
+    CANDIDATE is a file of schema adjudge/tool-candidate/1 in YAML, JSON or TOML: name, description, schemas, mode,
+    source or steps, and recorded tests. Nothing in it is run. Tests, expected outputs and schemas are checked here
+    first; what they rule out is rejected without asking.
+
+    Exit status: 0 approved, 1 rejected, 2 wrong usage or unreadable file, 3 undecided, which approves nothing. Of
+    several files, 2 beats 1 beats 3 beats 0.
+    """
+    if concurrency < 1:
+        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    given = {"strategy": strategy, "quorum": quorum}
+    panel = Panel(
+        judges=tuple(judges or ()),
+        timeout=timeout,
+        chain=tuple((name, value) for name, value in given.items() if value is not None),
+        token=not no_token,
+        record=record,
+    )
+    items = [_read(path) for path in paths]
+    done: list[Reviewed] = [(item, None) for item in items]
+    if any(item.error is None for item in items):  # else no judge is needed to say what is wrong
+        chosen = choose(panel, read_config(config))
+        if chosen.reason and not as_json:
+            note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
+        done = asyncio.run(_review_all(chosen.judge, items, concurrency))
+    (_write_reviewed if as_json else _print_reviewed)(done)
+    for item, _ in done:
+        if item.error is not None:
+            complain(item.error)
+    return find_status([verdict for _, verdict in done])
+
+
+def find_status(verdicts: Sequence[CreationVerdict | None]) -> int:
+    """The exit status of several files: unreadable beats rejected beats undecided beats approved."""
+    if any(item is None for item in verdicts):
+        return 2
+    refused = [item for item in verdicts if item is not None and not item.approved]
+    if any(not _is_undecided(item) for item in refused):
+        return 1
+    return 3 if refused else 0
+
+
+def _is_undecided(verdict: CreationVerdict) -> bool:
+    return verdict.chain_result is not None and verdict.chain_result.outcome != "failed"
+
+
+async def _review_all(judge: Any, items: Sequence[Item], concurrency: int) -> list[Reviewed]:
+    from adjudge.tools.review import EmergentJudge
+
+    reviewer = EmergentJudge(judge)
+    limit = asyncio.Semaphore(concurrency)
+
+    async def work(content: Any) -> CreationVerdict:
+        async with limit:
+            verdict = await reviewer.review_creation(content)
+        progress.step()
+        return verdict
+
+    try:
+        with show_progress("reviewed", len(items)) as progress:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(work(item.content)) if item.error is None else None for item in items]
+    except* UsageError as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        await reviewer.aclose()
+    return [(item, task.result() if task is not None else None) for item, task in zip(items, tasks, strict=True)]
+
+
+def _read(path: str) -> Item:
+    from adjudge.tools.file import load_candidate
+
+    try:
+        return Item(name=path, content=load_candidate(path))
+    except UsageError as error:
+        return Item(name=path, error=str(error))
+
+
+def _write_reviewed(done: Sequence[Reviewed]) -> None:
+    entries = [
+        name_item(item) | (verdict.to_dict() if verdict is not None else {"error": item.error})
+        for item, verdict in done
+    ]
+    if len(entries) > 1:
+        write_json({"schema": "adjudge/creation-verdicts/1", "verdicts": entries})
+    elif done[0][1] is not None:
+        write_json(entries[0])
+
+
+def _print_reviewed(done: Sequence[Reviewed]) -> None:
+    for item, verdict in done:
+        if verdict is not None:
+            said = _explain_creation(verdict)
+            say(said if len(done) == 1 else f"{item.label}: {said}")
+
+
+def _explain_creation(verdict: CreationVerdict) -> str:
+    """The verdict on one line, whatever a judge wrote."""
+    word = "approved" if verdict.approved else "undecided" if _is_undecided(verdict) else "rejected"
+    result = verdict.chain_result
+    if result is None and verdict.reasoning.startswith(word):  # nobody was asked, and the words are ours
+        return " ".join(verdict.reasoning.split())
+    marks = ""
+    if result is not None and result.value is not None:
+        low = [_say_why(item) for item in result.criteria if not item.passed]
+        marks = f" with confidence {verdict.confidence:.2f}" + (f", not {', '.join(low)}" if low else "")
+    return f"{word}{marks}: {' '.join(verdict.reasoning.split())}"
+
+
+def _say_why(item: CriterionResult) -> str:
+    """A dimension that did not pass, and what the reviewer found there."""
+    found = flatten(item.reasoning, 200)
+    return f"{item.name} ({found})" if found else item.name
+
+
+tools_app = typer.Typer(
+    help="Look at forged tools, raise one a tier, or take one out of use.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+T = TypeVar("T")
+
+
+Id = Annotated[str, typer.Argument(metavar="ID", hidden=True)]
+
+By = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Who says so; by default the user of this machine.")
+]
+
+
+def _name(name: str, metavar: str, what: str) -> Any:
+    return typer.Option(f"--{name}", metavar=metavar, help=what)
+
+
+@tools_app.command("list")
+def list_tools(
+    ledger: Place = None,
+    tier: Annotated[str | None, _name("tier", "TIER", "Only of this tier: session, agent or shared.")] = None,
+    status: Annotated[str | None, _name("status", "S", "Only active, unreviewed or demoted.")] = None,
+    agent: Annotated[str | None, _name("agent", "A", "Only of this agent.")] = None,
+    session: Annotated[str | None, _name("session", "S", "Only of this session, by its whole name.")] = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """List tools in the order in which they were registered."""
+    wanted: dict[str, Any] = {"tier": tier, "status": status, "agent": agent, "session": session}
+    records = _use(ledger, config, lambda registry: registry.list(**wanted))
+    if as_json:
+        write_json({"schema": "adjudge/tool-records/1", "tools": [item.to_dict() for item in records]})
+        return
+    if not records:
+        note("no tools")
+        return
+    table = make_table("", ("id", "name", "tier", "status", "uses", "succeeded", "agent", "session"))
+    for item in records:
+        own = item.tool
+        add_row(table, item.id, item.name, item.tier, item.status, *_count(item), own.agent, own.session)
+    show_drawing(table)
+
+
+@tools_app.command("show")
+def show_tool(
+    ident: Id, ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False
+) -> None:
+    """Show one tool, and what reviewers said of it.
+
+    ID is what `adjudge tools list` shows.
+    """
+    record = _use(ledger, config, lambda registry: registry.get(ident))
+    if as_json:
+        write_json(record.to_dict())
+        return
+    made, (uses, rate) = record.tool.candidate, _count(record)
+    lines = {"id": record.id, "name": record.name, "tier": record.tier, "status": record.status}
+    lines |= {"reason": record.reason, "approved by": record.approved_by, "agent": record.tool.agent}
+    lines |= {"session": record.tool.session, "uses": f"{uses}, {rate} succeeded", "refusals": record.cooling.refusals}
+    lines |= {"digest": record.digest, "mode": made.mode, "allowlist": ", ".join(made.allowlist)}
+    lines |= {"description": made.description}
+    for name, said in lines.items():
+        # On one line each: a description of several could pass for further fields.
+        say(f"{name:<13}{' '.join(str(said).split()) if said not in (None, '') else '-'}")
+    for verdict in record.tool.own_verdicts:
+        say(f"{'verdict':<13}{_explain(verdict)}")
+    say("source")
+    say("\n".join(f"    {line}" for line in made.source.splitlines()) or "    -")
+
+
+@tools_app.command("promote")
+def promote_tool(
+    ident: Id,
+    to: Annotated[str, _name("to", "TIER", "The tier to rise to, agent or shared: always the next one.")] = "agent",
+    by: By = None,
+    judges: option.Judges = None,
+    strategy: option.StrategyName = None,
+    timeout: option.Timeout = None,
+    quorum: option.Quorum = None,
+    no_token: option.NoToken = False,
+    record: option.Record = None,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Put a tool before the panel, and raise it one tier.
+
+    ID is what `adjudge tools list` shows. Two reviewers are asked, for safety and for correctness; nobody is before 5
+    uses of which 0.8 succeeded, nor while it cools down after a refusal. Who shares a tool is recorded as having
+    approved it.
+
+    Exit status: 0 promoted, or of that tier already; 1 refused; 2 wrong usage, a tool that does not run, or a cap;
+    3 undecided, which raises nothing, or under review elsewhere.
+    """
+    from adjudge.tools.review import EmergentJudge
+
+    given = {"strategy": strategy, "quorum": quorum}
+    panel = Panel(
+        judges=tuple(judges or ()),
+        timeout=timeout,
+        chain=tuple((name, value) for name, value in given.items() if value is not None),
+        token=not no_token,
+        record=record,
+    )
+    chosen = choose(panel, read_config(config))
+    if chosen.reason and not as_json:
+        note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
+
+    async def work(registry: ToolRegistry) -> Promotion:
+        judge, name = EmergentJudge(chosen.judge), by if by is not None else find_user()
+        try:
+            return await registry.promote(ident, judge, to=to, approved_by=name)  # type: ignore[arg-type]
+        finally:
+            await judge.aclose()
+
+    done = _use(ledger, config, work, key=key, writes=True)
+    if as_json:
+        _write(done)
+    elif done:
+        say(f"promoted to {to}")
+    else:
+        say(f"not promoted ({done.because}): {' '.join(done.detail.split())}")
+    return _find_status(done)
+
+
+@tools_app.command("demote")
+def demote_tool(
+    ident: Id,
+    reason: Annotated[str, _name("reason", "TEXT", "Why; it is recorded as it is.")],
+    by: By = None,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> None:
+    """Take a tool out of use, at once and everywhere.
+
+    ID is what `adjudge tools list` shows. A new tool that does the same is refused from now on.
+    """
+    name = by if by is not None else find_user()
+    done = _use(ledger, config, lambda registry: registry.demote(ident, reason, by=name), key=key, writes=True)
+    if as_json:
+        write_json(done.to_dict())
+    else:
+        say(f"demoted: {done.id}")
+
+
+def _use(
+    url: str | None,
+    config: Path | None,
+    work: Callable[[ToolRegistry], Awaitable[T]],
+    *,
+    key: str | None = None,
+    writes: bool = False,
+) -> T:
+    """What some work makes of the registry beside the ledger that was named, which has to be there."""
+
+    async def run(ledger: Ledger) -> T:
+        from adjudge.tools.registry import ToolRegistry
+
+        await ledger.head()  # so that a mistyped address makes nothing, and is no empty registry either
+        async with ToolRegistry(ledger) as registry:
+            return await work(registry)
+
+    return use_ledger(url, config, run, key=key, writes=writes)
+
+
+def _find_status(done: Promotion) -> int:
+    if done or done.because == "already":
+        return 0
+    if done.because == "busy":
+        return 3
+    verdict = done.verdict
+    if done.because != "rejected" or verdict is None:
+        return 1
+    asked = [item.chain_result for item in (verdict.safety, verdict.correctness) if item.chain_result is not None]
+    return 1 if not asked or any(item.outcome == "failed" for item in asked) else 3
+
+
+def _write(done: Promotion) -> None:
+    said: dict[str, Any] = {"schema": "adjudge/promotion/1", "promoted": done.promoted, "because": done.because}
+    said |= {"detail": done.detail, "verdict": done.verdict.to_dict() if done.verdict is not None else None}
+    write_json(said | {"tool": done.record.to_dict() if done.record is not None else None})
+
+
+def _count(record: ToolRecord) -> tuple[str, str]:
+    usage = record.tool.usage
+    return ("0", "-") if usage is None or not usage.uses else (str(usage.uses), f"{usage.success_rate:.2f}")
+
+
+def _explain(verdict: ToolVerdict) -> str:
+    from adjudge.tools.verdict import PromotionVerdict
+
+    what = "promotion" if isinstance(verdict, PromotionVerdict) else "creation"
+    word = "approved" if verdict.approved else "refused"
+    return f"{what} {word} with confidence {verdict.confidence:.2f}: {' '.join(verdict.reasoning.split())}"
+
+
+SchemaFile = Annotated[str, typer.Option("--schema", metavar="S", help="File with the JSON Schema, in JSON or YAML.")]
+
+StrictProperties = Annotated[
+    bool, typer.Option("--strict-properties", help="Properties that are declared have to be there.")
+]
+
+_YAML = (".yaml", ".yml")
+
+
+Validated = tuple[Item, "ReuseVerdict | None"]
+"""An output and the verdict on it; ``None`` where it could not be read, and the item says why."""
+
+
+def validate(
+    schema: SchemaFile,
+    paths: option.Contents = None,
+    strict_properties: StrictProperties = False,
+    as_json: option.AsJson = False,
+) -> int:
+    """Hold outputs against a JSON Schema; no model is asked.
+
+    PATH is a file with one output in JSON, or, ending in .yaml or .yml, in YAML; - is standard input, in JSON, and so
+    is no PATH at all. The schema is draft 2020-12, or what its $schema names; references stay inside it.
+
+    Exit status: 0 valid, 1 not valid, 2 wrong usage, or a file or schema that cannot be read. Of several outputs, 2
+    beats 1 beats 0.
+    """
+    wanted = _read_schema(schema)
+    done = [_check(item, wanted, strict=strict_properties) for item in _list(paths)]
+    (_write_validated if as_json else _print_validated)(done)
+    for item, _ in done:
+        if item.error is not None:
+            complain(item.error)
+    if any(verdict is None for _, verdict in done):
+        return 2
+    return 0 if all(verdict is not None and verdict.valid for _, verdict in done) else 1
+
+
+def _read_schema(path: str) -> Any:
+    from adjudge.tools.reuse import validate_reuse
+
+    try:
+        schema = _parse(read_text_file(Path(path), what="--schema"), path)
+    except ValueError as error:
+        raise error if isinstance(error, UsageError) else UsageError(f"--schema: {path} {error}") from None
+    fault = next((item for item in validate_reuse("", None, schema).schema_errors if item.startswith("schema: ")), None)
+    if fault is not None:
+        raise UsageError(f"--schema: {path} is not a JSON Schema that can be used: {fault.removeprefix('schema: ')}")
+    return schema
+
+
+def _list(paths: Sequence[str] | None) -> list[Item]:
+    # A row of a data set is a content and not an output, so .jsonl means nothing here.
+    for path in paths or ():
+        if path.lower().endswith(".jsonl"):
+            raise UsageError(f"{path} holds rows; name a file with one output, or write one to standard input")
+    return list(list_inputs(paths).items)
+
+
+def _check(item: Item, schema: Any, *, strict: bool) -> Validated:
+    from adjudge.tools.reuse import validate_reuse
+    from adjudge.tools.verdict import ReuseVerdict
+
+    if item.error is not None:
+        return item, None
+    try:
+        output = _parse(item.content, item.name)
+    except ValueError as error:
+        # It was read, and what the tool put out is no JSON: that is what is asked here.
+        return item, ReuseVerdict(valid=False, schema_errors=(f"the output: {error}",))
+    return item, validate_reuse("", output, schema, strict_properties=strict)
+
+
+def _parse(text: str, path: str) -> Any:
+    from adjudge.formats.json import read_json
+    from adjudge.formats.yaml import read_yaml
+
+    in_yaml = path.lower().endswith(_YAML)
+    try:
+        return read_yaml(text)[0] if in_yaml else read_json(text)
+    except ValueError as error:
+        raise ValueError(f"is not {'YAML' if in_yaml else 'JSON'}: {' '.join(str(error).split())}") from None
+
+
+def _write_validated(done: Sequence[Validated]) -> None:
+    entries = [
+        name_item(item) | (verdict.to_dict() if verdict is not None else {"error": item.error})
+        for item, verdict in done
+    ]
+    if len(entries) > 1:
+        write_json({"schema": "adjudge/reuse-verdicts/1", "verdicts": entries})
+    elif done[0][1] is not None:
+        write_json(entries[0])
+
+
+def _print_validated(done: Sequence[Validated]) -> None:
+    for item, verdict in done:
+        if verdict is None:
+            continue
+        name = "" if len(done) == 1 else f"{item.label}: "
+        for said in verdict.schema_errors or ("valid",):
+            say(f"{name}{said}")

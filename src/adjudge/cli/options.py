@@ -1,0 +1,166 @@
+"""Options that several commands share, and those of ``judge``: their names, and what ``--help`` says about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON document and nothing else.")]
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Configuration; by default adjudge.toml, if it is here.")
+]
+
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SEC", help="Seconds for each judge.")]
+
+
+# Arguments are described by their command's text: typer's own list of them shows Python's types.
+Contents = Annotated[list[str] | None, typer.Argument(metavar="PATH|-", hidden=True)]
+
+Rubrics = Annotated[list[str], typer.Argument(metavar="R", hidden=True)]
+
+RubricName = Annotated[
+    str | None,
+    typer.Option("--rubric", metavar="R", help="What is good: a shipped rubric, one of adjudge.toml, a file."),
+]
+
+Criteria = Annotated[str | None, typer.Option("--criteria", metavar="TEXT", help="What is good, in a sentence.")]
+
+Threshold = Annotated[float | None, typer.Option("--threshold", metavar="T", help="The score to reach, from 0 to 1.")]
+
+Rules = Annotated[
+    list[str] | None, typer.Option("--rule", metavar="RULE", help="Check this first: a name, or '{regex: ^Dear}'.")
+]
+
+Reference = Annotated[Path | None, typer.Option("--reference", metavar="F", help="File with a known good answer.")]
+
+Task = Annotated[Path | None, typer.Option("--task", metavar="F", help="File with what was asked for.")]
+
+Context = Annotated[Path | None, typer.Option("--context", metavar="F", help="File with what may be relied on.")]
+
+Judges = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge", metavar="SPEC", help="Who judges: a model or a judge of adjudge.toml; give several for a chain."
+    ),
+]
+
+StrategyName = Annotated[
+    str | None, typer.Option("--strategy", metavar="S", help="How several judges decide: fallback, consensus, ...")
+]
+
+FailOpen = Annotated[bool, typer.Option("--fail-open", help="Let an undecided chain pass; the result says so.")]
+
+Quorum = Annotated[int | None, typer.Option("--quorum", metavar="N", help="How many must pass, for --strategy quorum.")]
+
+HedgeAfter = Annotated[
+    float | None, typer.Option("--hedge-after", metavar="SEC", help="When the next is asked, for hedged.")
+]
+
+EscalateBelow = Annotated[
+    float | None, typer.Option("--escalate-below", metavar="C", help="The confidence to be sure, for cascade.")
+]
+
+ReaderName = Annotated[
+    str | None, typer.Option("--reader", metavar="FORM", help="Another reply form, like 'Rating: [[7]]'.")
+]
+
+ReaderLabels = Annotated[
+    str | None,
+    typer.Option(
+        "--reader-labels", metavar="A,B", help="The names behind that form: of the two places, or all labels."
+    ),
+]
+
+ReaderPasses = Annotated[
+    str | None, typer.Option("--reader-passes", metavar="A,B", help="Which of the labels pass, for a form of labels.")
+]
+
+NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cannot copy eight characters.")]
+
+Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
+
+CacheFile = Annotated[
+    Path | None, typer.Option("--cache", metavar="FILE", help="Keep replies in FILE, and ask nothing twice.")
+]
+
+BudgetUsd = Annotated[
+    float | None, typer.Option("--budget", metavar="USD", help="Spend no more; what does not fit is undecided.")
+]
+
+LedgerPlace = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="URL", help="Record to this ledger; by default [ledger] of adjudge.toml."),
+]
+
+NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Record to no ledger, whatever adjudge.toml says.")]
+
+Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="Wait for the person who is asked, however long it takes.")
+]
+
+ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; nobody is asked.")]
+
+Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]
+
+
+# What a data set is, and which of its fields is which part of a case; handed to `_input.open_from_options`.
+DataKind = Annotated[
+    str | None, typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., promptfoo or inspect; else by the name.")
+]
+
+FieldContent = Annotated[str | None, typer.Option("--content", metavar="F", help="The field that is judged.")]
+
+FieldReference = Annotated[str | None, typer.Option("--reference", metavar="F", help="The field with a good answer.")]
+
+FieldTask = Annotated[str | None, typer.Option("--task", metavar="F", help="The field with what was asked for.")]
+
+FieldContext = Annotated[str | None, typer.Option("--context", metavar="F", help="The field with what to rely on.")]
+
+FieldLabel = Annotated[str | None, typer.Option("--label", metavar="F", help="The field with a person's decision.")]
+
+FieldId = Annotated[str | None, typer.Option("--id", metavar="F", help="The field that names the case.")]
+
+FieldGroup = Annotated[str | None, typer.Option("--group", metavar="F", help="The field with the case's group.")]
+
+FieldOther = Annotated[
+    list[str] | None, typer.Option("--field", metavar="PART=F", help="Any part: content.a=F, labels.ann=F, ...")
+]
+
+OnBadRow = Annotated[
+    str, typer.Option("--on-bad-row", metavar="X", help="fail, or skip: count and list what is no case.")
+]
+
+DataPath = Annotated[str, typer.Argument(metavar="DATA|-", hidden=True)]
+
+
+# What a run is.
+RunFolder = Annotated[
+    Path | None, typer.Option("--out", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time.")
+]
+
+Repeat = Annotated[int, typer.Option("--repeat", metavar="K", help="How often each case is judged.")]
+
+Sample = Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge N cases, drawn by --seed.")]
+
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Which N cases --sample draws.")]
+
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in RUN; nothing recorded is asked again.")]
+
+Retry = Annotated[
+    list[str] | None,
+    typer.Option("--retry", metavar="REASON", help="With --resume: judge again what is undecided for it (error, ...)."),
+]
+
+Pairs = Annotated[bool, typer.Option("--pairs", help="Each content is {a, b}: ask which is better, in both orders.")]
+
+OnConflict = Annotated[
+    str | None,
+    typer.Option("--on-conflict", metavar="X", help="Orders that disagree: a tie (the default), or undecided."),
+]
+
+FailUnder = Annotated[
+    float | None, typer.Option("--fail-under", metavar="SHARE", help="The share that has to pass, from 0 to 1.")
+]

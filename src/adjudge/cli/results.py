@@ -1,0 +1,177 @@
+"""How the results of ``judge`` are written, and the prompts it would send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from adjudge.cli.input import Item
+from adjudge.cli.output import complain, draws, note, say, show_drawing, write_json
+from adjudge.dataset.case import Case
+from adjudge.formats.display import COLOURS, say_models, say_outcome
+from adjudge.formats.text import clean
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.judge import Judge
+from adjudge.models.model import Request
+from adjudge.question.question import Question
+from adjudge.result import JudgeResult
+
+Done = tuple[Item, JudgeResult | None]
+"""An item and its result; ``None`` where it could not be read, and the item says why."""
+
+
+_UNREAD = "adjudge doctor says whether its replies can be read"
+
+_REMEDIES = {
+    "unparseable": _UNREAD,
+    "missing_criterion": _UNREAD,
+    "off_scale": _UNREAD,
+    "error": "adjudge doctor says which judges can be reached",
+    "timeout": "give it longer with --timeout",
+    "truncated": "raise max_output_tokens in adjudge.toml",
+    "split": "an odd number of judges cannot split evenly",
+    "unsure": "lower --escalate-below, or add a judge that is surer",
+}
+
+
+def find_status(results: Sequence[JudgeResult | None]) -> int:
+    """The exit status of several inputs: unreadable beats failed beats undecided beats passed."""
+    if not results or any(result is None for result in results):
+        return 2
+    outcomes = {result.outcome for result in results if result is not None}
+    return 1 if "failed" in outcomes else 3 if "undecided" in outcomes else 0
+
+
+def write_results(done: Sequence[Done], *, single: bool) -> None:
+    """The results as one JSON document; nothing at all when the only input could not be read."""
+    if single:
+        for item, result in done:
+            if result is not None:
+                write_json(_write_one(item, result))
+        return
+    entries = [
+        _write_one(item, result) if result is not None else name_item(item) | {"error": item.error}
+        for item, result in done
+    ]
+    write_json({"schema": "adjudge/results/1", "results": entries})
+
+
+def _write_one(item: Item, result: JudgeResult) -> dict[str, Any]:
+    return name_item(item) | result.to_dict() | {"ledger_seq": item.ledger_seq}
+
+
+def print_results(done: Sequence[Done], *, single: bool) -> None:
+    """The results for people: everything about one, a line for each of several."""
+    for item, result in done:
+        if result is not None and single:
+            _print_one(result)
+        elif result is not None:
+            _print_line(item, result)
+    if not single and any(result is not None for _, result in done):
+        _print_summary(done)
+
+
+def complain_about(done: Sequence[Done], *, single: bool) -> None:
+    """One sentence on standard error for each item that could not be read or decided, equal ones once."""
+    said = {item.error: None for item, _ in done if item.error is not None}
+    for item, result in done:
+        if result is not None and result.outcome == "undecided":
+            said.setdefault(("" if single else f"{item.label}: ") + explain_undecided(result))
+    for text in said:
+        complain(text)
+
+
+def explain_undecided(result: JudgeResult) -> str:
+    """Why nobody decided, in one sentence: which judge said what, and what may help."""
+    seats = [seat for seat in getattr(result, "results", ()) if seat.outcome == "undecided"]
+    said = "; ".join(f"{seat.judge}: {seat.detail}" for seat in seats) or f"{result.judge}: {result.detail}"
+    remedy = _REMEDIES.get(result.undecided_because or "")
+    return f"undecided ({result.undecided_because}): {said}" + (f"; {remedy}" if remedy else "")
+
+
+def list_leaves(judge: object) -> Iterator[Judge]:
+    """The single judges of a judge or chain, at any depth."""
+    if isinstance(judge, JudgeChain):
+        for _, seat in judge.judges:
+            yield from list_leaves(seat)
+    elif isinstance(judge, Judge):
+        yield judge
+
+
+def list_prompts(item: Item, question: Question, judge: Judge | JudgeChain) -> list[dict[str, Any]]:
+    """What each single judge would be sent for a question."""
+    return [_describe_request(item, leaf, leaf.preview(question)) for leaf in list_leaves(judge)]
+
+
+def print_prompt(prompt: Mapping[str, Any]) -> None:
+    """A prompt for people."""
+    form = prompt["form"]
+    say(f"=== {prompt['judge']}: {prompt['input']}: about {prompt['tokens']} tokens (estimated at four bytes each)")
+    say(f"--- system\n{prompt['system']}\n--- user\n{prompt['user']}")
+    if form is not None:
+        say(f"--- structured output: JSON Schema {form['name']}, {len(json.dumps(form['schema']))} characters")
+
+
+def get_case(item: Item) -> Case | None:
+    """The case of a data set that an item is, if it is one."""
+    return item.content if isinstance(item.content, Case) else None
+
+
+def _describe_request(item: Item, judge: Judge, request: Request) -> dict[str, Any]:
+    form = None if request.form is None else {"name": request.form.name, "schema": dict(request.form.schema)}
+    size = sum(len(text.encode()) for text in (request.system, request.user, json.dumps(form) if form else ""))
+    return name_item(item) | {
+        "judge": judge.name,
+        "tokens": (size + 3) // 4,
+        "system": request.system,
+        "user": request.user,
+        "form": form,
+    }
+
+
+def name_item(item: Item) -> dict[str, Any]:
+    """How an item is named in a JSON document."""
+    # A file's name need not be Unicode, and JSON must be.
+    name = item.name.encode("utf-8", "replace").decode()
+    return {"input": name} if item.case is None else {"input": name, "case": item.case}
+
+
+def _print_line(item: Item, result: JudgeResult) -> None:
+    from rich.text import Text
+
+    said = clean(result.detail or result.reasoning, keep_lines=False)
+    line = Text(f"{say_outcome(result)}  {clean(item.label, keep_lines=False)}", style=COLOURS[result.outcome])
+    show_drawing(line + Text(f"  {said[:160]}" if said else "", style="default"))
+
+
+def _print_summary(done: Sequence[Done]) -> None:
+    counts = {name: sum(result is not None and result.outcome == name for _, result in done) for name in COLOURS}
+    unread = sum(result is None for _, result in done)
+    said = ", ".join(f"{number} {name}" for name, number in counts.items())
+    note(f"{len(done)} input{'s' * (len(done) > 1)}: {said}" + (f", {unread} not judged" if unread else ""))
+
+
+def _print_one(result: JudgeResult) -> None:
+    if draws():
+        show_drawing(result)
+        return
+    say(say_outcome(result))
+    for item in result.criteria:
+        score = "-" if item.score is None else f"{item.score:.2f}"
+        _say_fields("pass" if item.passed else "fail", score, item.name, item.reasoning)
+    for text in (result.detail, result.reasoning, *result.suggestions):
+        if text:
+            _say_fields(text)
+    for rule in result.rule_results:
+        if not rule.passed:
+            _say_fields(rule.severity, rule.name, rule.message)
+    for text in say_models(result):
+        _say_fields("warning", text)
+    for seat in getattr(result, "results", ()):
+        _say_fields("seat", seat.judge, say_outcome(seat), seat.detail)
+
+
+def _say_fields(*fields: str) -> None:
+    """Fields with a tab between: whatever a judge wrote cannot make a line or a field of its own."""
+    say("\t".join(" ".join(text.split()) for text in fields))

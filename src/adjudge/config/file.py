@@ -1,0 +1,258 @@
+"""``adjudge.toml``: the judges, rubrics and gates of a project, where its ledger is, and who is asked.
+
+It is read from ``--config`` or the working directory only, never from parent folders, and never by the library.
+Whoever can edit it can change what passes; in CI, take it from the trusted branch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_timeout
+from adjudge.formats.text import flatten, show
+from adjudge.formats.toml import read_toml
+from adjudge.models.defaults import EXAMPLE
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Rubric
+
+FILE = "adjudge.toml"
+
+LARGEST = 1_000_000
+"""The largest configuration that is read, in bytes."""
+
+
+CHAIN_KEYS = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below",
+              "abstain_below", "stop_early")  # fmt: skip
+
+JUDGE_KEYS = (
+    "reask",
+    "structured",
+    "token",
+    "scoring",
+    "logprobs",
+    "reader",
+    "reader_labels",
+    "reader_passes",
+    "temperature",
+    "seed",
+    "max_output_tokens",
+)
+
+MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_characters", "base_url", "free_text")
+
+
+_DEFAULTS = ("judge", "rubric", "timeout")
+
+_GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample", "ask",
+              "cache", "cache_expires_in", "budget", "budget_per")  # fmt: skip
+
+_LEDGER = ("url", "store_content", "redact", "key")
+
+_ASK = ("approvers", "required", "expires_in", "on_expiry", "first", "show_content")
+
+_APPROVALS = (*_ASK, "webhook")
+
+_WEBHOOK = ("url", "secret_env")
+
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What a configuration file says, checked for unknown keys; judges and rubrics are opened when they are named."""
+
+    path: Path | None = None
+    digest: str | None = None
+    """SHA-256 of the file."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rubrics: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    ledger: Mapping[str, str] = field(default_factory=dict)
+    approvals: Mapping[str, Any] = field(default_factory=dict)
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Dollars per million tokens, by the name of a model."""
+
+    def find_rubric(self, name: str) -> Rubric:
+        """The rubric of this name in the file, else a path from the working directory, or a shipped name."""
+        if name in self.rubrics:
+            return load_rubric(self.beside(self.rubrics[name]))
+        try:
+            return load_rubric(name)
+        except UsageError as error:
+            near = get_close_matches(name, self.rubrics, 1)
+            if not near:
+                raise
+            raise UsageError(f"{error}; did you mean {near[0]!r} of {self.path}?") from None
+
+    def find_default_rubric(self) -> Rubric | None:
+        """The rubric of ``[defaults]``: of this file by name, a shipped one, or a path from this file's folder."""
+        name = self.defaults.get("rubric")
+        return None if name is None else self.find_own_rubric(name)
+
+    def find_own_rubric(self, name: str) -> Rubric:
+        """The rubric that this file itself names: one of its own, a shipped one, or a path from its folder."""
+        if name in self.rubrics or not _looks_like_path(name):
+            return self.find_rubric(name)
+        return load_rubric(self.beside(name))
+
+    def beside(self, path: str) -> Path:
+        """A path that this file names, from its folder."""
+        return self.path.parent / path if self.path else Path(path)
+
+
+def read_config(path: Path | None) -> Config:
+    """The configuration of ``--config``, else of ``adjudge.toml`` in the working directory, else an empty one."""
+    file = path or Path(FILE)
+    raw = _read_bytes(file, wanted=path is not None)
+    if raw is None:
+        return Config()
+    try:
+        data = read_toml(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    except ValueError as error:
+        raise UsageError(f"{file} is not valid TOML: {error}") from None
+    _check_tables(data, file)
+    tables: dict[str, Any] = {name: data.get(name, {}) for name in _TABLES}
+    _check_defaults(tables["defaults"], tables["judges"], file)
+    return Config(path=file, digest=hashlib.sha256(raw).hexdigest(), **tables)
+
+
+def _check_tables(data: Mapping[str, Any], file: Path) -> None:
+    check_keys(data, _TABLES, f"{file}")
+    for name, table in data.items():
+        if not isinstance(table, dict):
+            raise UsageError(f"{file}: {name} must be a table, written [{name}], got {show(table)}")
+    check_keys(data.get("ledger", {}), _LEDGER, f"{file}: [ledger]")
+    if data.get("ledger") == {}:
+        # As if it were not there, nothing would be recorded, and whoever wrote it would believe that all is.
+        raise UsageError(f"{file}: [ledger] is empty, so nothing would be recorded; write url, or take it out")
+    for key, said in data.get("ledger", {}).items():
+        if not isinstance(said, str):
+            raise UsageError(f"{file}: [ledger] {key} must be a text in quotes, got {show(said)}")
+    _check_prices(data.get("prices", {}), file)
+    _check_asking(data.get("approvals", {}), _APPROVALS, f"{file}: [approvals]")
+    for name, table in data.get("judges", {}).items():
+        _check_judge(table, f"{file}: [judges.{flatten(name, 120)}]")
+    for name, table in data.get("gates", {}).items():
+        _check_gate(table, f"{file}: [gates.{flatten(name, 120)}]")
+    for name, where in data.get("rubrics", {}).items():
+        if not isinstance(where, str) or not where.strip():
+            raise UsageError(
+                f"{file}: [rubrics] {flatten(name, 120)} must be the path of a rubric file, got {show(where)}"
+            )
+
+
+def check_keys(data: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Raise ``UsageError`` with the nearest known key for one that is not known."""
+    for key in data:
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(known)}"
+            raise UsageError(f"{where}: unknown key {show(key)}; {hint}")
+
+
+def _read_bytes(file: Path, *, wanted: bool) -> bytes | None:
+    """The bytes of the file; ``None`` when it is not there and nobody named it."""
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(LARGEST + 1)
+    except FileNotFoundError:
+        if not wanted:
+            return None
+        raise UsageError(
+            f"the configuration {file} does not exist; name another with --config, or leave it out"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"cannot read the configuration {file}: {error.strerror}; name a file with --config") from None
+    if len(raw) > LARGEST:
+        raise UsageError(
+            f"the configuration {file} has more than {LARGEST:,} bytes; name an adjudge.toml with --config"
+        )
+    return raw
+
+
+def _check_judge(table: object, where: str) -> None:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} must be a table with seats, got {show(table)}")
+    check_keys(table, ("seats", *CHAIN_KEYS, *JUDGE_KEYS, *MODEL_KEYS), where)
+    seats = table.get("seats")
+    if not isinstance(seats, list) or not seats or not all(isinstance(item, str) for item in seats):
+        raise UsageError(f'{where}: seats must be a list of models, like ["{EXAMPLE}"], got {show(seats)}')
+
+
+def _check_gate(table: object, where: str) -> None:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} must be a table with a rubric or rules, got {show(table)}")
+    check_keys(table, _GATE_KEYS, where)
+    for key in ("rubric", "judge", "cache"):
+        if not isinstance(table.get(key, ""), str):
+            raise UsageError(f"{where}: {key} must be a name in quotes, got {show(table[key])}")
+    rules = table.get("rules", [])
+    if not isinstance(rules, list) or not all(isinstance(item, str | dict) for item in rules):
+        raise UsageError(
+            f'{where}: rules must be a list like ["json", {{name = "length", max = 4000}}], got {show(rules)}'
+        )
+
+    ask = table.get("ask", {})
+    if not isinstance(ask, dict):
+        raise UsageError(f'{where}: ask must be a table like {{approvers = ["ana"]}}, got {show(ask)}')
+    _check_asking(ask, _ASK, f"{where}: ask")
+
+
+def _check_asking(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Whom to ask, as far as it can be told without the rest: numbers and names are checked where a gate asks."""
+    check_keys(table, known, where)
+    if not isinstance(table.get("first", ""), str):
+        raise UsageError(f"{where} first must be a judge's name in quotes, got {show(table['first'])}")
+    if not isinstance(table.get("show_content", False), bool):
+        raise UsageError(f"{where} show_content must be true or false, got {show(table['show_content'])}")
+    webhook = table.get("webhook")
+    if webhook is None:
+        return
+    if not isinstance(webhook, dict):
+        example = '{url = "https://...", secret_env = "NAME"}'
+        raise UsageError(f"{where} webhook must be a table like {example}, got {show(webhook)}")
+    check_keys(webhook, _WEBHOOK, f"{where} webhook")
+    for key in _WEBHOOK:
+        if not isinstance(webhook.get(key), str) or not webhook[key]:
+            what = "the name of the variable that holds its secret" if key == "secret_env" else "its address"
+            raise UsageError(f"{where} webhook needs {key}, {what}, in quotes")
+
+
+def _check_prices(prices: Mapping[str, Any], file: Path) -> None:
+    if not prices:
+        return
+    from adjudge.models.price import make_finder
+
+    try:
+        make_finder(prices)
+    except UsageError as error:
+        raise UsageError(f"{file}: [prices]: {error}") from None
+
+
+def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file: Path) -> None:
+    where = f"{file}: [defaults]"
+    check_keys(defaults, _DEFAULTS, where)
+    for key in ("judge", "rubric"):
+        if not isinstance(defaults.get(key, ""), str):
+            raise UsageError(f"{where} {key} must be a name in quotes, got {show(defaults[key])}")
+    name = defaults.get("judge")
+    if name is not None and name not in judges and ":" not in name and name != "rules":
+        known = flatten(", ".join(judges), 400) or "none"
+        raise UsageError(f"{where} judge = {show(name)} is neither a judge of this file ({known}) nor a model")
+    try:
+        check_timeout("timeout", defaults.get("timeout"))
+    except UsageError as error:
+        raise UsageError(f"{where} {error}") from None
+
+
+def _looks_like_path(name: str) -> bool:
+    return "/" in name or "\\" in name or bool(Path(name).suffix)

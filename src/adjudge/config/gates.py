@@ -1,0 +1,193 @@
+"""Opening the gates of ``adjudge.toml``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from adjudge.config.file import Config
+from adjudge.config.judges import Opener, importing
+from adjudge.config.layers import Layers, open_layers
+from adjudge.config.ledger import Recorder, open_recorder
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten, show
+from adjudge.guards.gate import Gate
+from adjudge.rubric.rubric import Rubric
+from adjudge.rules.rule import Rule
+from adjudge.rules.shipped import as_rule
+
+if TYPE_CHECKING:
+    from adjudge.guards.approval.approvals import Approvals
+    from adjudge.ledger.ledger import Ledger
+
+
+def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
+    """Whom a gate asks, and how: its own ``ask`` over ``[approvals]``.
+
+    ``show_content`` is among them, and ``first`` is opened: a judge of the file, or a model.
+    """
+    terms = {**{key: said for key, said in config.approvals.items() if key != "webhook"}, **ask}
+    if not terms.get("approvers"):
+        raise UsageError(
+            'it asks people, and nobody is named; write approvers under [approvals], or ask = {approvers = ["ana"]}'
+        )
+    if "first" in terms:
+        terms["first"] = Opener(config=config).open(terms["first"], timeout=config.defaults.get("timeout"))
+    return terms
+
+
+def open_approvals(config: Config, ledger: Ledger, *, quiet: bool = True) -> Approvals:
+    """The approvals beside a ledger, with the webhook of ``[approvals]``.
+
+    ``quiet`` leaves out one whose secret is not here, for somebody who only decides; else that is a ``UsageError``.
+    """
+    from adjudge.guards.approval.approvals import Approvals
+
+    table = config.approvals.get("webhook")
+    if table is None or (quiet and is_secret_missing(config)):
+        return Approvals(ledger)
+    from adjudge.guards.approval.webhook import Webhook
+
+    where = f"{config.path}: [approvals] webhook"
+    name = table["secret_env"]
+    if is_secret_missing(config):
+        raise UsageError(f"{where}: the environment variable {show(name)} is not set; it holds the webhook's secret")
+    try:
+        return Approvals(ledger, webhook=Webhook(table["url"], secret=os.environ[name]))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def is_secret_missing(config: Config) -> bool:
+    """Whether there is a webhook whose secret this process was not given."""
+    table = config.approvals.get("webhook")
+    return table is not None and not os.environ.get(table["secret_env"])
+
+
+def list_bells(config: Config) -> list[str]:
+    """The host that the webhook of ``[approvals]`` goes to, for whoever lists what can be contacted."""
+    table = config.approvals.get("webhook")
+    if table is None:
+        return []
+    try:
+        parts = urlsplit(table["url"])
+        return [parts.netloc.rpartition("@")[2]] if parts.hostname else []
+    except ValueError:  # said by whoever opens it
+        return []
+
+
+_ASKING = ("on_failed", "on_undecided", "on_tampering")
+
+_POLICIES = (*_ASKING, "mode", "sample")
+
+
+def open_gate(
+    name: str, config: Config, *, recorder: Recorder | None = None, approvals: Approvals | None = None
+) -> Gate:
+    """The gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it.
+
+    ``recorder`` keeps its decisions, and beside its ledger people are asked; ``None`` is for a gate that is only
+    looked at. It never waits for a person: what it held back is resumed. ``approvals`` are those that are open already.
+    """
+    table = config.gates.get(name)
+    if table is None:
+        raise UsageError(_explain_missing(name, config))
+    where = f"{config.path}: [gates.{flatten(name, 120)}]"
+    try:
+        rubric = _open_rubric(table.get("rubric"), config)
+        return Gate(
+            name,
+            rubric=rubric,
+            judge=_open_layers(table, config).wire(_open_judge(table.get("judge"), rubric, config)),
+            rules=[_open_rule(item) for item in table.get("rules", [])],
+            ledger=recorder if recorder is not None and recorder.ledger is not None else None,
+            config=config.digest,
+            wait=False,
+            **_open_asking(table, config, recorder, approvals),
+            **{key: table[key] for key in _POLICIES if key in table},
+        )
+    except UsageError as error:
+        said = str(error)
+        raise UsageError(said if said.startswith(str(config.path)) else f"{where}: {said}") from None
+
+
+async def close_gate(gate: Gate) -> None:
+    """Close what a gate holds open; webhooks under way are waited for."""
+    await gate.aclose()
+    first = gate.ask.get("first")
+    if first is not None:
+        await first.aclose()
+    if gate.approvals is not None:
+        await gate.approvals.aclose()  # type: ignore[attr-defined]
+
+
+def _open_asking(
+    table: Mapping[str, Any], config: Config, recorder: Recorder | None, approvals: Approvals | None
+) -> dict[str, Any]:
+    """Who is asked, where a policy of the gate says so."""
+    if "ask" not in [table.get(key) for key in _ASKING]:
+        if "ask" in table:
+            raise UsageError('ask says who is asked, and nothing is; write on_failed = "ask", or take it out')
+        return {}
+    ledger = (recorder if recorder is not None else open_recorder(config, None, off=False)).ledger
+    if ledger is None:
+        raise UsageError(
+            "it asks people, and requests are kept beside a ledger; write url under [ledger], or give --ledger"
+        )
+    terms = read_terms(config, table.get("ask", {}))
+    shows = terms.pop("show_content", False)
+    opened = approvals if approvals is not None else open_approvals(config, ledger, quiet=False)
+    return {"approvals": opened, "ask": terms, "show_content": shows}
+
+
+def _open_rubric(name: str | None, config: Config) -> Rubric | None:
+    if name is None:
+        return None
+    rubric = config.find_own_rubric(name)
+    # The file says who judges; a rubric's model must not take the place of a consensus that stands there.
+    return replace(rubric, model=None) if rubric.model is not None else rubric
+
+
+def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
+    if rubric is None:
+        if name is not None:
+            raise UsageError("it has a judge and no rubric to judge by; give rubric")
+        return None
+    if name is None and all(item.rule for item in rubric.criteria):
+        return None
+    # Never what the environment or this machine happens to offer: who decides stands in the file, under its digest.
+    chosen = name if name is not None else config.defaults.get("judge")
+    if chosen is None:
+        raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge, here or in [defaults]")
+    return Opener(config=config).open(chosen, timeout=config.defaults.get("timeout"))
+
+
+def _open_layers(table: Mapping[str, Any], config: Config) -> Layers:
+    cache = table.get("cache")
+    return open_layers(
+        cache=None if cache is None else config.beside(cache),
+        expires_in=table.get("cache_expires_in"),
+        budget=table.get("budget"),
+        per=table.get("budget_per"),
+        prices=config.prices,
+    )
+
+
+def _open_rule(spec: str | dict[str, Any]) -> Rule:
+    runs_code = isinstance(spec, dict) and "python" in (*spec, spec.get("name"))
+    with importing(f"rule {show(spec)}") if runs_code else nullcontext():
+        return as_rule(spec, allow_python=True)
+
+
+def _explain_missing(name: str, config: Config) -> str:
+    if not config.gates:
+        where = config.path or "this directory, which has no adjudge.toml"
+        return f"there is no gate {show(name)}: {where} names none; write [gates.NAME], or give --config"
+    near = get_close_matches(name, config.gates, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {flatten(', '.join(config.gates), 400)}"
+    return f"there is no gate {show(name)} in {config.path}; {hint}"

@@ -1,0 +1,343 @@
+"""Who judges: what the command line names, what the configuration says, or what this machine has."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from adjudge.config.file import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, Config
+from adjudge.errors import UsageError
+from adjudge.formats.json import nests_too_deeply
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.judge import Judge
+from adjudge.models.defaults import default_spec
+from adjudge.models.model import Model
+from adjudge.models.open import open_model
+from adjudge.rubric.rubric import Rubric
+
+PROVIDERS = (
+    ("OPENAI_API_KEY", default_spec("openai")),
+    ("ANTHROPIC_API_KEY", default_spec("anthropic")),
+    ("GEMINI_API_KEY", default_spec("gemini")),
+    ("GOOGLE_API_KEY", default_spec("gemini")),
+    ("MISTRAL_API_KEY", default_spec("mistral")),
+    ("GROQ_API_KEY", default_spec("groq")),
+    ("TOGETHER_API_KEY", default_spec("together")),
+    ("OPENROUTER_API_KEY", default_spec("openrouter")),
+)
+"""The variable that configures a provider, and the model that is asked then."""
+
+
+LOCAL_PORTS = ((11434, "Ollama"), (8080, "llama.cpp"), (8000, "vLLM"), (1234, "LM Studio"), (30000, "SGLang"))
+"""Where local servers usually listen on 127.0.0.1."""
+
+
+_LARGEST_ANSWER = 65_536
+"""Bytes that are read of what a port answers."""
+
+
+def find_keys() -> list[str]:
+    """The names of the key variables that are set; their values go nowhere."""
+    return [variable for variable, _ in PROVIDERS if os.environ.get(variable, "").strip()]
+
+
+def find_configured() -> Iterator[tuple[str, str]]:
+    """The model of each provider whose key is set, and why it was found; most usual first."""
+    keys, seen = find_keys(), set[str]()
+    for variable, spec in PROVIDERS:
+        if variable in keys and spec not in seen:
+            seen.add(spec)
+            yield spec, f"{variable} is set"
+
+
+def find_local(timeout: float = 0.3) -> Iterator[tuple[str, str]]:
+    """The first model of each local server that answers on the usual ports, and why it was found.
+
+    ``timeout`` is in seconds, for one port and all that it says.
+    """
+    for port, server in LOCAL_PORTS:
+        name = _first_model(port, timeout)
+        if name:
+            yield f"http://127.0.0.1:{port}/v1#{name}", f"{server}'s port {port} answers"
+
+
+def _first_model(port: int, timeout: float) -> str | None:
+    import json
+    from http.client import HTTPException, HTTPResponse
+
+    try:
+        answer = HTTPResponse(_Said(_ask(port, timeout)))  # type: ignore[arg-type] - makefile is all that it uses
+        answer.begin()
+        text = answer.read().decode()
+        name = None if nests_too_deeply(text) else json.loads(text)["data"][0]["id"]
+    except (OSError, HTTPException, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    # A question mark would begin the options of a model's name; whoever serves such a name can be named in full.
+    return name if isinstance(name, str) and name.isprintable() and "?" not in name else None
+
+
+def _ask(port: int, timeout: float) -> bytes:
+    """What a port of this machine answers until the time is over, at most 64 KB.
+
+    Anybody may listen there. The standard library's client waits anew for every piece, so that a stream which never
+    ends would keep it for ever. Neither proxies nor redirects: nobody else should learn of this.
+    """
+    import socket
+    import time
+
+    end = time.monotonic() + timeout
+    said = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
+        connection.sendall(f"GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        while len(said) < _LARGEST_ANSWER and (left := end - time.monotonic()) > 0:
+            connection.settimeout(left)
+            try:
+                piece = connection.recv(_LARGEST_ANSWER - len(said))
+            except TimeoutError:  # a server that does not close may still have said all
+                break
+            if not piece:
+                break
+            said += piece
+    return said
+
+
+class _Said:
+    """Bytes as the standard library's reader of HTTP wants them."""
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+
+    def makefile(self, _mode: str) -> io.BytesIO:
+        return io.BytesIO(self._said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opener:
+    """How judges are opened: the configuration, and what the command line says about every seat."""
+
+    config: Config
+    seat: Mapping[str, Any] = field(default_factory=dict)
+    """Options of every single judge, over those of the configuration: ``reader`` and what it is told, ``token``."""
+    record: str | None = None
+    """The file that every model's replies are added to."""
+
+    def open(
+        self, name: str, *, chain: Mapping[str, Any] | None = None, timeout: float | None = None
+    ) -> Judge | JudgeChain:
+        """The judge of a name.
+
+        ``chain`` holds options over those of the judge's own table (for a model: those of a chain of one); with
+        ``timeout``, where neither says otherwise. Raises ``UsageError`` for a name that cannot be opened.
+        """
+        more: dict[str, Any] = dict(chain or {})
+        if name in self.config.judges:
+            own: dict[str, Any] = (
+                {} if timeout is None or "timeout" in self.config.judges[name] else {"timeout": timeout}
+            )
+            return self._open_table(name, own | more, ())
+        if timeout is not None:
+            more.setdefault("timeout", timeout)
+        if set(more) <= {"timeout"}:
+            return Judge(self._open_model(name), **self.seat, **more)
+        return JudgeChain([self.open_seat(name)], **more)
+
+    def open_seat(self, name: str) -> Judge | JudgeChain:
+        """A seat of a chain: the chain's own limit is the only one a model has there."""
+        if name in self.config.judges:
+            return self._open_table(name, {}, ())
+        return Judge(self._open_model(name), timeout=None, **self.seat)
+
+    def _open_table(self, name: str, more: Mapping[str, Any], opening: tuple[str, ...]) -> Judge | JudgeChain:
+        where = f"{self.config.path}: [judges.{name}]"
+        if name in opening:
+            raise UsageError(f"{where} has itself as a seat ({' > '.join((*opening, name))}); take it out")
+        table = {**self.config.judges[name], **more}
+        chain = {key: table[key] for key in CHAIN_KEYS if key in table}
+        # The labels of a table belong to the reader of that table, not to the one that is named in its place.
+        left = {"reader_labels", "reader_passes"} if "reader" in self.seat else set[str]()
+        own = {key: table[key] for key in JUDGE_KEYS if key in table and key not in left} | dict(self.seat)
+        options = {key: table[key] for key in MODEL_KEYS if key in table}
+        names = table["seats"]
+        nested = {seat: self._open_table(seat, {}, (*opening, name)) for seat in names if seat in self.config.judges}
+        with _at(where):
+            if len(names) == 1 and not nested and set(chain) <= {"timeout"}:
+                return Judge(self._open_model(names[0], options), name=name, **own, **chain)
+            seats = [
+                nested[seat] if seat in nested else Judge(self._open_model(seat, options), timeout=None, **own)
+                for seat in names
+            ]
+            return JudgeChain(seats, name=name, **chain)
+
+    def _open_model(self, name: str, options: Mapping[str, Any] | None = None) -> Model:
+        self._check_name(name)
+        model = _open_function(name, options or {}) if name.startswith("python:") else open_model(name, **options or {})
+        if self.record is None:
+            return model
+        from adjudge.models.recording import RecordingModel
+
+        return RecordingModel(model, self.record)
+
+    def _check_name(self, name: str) -> None:
+        """A name that is no model's is most likely a judge's, so those are what the sentence offers."""
+        if ":" in name or name == "rules" or not name.strip() or self.config.path is None:
+            return
+        near = get_close_matches(name, self.config.judges, 1)
+        known = f"did you mean {near[0]!r}?" if near else f"its judges are {', '.join(self.config.judges) or 'none'}"
+        raise UsageError(f"{name!r} is neither a model nor a judge of {self.config.path}; {known}")
+
+
+def admit_working_directory() -> None:
+    """Let ``python:`` find modules of the working directory.
+
+    The installed command has its own folder on the path instead. The directory comes last, and only once something of
+    ``python:`` was named: what is judged may lie here too, and a file ``yaml.py`` beside it must never be imported in
+    place of the library.
+    """
+    if sys.flags.safe_path:
+        return
+    with suppress(OSError):  # the working directory was removed
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.append(here)
+
+
+def _open_function(name: str, options: Mapping[str, Any]) -> Model:
+    with importing(name):
+        return open_model(name, allow_python=True, **options)
+
+
+@contextmanager
+def importing(what: str) -> Iterator[None]:
+    """A block that imports a module somebody named: it runs, and can do anything then, even end the program."""
+    admit_working_directory()
+    try:
+        yield
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a sentence, whatever the module does
+        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {error}; mend the module") from None
+
+
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+_NOTHING = (
+    "nobody is here to judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
+    "start a local server such as Ollama, or name one with --judge"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """What the command line says about who judges."""
+
+    judges: tuple[str, ...] = ()
+    timeout: float | None = None
+    """Seconds for each judge; over what the configuration says."""
+    chain: tuple[tuple[str, Any], ...] = ()
+    """The options of a chain that were given, by name."""
+    reader: str | None = None
+    labels: str | None = None
+    """What the reader is told, separated by commas."""
+    passes: str | None = None
+    """Which of its labels pass, separated by commas."""
+    token: bool = True
+    record: str | None = None
+
+    def check(self) -> None:
+        """Raise ``UsageError`` in the words of the command line for what the chain would refuse in its own."""
+        from typing import get_args
+
+        from adjudge.judges.strategies import Strategy
+
+        said = dict(self.chain)
+        if said.get("strategy", "fallback") not in get_args(Strategy):
+            known = ", ".join(get_args(Strategy))
+            raise UsageError(f"--strategy: unknown strategy {said['strategy']!r}; use one of {known}")
+        for option, value in (("--timeout", self.timeout), ("--hedge-after", said.get("hedge_after"))):
+            if value is not None and not 0 < value < float("inf"):
+                raise UsageError(f"{option} must be a finite number of seconds above 0, got {value:g}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The judge to ask, the rubric it is asked about, and why it was chosen when nobody named it."""
+
+    judge: Judge | JudgeChain
+    rubric: Rubric | None
+    reason: str = ""
+
+
+def choose(panel: Panel, config: Config, rubric: Rubric | None = None) -> Choice:
+    """The judge to ask; raises ``UsageError`` with what to set when there is none."""
+    panel.check()
+    names, reason = (list(panel.judges), "") if panel.judges else _find_default(config, rubric)
+    if rubric is not None and rubric.model is not None and not reason:
+        # Whoever runs this has said who judges. A rubric's model must not take the place of a consensus of the
+        # configuration, nor go to the network where a recording was named.
+        from dataclasses import replace
+
+        rubric = replace(rubric, model=None)
+    return Choice(judge=_open(names, panel, config), rubric=rubric, reason=reason)
+
+
+def _open(names: list[str], panel: Panel, config: Config) -> Judge | JudgeChain:
+    seat: dict[str, Any] = ({} if panel.reader is None else {"reader": panel.reader}) | (
+        {} if panel.token else {"token": False}
+    )
+    for written, key, names_given in (
+        ("--reader-labels", "reader_labels", panel.labels),
+        ("--reader-passes", "reader_passes", panel.passes),
+    ):
+        if names_given is not None:
+            seat[key] = _split_names(written, names_given)
+    opener = Opener(config=config, seat=seat, record=panel.record)
+    given: dict[str, Any] = dict(panel.chain) | ({} if panel.timeout is None else {"timeout": panel.timeout})
+    default: float | None = config.defaults.get("timeout")
+    if len(names) == 1:
+        return opener.open(names[0], chain=given, timeout=default)
+    limits: Mapping[str, Any] = {} if default is None else {"timeout": default}
+    return JudgeChain([opener.open_seat(name) for name in names], **{**limits, **given})
+
+
+def _split_names(option: str, given: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in given.split(","))
+    if not all(names) or len(set(names)) != len(names):
+        raise UsageError(f"{option} must be different names separated by commas, like m,M, got {given!r}")
+    return names
+
+
+def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str]:
+    """Who judges when the command line names nobody, and why, where that is not written down by the user."""
+    if rubric is not None and all(item.rule for item in rubric.criteria):
+        return ["rules"], ""
+    if config.defaults.get("judge"):
+        return [config.defaults["judge"]], ""
+    named = os.environ.get("ADJUDGE_JUDGE", "").strip()
+    if named:
+        return [refuse_code(named, "ADJUDGE_JUDGE")], ""
+    if rubric is not None and rubric.model is not None and ":" in rubric.model:
+        return [refuse_code(rubric.model, f"the rubric {rubric.name!r}")], ""
+    found = next(find_configured(), None) or next(find_local(), None)
+    if found is None:
+        raise UsageError(_NOTHING)
+    return [found[0]], found[1]
+
+
+def refuse_code(name: str, where: str) -> str:
+    """A model's name that does not come from the user's own command line: raise ``UsageError`` if it would run code."""
+    if name.startswith("python:"):
+        raise UsageError(f"{where} names {name}, which runs code; name it with --judge or in adjudge.toml")
+    return name

@@ -1,0 +1,79 @@
+"""A cache, a budget and prices around judges that the command line or ``adjudge.toml`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjudge.cli.output import note
+from adjudge.errors import UsageError
+
+if TYPE_CHECKING:
+    from adjudge.models.budget import Budget
+    from adjudge.models.cache_store import ReplyCache
+    from adjudge.models.model import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """What stands between judges and models, opened; nothing is written or asked before the first call."""
+
+    cache: ReplyCache | None = None
+    budget: Budget | None = None
+    prices: Mapping[str, Any] = field(default_factory=dict)
+
+    def wire(self, judge: Any) -> Any:
+        """The judge behind them; raises ``UsageError`` for a budget that cannot hold."""
+        if judge is None or (self.cache is None and self.budget is None and not self.prices):
+            return judge
+        from adjudge.judges.layers import wire
+
+        return wire(judge, cache=self.cache, budget=self.budget, prices=self.prices)
+
+    def close(self) -> None:
+        """Write what is not written yet, and tell what was spent of the budget."""
+        if self.cache is not None:
+            self.cache.close()
+        if self.budget is not None:
+            note(f"spent ${self.budget.spent:.4f} of the budget of ${self.budget.usd:.4f}")
+
+
+def tell_uncached(judge: Any) -> None:
+    """Say of whom ``--cache`` will keep nothing: else an empty cache, and a second bill, are the first to tell."""
+    from adjudge.judges.layers import rewire
+
+    names: dict[str, None] = {}
+
+    def look(model: Model, _number: int) -> Model:
+        if getattr(model, "identity", None) is None and model.name != "rules":  # rules ask nobody
+            names[model.name] = None
+        return model
+
+    rewire(judge, look)
+    if names:
+        note(f"--cache keeps only replies of models behind an address, so none of {', '.join(names)}")
+
+
+def open_layers(
+    *,
+    cache: Path | None = None,
+    expires_in: float | None = None,
+    budget: float | None = None,
+    per: float | None = None,
+    prices: Mapping[str, Any] | None = None,
+) -> Layers:
+    """What was asked for; raises ``UsageError`` for numbers that are none."""
+    from adjudge.models.budget import Budget
+    from adjudge.models.cache_store import ReplyCache
+
+    if cache is None and expires_in is not None:
+        raise UsageError("cache_expires_in needs a cache; write cache, the file to keep replies in")
+    if budget is None and per is not None:
+        raise UsageError("budget_per needs a budget; write budget, in US dollars")
+    return Layers(
+        cache=None if cache is None else ReplyCache(cache, expires_in=expires_in),
+        budget=None if budget is None else Budget(budget, per=per),
+        prices=prices or {},
+    )

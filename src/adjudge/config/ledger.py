@@ -1,0 +1,130 @@
+"""The ledger of a project: ``[ledger]`` of ``adjudge.toml``, or ``--ledger``; and recording to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjudge.config.file import Config
+from adjudge.config.judges import importing
+from adjudge.errors import AdjudgeError, LedgerError, UsageError
+from adjudge.formats.text import show
+
+if TYPE_CHECKING:
+    from adjudge.ledger.ledger import Ledger
+
+
+_FILE = "sqlite:///"
+
+
+class Recorder:
+    """A ledger that a command records to, and what went wrong with it. ``None`` as ledger records nothing."""
+
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        self.ledger = ledger
+        self.troubles: dict[str, None] = {}
+        """What was not recorded and why, one sentence each, equal ones once."""
+
+    async def prepare(self) -> None:
+        """Make the ledger if there is none; raises what is wrong with it before anybody is asked, and paid."""
+        if self.ledger is not None:
+            await self.ledger.prepare()
+
+    async def append(self, value: Any, /, **how: Any) -> int:
+        """What ``Ledger.append`` does; what it raises is remembered, for whoever calls this tells of its type alone."""
+        if self.ledger is None:
+            raise LedgerError("there is no ledger to record to")
+        try:
+            return await self.ledger.append(value, **how)
+        except Exception as error:
+            # A redaction of the user's own may raise anything, and quote what it should have hidden.
+            ours = isinstance(error, AdjudgeError)
+            said = str(error) if ours else f"{type(error).__name__} was raised while an entry was made"
+            self.troubles[f"not recorded: {said}"] = None
+            raise
+
+    async def keep(self, value: Any, /, **how: Any) -> int | None:
+        """The place of what was recorded; ``None`` without a ledger and where it was not, which is remembered."""
+        if self.ledger is None:
+            return None
+        try:
+            return await self.append(value, **how)
+        except Exception:  # noqa: BLE001 - remembered by append, and told at the end
+            return None
+
+    async def aclose(self) -> None:
+        """Close the ledger."""
+        if self.ledger is not None:
+            await self.ledger.aclose()
+
+
+def open_recorder(config: Config, url: str | None, *, off: bool) -> Recorder:
+    """What a command records to: ``--ledger``, else ``[ledger]``, else nothing; nothing with ``--no-ledger``."""
+    if off and url is not None:
+        raise UsageError("--ledger and --no-ledger contradict each other; give one of them")
+    wanted = not off and (url is not None or bool(config.ledger))
+    return Recorder(open_ledger(config, url) if wanted else None)
+
+
+def open_ledger(config: Config, url: str | None = None, *, key: str | None = None, for_writing: bool = True) -> Ledger:
+    """The ledger of ``--ledger``, else of ``[ledger]``; what else ``[ledger]`` says counts for either.
+
+    ``key`` is a file with a private key, from here, in place of the one of ``[ledger]``. ``for_writing=False`` opens
+    it without any, which nobody needs who only reads. Raises ``UsageError`` where none is named, and for what is
+    written wrong.
+    """
+    from adjudge.ledger.ledger import Ledger
+
+    place = find_place(config, url)
+    if not for_writing:
+        return Ledger(place)
+    table = config.ledger
+    signer = config.path.parent / table["key"] if key is None and "key" in table and config.path else key
+    redact = _open_redaction(table["redact"], config) if "redact" in table else None
+    kept: Any = table.get("store_content", "hash")
+    try:
+        return Ledger(place, store_content=kept, key=signer, redact=redact)
+    except UsageError as error:
+        raise UsageError(f"{config.path}: [ledger] {error}" if table else str(error)) from None
+
+
+def find_place(config: Config, url: str | None) -> str:
+    """The ledger's address: a file that ``--ledger`` names is seen from here, one of ``[ledger]`` from its folder."""
+    if url is not None:
+        return url if "://" in url else f"{_FILE}{url}"
+    named = config.ledger.get("url")
+    if named is None:
+        where = f" of {config.path}" if config.path else " of adjudge.toml"
+        raise UsageError(f"no ledger is named: give --ledger adjudge.db, or write url under [ledger]{where}")
+    if "://" in named and not named.startswith(_FILE):
+        return named
+    file = Path(named.removeprefix(_FILE))
+    return f"{_FILE}{config.path.parent / file if config.path else file}"
+
+
+def list_hosts(config: Config) -> list[str]:
+    """The servers that ``[ledger]`` names, for whoever lists what can be contacted; none for a file."""
+    if not config.ledger.get("url", "").startswith("postgres"):
+        return []
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        found = make_url(config.ledger["url"])
+    except (ArgumentError, ValueError):  # said by whoever opens it
+        return []
+    port = f":{found.port}" if found.port else ""
+    more = found.query.get("host", ())
+    return [f"{found.host}{port}"] * bool(found.host) + ([more] if isinstance(more, str) else list(more))
+
+
+def _open_redaction(spec: str, config: Config) -> Callable[[str], str]:
+    from adjudge.rules.checks import import_function
+
+    where = f"{config.path}: [ledger] redact"
+    prefix, _, rest = spec.partition(":")
+    if prefix != "python":
+        raise UsageError(f"{where} must be like python:package.module:function, got {show(spec)}")
+    with importing(where):
+        return import_function(rest, where)

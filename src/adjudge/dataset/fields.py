@@ -1,0 +1,289 @@
+"""Which field of a row is which part of a case."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.dataset.case import KEYS, SCHEMA
+from adjudge.errors import UsageError
+from adjudge.formats.json import MOST_DEPTH, read_json
+from adjudge.formats.text import flatten, show, suggest
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+_WORDS = {"true": True, "false": False, "first": "first", "second": "second", "tie": "tie"}
+
+_AS_IS = frozenset((str, int, bool, type(None)))
+
+_MISSING = ("NAType", "NaTType")
+"""What pandas calls a missing value that is not NaN."""
+
+
+def read_label(value: Any) -> Any:
+    """A label from a text: ``true`` and ``false`` in any case, a number, a preference; empty is unknown.
+
+    What is no text stays as it is. Nothing else is taken for a label: ``yes`` or ``good`` would be a guess.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text:
+        return None
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if not _NUMBER.fullmatch(text) or len(text) > 100:
+        return value
+    return int(text) if text.lstrip("+-").isdigit() else _check_finite(float(text))
+
+
+def read_object(name: str, value: Any) -> Any:
+    """``labels`` or ``metadata`` of a table: a text is JSON."""
+    if not isinstance(value, str) or not value.strip():
+        return value or None
+    return read_json_cell(name, value)
+
+
+def read_json_cell(name: str, value: Any) -> Any:
+    """What the JSON in a cell says; empty is nothing."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise UsageError(f"the column {show(name)} must hold JSON text, got {show(value)}")
+    try:
+        return read_json(value)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the column {show(name)} holds no JSON ({flatten(str(error))})") from None
+
+
+def to_cell(value: Any, depth: int = 0) -> Any:
+    """A value of pandas, polars, numpy, Arrow or the standard library as JSON has it; NaN is ``None``.
+
+    Dates and decimals become text. Raises ``UsageError`` for what has no such form: binary data, images, infinity.
+    """
+    if type(value) in _AS_IS:
+        return value
+    if depth > MOST_DEPTH:
+        raise UsageError(f"it is nested more than {MOST_DEPTH} levels deep")
+    if isinstance(value, float):
+        return None if math.isnan(value) else _check_finite(float(value))
+    if isinstance(value, Mapping):
+        return _convert_members(value, depth)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_cell(item, depth + 1) for item in value]
+    return _convert_foreign(value, depth)
+
+
+def _convert_members(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+    found = {str(key): to_cell(item, depth + 1) for key, item in value.items()}
+    if len(found) != len(value):
+        raise UsageError("it has two keys that are written alike, like 1 and '1'; make all of them text")
+    return found
+
+
+def _convert_foreign(value: Any, depth: int) -> Any:
+    if type(value).__name__ in _MISSING:
+        return None
+    if isinstance(value, bytes | bytearray | memoryview):
+        raise UsageError(f"it holds binary data ({len(value)} bytes); decode it to text, or leave the column out")
+    if hasattr(value, "tolist"):  # numpy's scalars and arrays, and polars' series
+        opened = value.tolist()
+        return str(value) if opened is value else to_cell(opened, depth + 1)
+    if hasattr(value, "as_py"):
+        return to_cell(value.as_py(), depth + 1)
+    if isinstance(value, str | int):  # a subclass, as numpy and enumerations have them
+        return str(value) if isinstance(value, str) else int(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if type(value).__module__ in ("datetime", "decimal", "uuid"):
+        return str(value)
+    raise UsageError(f"it holds a {type(value).__name__}, which is no text and no JSON value; leave the column out")
+
+
+def _check_finite(number: float) -> float:
+    if math.isfinite(number):
+        return number
+    raise UsageError(f"{number!r} is not a number that JSON has; leave it empty, or write a number")
+
+
+_INSIDE = {"content": ("a", "b"), "labels": None, "metadata": None}
+"""Parts of a case that have parts, and which; ``None`` is any."""
+
+
+Place = tuple[str, str | None]
+"""A key of a case, and a key in that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """How the rows of one data set become cases."""
+
+    mapped: tuple[tuple[Place, str], ...] = ()
+    """What is taken from which path."""
+    table: bool = False
+    """Whether rows come from a table, whose cells are texts and whose other columns are metadata."""
+    taken: frozenset[str] = frozenset()
+    """Keys that a field of the same name does not fill: those mapped, and those not read."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether a field that is none of a case's is an error: in rows written for adjudge it is a slip."""
+        return not self.table and not self.mapped and not self.taken
+
+    def arrange(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What a row says, under the names of a case; every other field goes into the metadata."""
+        if self.strict:
+            return dict(row)
+        found: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for (key, inner), path in self.mapped:
+            _put(found, key, inner, self._read(key, inner, path, find_field(row, path)))
+        used = {path for _, path in self.mapped}
+        for name, value in row.items():
+            if name in used or (name == "schema" and value == SCHEMA):
+                continue
+            place = self._find_place(name)
+            if place is not None:
+                _put(found, *place, self._read(*place, name, value))
+            elif value is not None:
+                others[name] = value
+        return _add_metadata(found, others)
+
+    def check_columns(self, columns: list[str]) -> None:
+        """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say."""
+        check_names(columns)
+        for _, path in self.mapped:
+            if path not in columns and path.partition(".")[0] not in columns:
+                raise UsageError(
+                    f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {_list(columns)}"
+                )
+        places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
+        if "content" not in [place[0] for place in places if place]:
+            raise UsageError(
+                f"no column is the content; say which of {_list(columns)} is (--content, or "
+                "fields={'content': ...} of open_dataset and Dataset.of)"
+            )
+
+    def _find_place(self, name: str) -> Place | None:
+        if name in KEYS:
+            return None if name in self.taken else (name, None)
+        key, _, inner = name.partition(".")
+        if not self.table or not inner or key in self.taken:
+            return None
+        if inner == "json" and key in KEYS:
+            return key, None
+        return (key, inner) if key in _INSIDE and inner in (_INSIDE[key] or (inner,)) else None
+
+    def _read(self, key: str, inner: str | None, name: str, value: Any) -> Any:
+        """A cell as the part of the case that it is."""
+        if not self.table:
+            return value
+        if inner is None and name.endswith(".json"):
+            return read_json_cell(name, value)
+        if key == "label" or (key == "labels" and inner is not None):
+            return read_label(value)
+        if key in {"labels", "metadata"} and inner is None:
+            value = read_object(name, value)
+            labels = key == "labels" and isinstance(value, Mapping)
+            return {rater: read_label(label) for rater, label in value.items()} if labels else value
+        # An empty cell says nothing, but an empty answer is an answer.
+        return None if value == "" and key not in {"content", "metadata"} else value
+
+
+def read_fields(fields: Mapping[str, str | None] | None, *, table: bool) -> Fields:
+    """What a caller says of the fields; raises ``UsageError`` for what is no part of a case."""
+    mapped: list[tuple[Place, str]] = []
+    unread: set[str] = set()
+    for name, path in (fields or {}).items():
+        key, _, inner = str(name).partition(".")
+        if key not in KEYS or (inner and inner not in (_INSIDE.get(key, ()) or (inner,))):
+            raise UsageError(f"fields: a case has no {show(name)}{suggest(name, KEYS)}; it has {', '.join(KEYS)}")
+        if path is None and not inner:
+            unread.add(key)
+        elif isinstance(path, str) and path:
+            mapped.append(((key, inner or None), path))
+        else:
+            raise UsageError(f"fields: {show(name)} must be the name of a field, got {show(path)}")
+    whole = {key for (key, inner), _ in mapped if inner is None} | unread
+    for (key, inner), _ in mapped:
+        if inner is not None and key in whole:
+            raise UsageError(f"fields: {key!r} and {f'{key}.{inner}'!r} cannot both be given; keep one")
+    taken = {key for (key, _), _ in mapped if key != "metadata"} | unread
+    return Fields(mapped=tuple(mapped), taken=frozenset(taken), table=table)
+
+
+def check_names(columns: list[str]) -> None:
+    """Raise ``UsageError`` for two columns of one name: a row would lose one of its cells."""
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice:
+        raise UsageError(f"the column {show(twice[0])} stands twice; name each column once")
+
+
+def take_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], set[str]]:
+    """The parts of a case that were mapped, and the names of the row's fields they were taken from."""
+    found: dict[str, Any] = {}
+    used: set[str] = set()
+    for (key, inner), path in fields.mapped:
+        value = find_field(row, path)
+        _put(found, key, inner, read_label(value) if key in {"label", "labels"} else value)
+        used.add(path if path in row else path.partition(".")[0])
+    return found, used
+
+
+def find_field(row: Mapping[str, Any], path: str) -> Any:
+    """The value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``)."""
+    if path in row:
+        return row[path]
+    value: Any = row
+    for step in path.split("."):
+        if isinstance(value, Mapping) and step in value:
+            value = value[step]
+        elif isinstance(value, list | tuple) and step.lstrip("-").isdecimal() and len(step) < 10:
+            at = int(step)
+            if not -len(value) <= at < len(value):
+                raise UsageError(f"the row has no {show(path)}: the list has {len(value)} items")
+            value = value[at]
+        else:
+            raise UsageError(f"the row has no {show(path)}; it has {_list(row)}")
+    return value
+
+
+def _put(found: dict[str, Any], key: str, inner: str | None, value: Any) -> None:
+    if inner is None and key in {"labels", "metadata"} and isinstance(value, Mapping):
+        found.setdefault(key, {})
+        for name, item in value.items():
+            _put(found, key, name, item)
+    elif inner is None:
+        if value is not None and found.get(key) is not None:
+            raise _given_twice(key)
+        found[key] = value if value is not None else found.get(key)
+    else:
+        if found.get(key) is None:
+            found[key] = {}
+        if not isinstance(found[key], dict) or inner in found[key]:
+            raise _given_twice(f"{key}.{inner}")
+        found[key][inner] = value
+
+
+def _given_twice(name: str) -> UsageError:
+    return UsageError(f"{name!r} is given twice, by two columns; keep one")
+
+
+def _add_metadata(found: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    if not others:
+        return found
+    own = found.get("metadata") or {}
+    if not isinstance(own, Mapping):
+        return found  # named as wrong where the case is made
+    for name in others:
+        if name in own:
+            raise UsageError(f"{show(name)} is a field of the row and of its metadata; rename one")
+    return found | {"metadata": {**own, **others}}
+
+
+def _list(names: Any) -> str:
+    return flatten(", ".join(map(repr, names))) or "nothing"

@@ -1,0 +1,338 @@
+"""The formats of data sets: each gives rows with their places, and for a row that is none, why."""
+
+from __future__ import annotations
+
+import csv
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from adjudge.dataset.case import check_text
+from adjudge.dataset.fields import Fields, check_names, to_cell
+from adjudge.errors import UsageError
+from adjudge.formats.json import read_json, to_plain
+from adjudge.formats.text import flatten
+from adjudge.formats.yaml import read_yaml
+
+LONGEST = 50_000_000
+"""Bytes of the longest line: a file without line breaks must not fill the memory before anybody looks at it."""
+
+
+_BOM = b"\xef\xbb\xbf"
+
+Line = tuple[int, str | UsageError]
+
+
+def check_path(path: str) -> bool:
+    """Whether a data set can be read once only; raises ``UsageError`` when it cannot be read at all."""
+    if path == "-":
+        return True
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{path} is a directory; name one data set in it")
+    return not stat.S_ISREG(mode)
+
+
+@contextmanager
+def open_bytes(path: str, *, gz: bool = False) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked; ``-`` is standard input."""
+    try:
+        if path == "-":
+            if sys.stdin is None:
+                raise UsageError("standard input is closed; name a file")
+            yield sys.stdin.buffer
+            return
+        with Path(path).open("rb") as file:
+            if not gz:
+                yield file
+                return
+            import gzip
+
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast("BinaryIO", unpacked)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (EOFError, zlib.error):
+        raise UsageError(f"cannot read {path}: the compressed data are broken or cut off; compress it again") from None
+
+
+def read_lines(file: BinaryIO) -> Iterator[Line]:
+    """The lines with their numbers, from 1; for a line that is no text, why.
+
+    Lines end at a line feed alone: JSON texts and cells may hold every other character that ends a line somewhere.
+    """
+    number = 0
+    while line := file.readline(LONGEST + 1):
+        number += 1
+        if number == 1 and line.startswith(_BOM):
+            line = line[len(_BOM) :]
+        if len(line) > LONGEST:
+            while line and not line.endswith(b"\n"):
+                line = file.readline(LONGEST)
+            yield number, UsageError(f"the line is longer than {LONGEST // 1_000_000} MB; split what it holds")
+            continue
+        try:
+            yield number, line.decode()
+        except UnicodeDecodeError as error:
+            yield number, UsageError(f"the line is not UTF-8 text (byte {error.start:,}); write the file as UTF-8")
+
+
+def read_whole(path: str, largest: int) -> str:
+    """All of a file that is read at once; raises ``UsageError`` when it is larger than some bytes."""
+    with open_bytes(path) as file:
+        data = file.read(largest + 1)
+    if len(data) > largest:
+        raise UsageError(f"{path} is larger than {largest // 1_000_000} MB; write it as JSON lines, which are streamed")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text (byte {error.start:,}); write it as UTF-8") from None
+
+
+def _unreadable(path: str, error: OSError | ValueError) -> UsageError:
+    said = getattr(error, "strerror", None) or ("broken compressed data" if Path(path).exists() else str(error))
+    return UsageError(f"cannot read {path}: {said}; name a data set that can be read")
+
+
+Row = tuple[int, Mapping[str, Any] | UsageError]
+"""Where a row stands, from 1, and what it says or why it says nothing."""
+
+
+SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".parquet": "parquet",
+}
+
+FORMATS = ("jsonl", "csv", "tsv", "json", "yaml", "parquet")
+
+TABLES = ("csv", "tsv", "parquet")
+
+LINES = ("jsonl", "csv", "tsv")
+"""Formats that are read line by line, and may be compressed."""
+
+
+LARGEST_JSON = 100_000_000
+
+LARGEST_YAML = 10_000_000
+
+MOST_YAML = 200_000
+"""Values in a YAML file: each one costs some hundred bytes while the file is checked."""
+
+PAGE = 1_000
+"""Rows of a Parquet file that are in memory together."""
+
+
+def find_format(path: str, given: str | None) -> tuple[str, bool]:
+    """The format of a data set and whether it is compressed; raises ``UsageError`` when nothing tells."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    gz = suffixes[-1:] == [".gz"]
+    suffix = suffixes[-1 - gz] if len(suffixes) > gz else ""
+    found = given or ("jsonl" if path == "-" else SUFFIXES.get(suffix))
+    known = ", ".join(FORMATS)
+    if found is None and suffix == ".eval":
+        raise UsageError(f"{path} is a log of Inspect; read it with import_inspect, or --from inspect")
+    if found is None:
+        raise UsageError(
+            f"the format of {path!r} cannot be told from its name; give it as one of {known} (format=, or --from), or "
+            "end the name with one"
+        )
+    if found not in FORMATS:
+        raise UsageError(f"there is no format {found!r} of data sets; there are {known}")
+    if gz and found not in LINES:
+        raise UsageError(f"{path}: a compressed data set must be one of {', '.join(LINES)}; unpack it first")
+    if found == "parquet" and path == "-":
+        raise UsageError("a Parquet file cannot be read from standard input; name the file")
+    return found, gz
+
+
+def read_rows(path: str, form: str, fields: Fields | None, *, gz: bool = False) -> Iterator[Row]:
+    """The rows of a file, one at a time; with ``fields``, a table must have a column for the content."""
+    if form in LINES:
+        with open_bytes(path, gz=gz) as file:
+            lines = read_lines(file)
+            yield from _read_objects(lines) if form == "jsonl" else _read_table(lines, path, form, fields)
+    else:
+        whole: Mapping[str, Callable[..., Iterator[Row]]] = {"json": _read_array, "yaml": _read_sequence}
+        yield from whole[form](path) if form in whole else _read_parquet(path, fields)
+
+
+def _read_objects(lines: Iterator[Line]) -> Iterator[Row]:
+    for number, line in lines:
+        if isinstance(line, UsageError):
+            yield number, line
+        elif line.strip():
+            yield number, read_object_line(line)
+
+
+def read_object_line(line: str) -> Mapping[str, Any] | UsageError:
+    """One row from one line of JSON, read strictly, so that whatever a row holds can be written as JSON again."""
+    try:
+        data = read_json(line)
+        if not (line.isascii() and "\\u" not in line):
+            check_text(data)
+    except (ValueError, RecursionError) as error:
+        return UsageError(f"not a line of JSON ({flatten(str(error))}); write one object per line")
+    return _check_row(data)
+
+
+def _check_row(data: Any) -> Mapping[str, Any] | UsageError:
+    return data if isinstance(data, dict) else UsageError(f"a row must be an object, got {type(data).__name__}")
+
+
+class _Texts:
+    """Lines for the reader of CSV, which goes on after one that is no text; a generator would be at its end."""
+
+    def __init__(self, lines: Iterator[Line]) -> None:
+        self._lines = lines
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        self.number, line = next(self._lines)
+        if isinstance(line, UsageError):
+            raise line
+        if "\x00" in line:
+            raise UsageError("the line holds a NUL character, so it looks binary; write the file as UTF-8 text")
+        return line
+
+
+def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields | None) -> Iterator[Row]:
+    texts = _Texts(lines)
+    records = _read_records(texts, "\t" if form == "tsv" else ",")
+    header: list[str] | None = None
+    for number, cells in records:
+        if isinstance(cells, UsageError) and header is None:
+            raise UsageError(f"{path}, line {number}: {cells}")
+        if isinstance(cells, UsageError):
+            yield number, cells
+        elif header is None:
+            header = _check_header(cells, path, form, fields)
+        elif len(cells) != len(header):
+            yield (
+                number,
+                UsageError(
+                    f"{len(cells)} cells under {len(header)} columns; put quotes around a cell that holds a separator"
+                ),
+            )
+        elif any(cells) or len(cells) == 1:  # spreadsheets end with rows of empty cells
+            yield number, dict(zip(header, cells, strict=True))
+
+
+def _read_records(texts: _Texts, delimiter: str) -> Iterator[tuple[int, list[str] | UsageError]]:
+    # One number for the whole process, so it is raised and never lowered: 131,072 characters are no long answer.
+    csv.field_size_limit(max(LONGEST, csv.field_size_limit()))
+    reader = csv.reader(texts, delimiter=delimiter, strict=True)
+    while True:
+        before = texts.number
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except UsageError as error:
+            yield texts.number, error
+        except csv.Error as error:
+            yield before + 1, UsageError(f"not a row of a table ({error}); is a quote never closed, or not doubled?")
+        else:
+            if cells:
+                yield before + 1, cells
+
+
+def _check_header(cells: list[str], path: str, form: str, fields: Fields | None) -> list[str]:
+    header = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
+    other = ";" if form == "csv" else ","
+    if len(header) == 1 and other in header[0]:
+        between = "commas" if form == "csv" else "tabs"
+        raise UsageError(f"{path}: the header has {other!r} between its columns; put {between} there and in every row")
+    try:
+        check_names(header) if fields is None else fields.check_columns(header)
+    except UsageError as error:
+        raise UsageError(f"{path}, line 1: {error}") from None
+    return header
+
+
+def _read_array(path: str) -> Iterator[Row]:
+    text = read_whole(path, LARGEST_JSON)
+    try:
+        data = read_json(text) if text.strip() else []
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON ({flatten(str(error))}); lines of JSON are the format jsonl") from None
+    if not isinstance(data, list):
+        raise UsageError(f"{path} must hold a list of objects, got {type(data).__name__}")
+    for number, item in enumerate(data, 1):
+        yield number, _check_item(item)
+
+
+def _read_sequence(path: str) -> Iterator[Row]:
+    text = read_whole(path, LARGEST_YAML)
+    if not text.strip():
+        return
+    try:
+        data, lines = read_yaml(text, most=MOST_YAML)
+    except ValueError as error:
+        raise UsageError(f"{path} is not YAML: {error}") from None
+    if not isinstance(data, list):
+        raise UsageError(f"{path} must hold a list of mappings, got {type(data).__name__}")
+    for place, item in enumerate(data):
+        yield lines.get((place,), place + 1), _check_item(item)
+
+
+def _check_item(item: Any) -> Mapping[str, Any] | UsageError:
+    try:
+        data = to_plain(item)
+        check_text(data)
+    except ValueError as error:  # a date, most often
+        return UsageError(f"{error}; put it in quotes") if not isinstance(error, UsageError) else error
+    return _check_row(data)
+
+
+def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
+    pa, parquet = import_parquet(path)
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            columns = list(file.schema_arrow.names)
+            check_names(columns) if fields is None else fields.check_columns(columns)
+            for batch in file.iter_batches(batch_size=PAGE):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, read_record(record)
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{path} cannot be read as Parquet ({flatten(str(error))}); is it complete?") from None
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def import_parquet(path: str) -> tuple[Any, Any]:
+    """Pyarrow and its Parquet, which the extra brings."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise UsageError(f"{path}: Parquet needs pyarrow; pip install 'adjudge[parquet]'") from None
+    return pa, parquet
+
+
+def read_record(record: Mapping[Any, Any]) -> Mapping[str, Any] | UsageError:
+    """A row of a library's table as JSON has it."""
+    found: dict[str, Any] = {}
+    for key, value in record.items():
+        try:
+            found[str(key)] = to_cell(value)
+        except UsageError as error:
+            return UsageError(f"column {str(key)!r}: {error}")
+    return found

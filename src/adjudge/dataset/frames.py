@@ -1,0 +1,107 @@
+"""Rows of what a program hands in: frames of pandas and polars, Arrow tables, Hugging Face data sets, and lists.
+
+They are known by what they can do. None of those libraries is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from adjudge.content import content_text, digest_text
+from adjudge.dataset.case import Case, check_text
+from adjudge.dataset.formats import PAGE, read_record
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten, show
+
+Given = tuple[int, Mapping[str, Any] | Case | UsageError]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Something that holds rows."""
+
+    rows: Callable[[], Iterable[Any]]
+    table: bool
+    """Whether it has columns, so that other columns are metadata."""
+    size: int | None = None
+    once: bool = False
+    """Whether it can be read once only."""
+    columns: tuple[str, ...] | None = None
+
+    def read(self) -> Iterator[Given]:
+        """The rows, from 1."""
+        for number, item in enumerate(self.rows(), 1):
+            yield number, read_record(item) if self.table and isinstance(item, Mapping) else read_item(item)
+
+
+def open_frame(source: Any) -> Frame:
+    """What holds rows in what was handed in; raises ``UsageError`` with the remedy for what holds none."""
+    if isinstance(source, str | bytes | PathLike):
+        raise UsageError(f"{show(source)} is no set of cases; to read a file, use open_dataset(path)")
+    if isinstance(source, Mapping):
+        names = flatten(", ".join(map(str, source)), 200)
+        raise UsageError(f"a mapping is no set of cases; hand in one of its parts ({names}), or a list")
+    if hasattr(source, "iter_rows") and hasattr(source, "columns"):  # polars
+        columns, size = tuple(source.columns), len(source)
+        return Frame(rows=lambda: source.iter_rows(named=True), table=True, size=size, columns=columns)
+    if hasattr(source, "itertuples") and hasattr(source, "columns"):  # pandas
+        columns = tuple(map(str, source.columns))
+        return Frame(rows=lambda: _read_pandas(source, columns), table=True, size=len(source), columns=columns)
+    if hasattr(source, "to_batches") and hasattr(source, "column_names"):  # an Arrow table
+        columns, size = tuple(source.column_names), len(source)
+        return Frame(rows=lambda: _read_batches(source), table=True, size=size, columns=columns)
+    if hasattr(source, "features"):  # Hugging Face; a stream has no length
+        columns = tuple(source.features) if source.features else None
+        return Frame(rows=lambda: source, table=True, size=_measure(source), columns=columns)
+    return _open_other(source)
+
+
+def _open_other(source: Any) -> Frame:
+    if hasattr(source, "collect_schema"):
+        raise UsageError("a lazy frame holds no rows yet; hand in frame.collect()")
+    if isinstance(source, AsyncIterable):
+        raise UsageError("cases are read without an event loop; collect them into a list first")
+    if isinstance(source, Iterable):
+        return Frame(rows=lambda: source, table=False, size=_measure(source), once=iter(source) is source)
+    if callable(source):
+        return Frame(rows=source, table=False)
+    raise UsageError(f"{show(source)} holds no cases; hand in a list, a frame, or a function that makes one")
+
+
+def _measure(source: Any) -> int | None:
+    return len(source) if hasattr(source, "__len__") else None
+
+
+def _read_pandas(source: Any, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for cells in source.itertuples(index=False, name=None):
+        yield dict(zip(columns, cells, strict=True))
+
+
+def _read_batches(source: Any) -> Iterator[dict[str, Any]]:
+    for batch in source.to_batches(max_chunksize=PAGE):
+        yield from batch.to_pylist()
+
+
+def read_item(item: Any) -> Mapping[str, Any] | Case | UsageError:
+    """One item of a list: a case, a mapping with the keys of one, or a content (a text, a list of messages)."""
+    if isinstance(item, Case):
+        return item
+    try:
+        if not isinstance(item, Mapping):
+            return Case(content=item, id=digest_text(content_text(_check_there(item))))
+        for key in item:
+            if not isinstance(key, str):
+                return UsageError(f"the key {show(key)} is {type(key).__name__}; make all of them text")
+        check_text(item)
+    except UsageError as error:
+        return error
+    return item
+
+
+def _check_there(item: Any) -> Any:
+    if item is None:
+        raise UsageError("there is None where a case should be")
+    return item

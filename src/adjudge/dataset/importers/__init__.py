@@ -1,0 +1,1 @@
+"""Suites of other tools, as cases."""

@@ -1,0 +1,337 @@
+"""Samples of Inspect as cases: its data sets, and its logs, which have the answers too."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
+from string import ascii_uppercase
+from typing import IO, Any, BinaryIO
+
+from adjudge.dataset.case import check_text
+from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
+from adjudge.dataset.fields import Fields, read_fields, take_mapped
+from adjudge.dataset.formats import (
+    LARGEST_JSON,
+    Row,
+    check_path,
+    find_format,
+    import_parquet,
+    open_bytes,
+    read_rows,
+    read_whole,
+)
+from adjudge.errors import UsageError
+from adjudge.formats.json import read_json
+from adjudge.formats.text import flatten, show
+
+_ZSTD = 93
+"""How Inspect 0.3.285 compresses the members of a log; older ones are deflated, which every Python reads."""
+
+_WHOLE = re.compile(r"samples/.+_epoch_([0-9]+)\.json", re.DOTALL)
+
+_PIECES = re.compile(r"samples/.+_epoch_([0-9]+)/sample\.json", re.DOTALL)
+
+_CONVERT = "write it as JSON with `inspect log convert LOG --to json --output-dir DIR`"
+
+_METHODS = frozenset((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD))
+
+_ZSTD_ERROR: type[Exception] = getattr(getattr(zipfile, "zstd", None), "ZstdError", zlib.error)
+
+_BROKEN = (zipfile.BadZipFile, zlib.error, _ZSTD_ERROR, EOFError, OSError, RuntimeError, ValueError)
+"""What a damaged member raises; RuntimeError is a password, or what this Python cannot do."""
+
+
+def read_log(text: str) -> Any:
+    """The JSON of a log; Inspect writes ``NaN`` as the value of a score that could not be given."""
+    return read_json(text, nan_is_null=True)
+
+
+def read_packed(name: str) -> Iterator[Any]:
+    """The samples of a packed log, one in memory at a time; for one that cannot be read, why."""
+    with open_bytes(name) as file, _open_zip(file, name) as packed:
+        # By name, since a sample that was scored again stands twice, and the last one counts.
+        found = {item.filename: item for item in packed.infolist()}
+        members = [item for path, item in found.items() if _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)]
+        if not members:
+            raise UsageError(f"{name} holds no samples; was the run cut off before the first one ended?")
+        epochs = any(_find_epoch(item.filename) != "1" for item in members)
+        for item in members:
+            try:
+                yield open_logged(_read_member(packed, item), epochs=epochs)
+            except UsageError as error:
+                yield error
+
+
+@contextmanager
+def _open_zip(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
+    try:
+        packed = zipfile.ZipFile(file)
+    except _BROKEN as error:
+        raise UsageError(f"{name} is no packed log ({flatten(str(error))}); was it written to its end?") from None
+    with packed:
+        yield packed
+
+
+def _find_epoch(path: str) -> str | None:
+    found = _WHOLE.fullmatch(path) or _PIECES.fullmatch(path)
+    return found and found[1]
+
+
+def _read_member(packed: zipfile.ZipFile, item: zipfile.ZipInfo) -> Any:
+    path = show(item.filename)
+    if _PIECES.fullmatch(item.filename):
+        raise UsageError(f"the sample {path} is stored in pieces, which are not read; {_CONVERT}")
+    # The size is what the file says of itself, so no more than that is unpacked, whatever is there: a few bytes of a
+    # zip can stand for a disk full.
+    if item.file_size > LARGEST_JSON:
+        raise UsageError(f"the sample {path} is larger than {LARGEST_JSON // 1_000_000} MB, so it is not read")
+    try:
+        return read_log(_check_whole(_unpack(packed, item), item).decode())
+    except UsageError:
+        raise
+    except (*_BROKEN, RecursionError) as error:
+        raise UsageError(f"the sample {path} cannot be read ({flatten(str(error))}); copy the log again") from None
+
+
+def _check_whole(data: bytes, item: zipfile.ZipInfo) -> bytes:
+    if len(data) != item.file_size or zlib.crc32(data) != item.CRC:
+        raise ValueError("its size or its checksum is another")
+    return data
+
+
+def _unpack(packed: zipfile.ZipFile, item: zipfile.ZipInfo) -> bytes:
+    if item.compress_type not in _METHODS:  # each has errors of its own
+        raise UsageError(f"the sample {show(item.filename)} is compressed as no log is; {_CONVERT}")
+    most = item.file_size + 1
+    try:
+        with packed.open(item) as stream:
+            return stream.read(most)
+    except NotImplementedError:
+        if item.compress_type != _ZSTD:
+            raise
+    stored = copy(item)
+    stored.compress_type, stored.file_size = zipfile.ZIP_STORED, item.compress_size
+    stored.CRC = None  # type: ignore[assignment]  # pyrefly: ignore  - of what is unpacked, which is compared above
+    with packed.open(stored) as stream:
+        return _unpack_zstd(stream, most)
+
+
+def _unpack_zstd(stream: IO[bytes], most: int) -> bytes:
+    try:
+        pa, _ = import_parquet("a packed log")
+    except UsageError:
+        raise UsageError(
+            "the log is compressed with zstd, which Python reads from 3.14 on; "
+            f"pip install 'adjudge[parquet]' reads it too, or {_CONVERT}"
+        ) from None
+    with pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd") as unpacked:
+        return unpacked.read(most)
+
+
+def open_logged(sample: Any, *, epochs: bool) -> Any:
+    """A sample of a log as a sample with its answer under ``output``; raises ``UsageError`` where it has none."""
+    if not isinstance(sample, dict):
+        return sample
+    kept = {key: sample[key] for key in ("id", "input", "target", "choices", "metadata") if sample.get(key) is not None}
+    if isinstance(kept.get("input"), list):
+        kept["input"] = [_open_message(item) for item in kept["input"]]
+    if epochs:
+        kept["id"] = f"{sample.get('id')}, epoch {sample.get('epoch')}"
+    own = {key: sample[key] for key in ("epoch", "scores", "limit") if sample.get(key)}
+    found = kept | {"output": _find_answer(sample)} | own
+    check_text(found)
+    return found
+
+
+def _open_message(message: Any) -> Any:
+    """A message without what is new in every run: the same task must be the same question, also for a cache."""
+    if not isinstance(message, dict) or "role" not in message:
+        return message
+    return {key: value for key, value in message.items() if key not in {"id", "source"}}
+
+
+def _find_answer(sample: dict[str, Any]) -> str:
+    """What the model said; its reasoning is not part of it.
+
+    A log has an empty ``completion`` where nothing was said, as after an error. That is no answer: judged as one, a
+    rubric that only forbids things would pass it.
+    """
+    name = show(sample.get("id"))
+    output = sample.get("output")
+    output = output if isinstance(output, dict) else {}
+    error = sample.get("error") or output.get("error")
+    if error:
+        why = error.get("message") if isinstance(error, dict) else error
+        raise UsageError(f"the sample {name} of the log ended with an error ({flatten(str(why))[:200]}); run it again")
+    choices = output.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    message = message if isinstance(message, dict) else {}
+    answer = output.get("completion")
+    answer = answer if isinstance(answer, str) else _join_texts(message.get("content"))
+    if answer == "" and (choices == [] or message.get("tool_calls")):
+        answer = None
+    if answer is None:
+        limit = sample.get("limit")
+        kind = limit.get("type") if isinstance(limit, dict) else None
+        asked = f"a limit stopped it: {show(kind)}" if kind else "was it cut off?"
+        raise UsageError(f"the sample {name} of the log has no answer; {asked}")
+    return answer
+
+
+def _join_texts(content: Any) -> str | None:
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        content = "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else None
+
+
+_SAMPLE = ("id", "input", "target", "choices", "metadata", "output")
+
+
+def import_inspect(
+    path: str | os.PathLike[str],
+    *,
+    fields: Mapping[str, str | None] | None = None,
+    on_bad_row: OnBadRow = "fail",
+) -> Dataset:
+    """The samples of Inspect in a data set (CSV, JSON, JSON lines) or in a log (JSON, or packed as ``.eval``).
+
+    In a log the content is the answer and the task is the ``input``, with lettered ``choices`` where there are some. A
+    data set has no answers: without ``fields`` to name one, the content is the input, which ``dataset.notes`` counts.
+    ``target`` is the reference, ``id`` the id, without one the place in the file; with several epochs the epoch is
+    added to it. ``metadata`` stays, and everything else, the log's scores included, stands in ``metadata["inspect"]``.
+    """
+    name = os.fspath(path)
+    if check_path(name) and name.lower().endswith(".eval"):
+        raise UsageError(f"{name} is no regular file; a packed log is read from one")
+    spec = read_fields(fields, table=False)
+    how: dict[str, Any] = {"name": name, "path": name, "unit": "sample", "on_bad_row": on_bad_row}
+    return Dataset(lambda notes: _read_cases(name, spec, notes), **how)
+
+
+def _read_cases(name: str, spec: Fields, notes: Notes) -> Iterator[Row]:
+    for number, sample in enumerate(_list_samples(name), 1):
+        try:
+            if isinstance(sample, UsageError):
+                raise sample
+            yield number, _make_row(sample, spec, notes, str(number))
+        except UsageError as error:
+            yield number, error
+
+
+def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    if name.lower().endswith(".eval"):
+        yield from map(_check_sample, read_packed(name))
+        return
+    form, gz = find_format(name, None)
+    if form == "json":
+        yield from _read_json(name)
+        return
+    for line, row in read_rows(name, form, None, gz=gz):
+        yield UsageError(f"line {line}: {row}") if isinstance(row, UsageError) else _open_texts(row, form)
+
+
+def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    if Path(name).is_file() and Path(name).stat().st_size > LARGEST_JSON:
+        raise UsageError(
+            f"{name} is larger than {LARGEST_JSON // 1_000_000} MB; write a data set as JSON lines, and a log with "
+            "`inspect log convert LOG --to eval --output-dir DIR`, which are read one sample at a time"
+        )
+    try:
+        data = read_log(read_whole(name, LARGEST_JSON))
+    except UsageError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not JSON ({flatten(str(error))})") from None
+    logged = isinstance(data, dict) and isinstance(data.get("samples"), list)
+    samples = data["samples"] if logged else data
+    if not isinstance(samples, list):
+        raise UsageError(f"{Path(name).name} holds no samples; name a data set of Inspect, or a whole log")
+    epochs = logged and any(isinstance(item, dict) and item.get("epoch", 1) != 1 for item in samples)
+    for item in samples:
+        try:
+            check_text(item)
+            yield _check_sample(open_logged(item, epochs=epochs) if logged else item)
+        except UsageError as error:
+            yield error
+
+
+def _check_sample(item: Any) -> Mapping[str, Any] | UsageError:
+    fits = isinstance(item, dict | UsageError)
+    return item if fits else UsageError(f"a sample must be an object, got {show(item)}")
+
+
+def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageError:
+    """A row of a table, whose choices and metadata are texts."""
+    if form not in {"csv", "tsv"}:
+        return row
+    sample = {key: cell for key, cell in row.items() if cell != ""}
+    if "choices" in sample:
+        between = "," if "," in sample["choices"] else None
+        sample["choices"] = [item.strip() for item in sample["choices"].split(between) if item.strip()]
+    if "metadata" in sample:
+        try:
+            sample["metadata"] = read_json(sample["metadata"])
+        except (ValueError, RecursionError) as error:
+            return UsageError(f"the metadata are not JSON ({flatten(str(error))})")
+    return sample
+
+
+def _make_row(sample: Mapping[str, Any], spec: Fields, notes: Notes, place: str) -> dict[str, Any]:
+    row, used = take_mapped(sample, spec)
+    asked = _find_asked(sample, row)
+    # By its place, as Inspect numbers samples itself: two of them may hold the same text.
+    row.setdefault("id", place if sample.get("id") is None else sample["id"])
+    if "content" not in row:
+        if sample.get("output") is None:
+            add_note(notes, "sample without an answer: its input is the content")
+            row.pop("task", None)
+        row["content"] = asked if sample.get("output") is None else sample["output"]
+    if row["content"] is not asked and "input" not in used:
+        row.setdefault("task", asked)
+    if sample.get("target") not in (None, "", []):
+        row.setdefault("reference", sample["target"])
+    _note_losses(sample, notes)
+    return row | {"metadata": {**_write_metadata(sample, used), **(row.get("metadata") or {})}}
+
+
+def _note_losses(sample: Mapping[str, Any], notes: Notes) -> None:
+    if "output" in sample and sample.get("limit"):
+        add_note(notes, "sample that a limit stopped: its answer is the last that was said")
+    if isinstance(sample.get("input"), list) and "attachment://" in str(sample["input"]):
+        add_note(notes, "image or file in an input, which was not read")
+
+
+def _find_asked(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
+    if sample.get("input") not in (None, "", []):
+        return _write_input(sample)
+    if row.get("task") is not None:
+        return row["task"]
+    raise UsageError(
+        f"the sample has no 'input'; it has {flatten(', '.join(map(repr, sample)))}; "
+        "say which of them is asked (fields={'task': ...}, or --task)"
+    )
+
+
+def _write_input(sample: Mapping[str, Any]) -> Any:
+    choices = sample.get("choices")
+    if not isinstance(choices, list) or not choices:
+        return sample["input"]
+    # The target of a multiple choice is a letter, which says nothing without the answers it stands before.
+    letters = dict(zip(ascii_uppercase, choices, strict=False)) if len(choices) <= len(ascii_uppercase) else choices
+    return {"input": sample["input"], "choices": letters}
+
+
+def _write_metadata(sample: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+    own = sample.get("metadata") or {}
+    if not isinstance(own, dict):
+        raise UsageError(f"the metadata of a sample must be an object, got {show(own)}")
+    others = {key: sample[key] for key in sample if key not in _SAMPLE and key not in used and sample[key] is not None}
+    return {**own} | ({"inspect": others} if others else {})

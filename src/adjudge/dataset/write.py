@@ -1,0 +1,220 @@
+"""Writing cases, in every format they are read from."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from adjudge.dataset.case import KEYS, Case, check_text
+from adjudge.dataset.formats import LARGEST_YAML, MOST_YAML, PAGE, find_format, import_parquet
+from adjudge.errors import UsageError
+from adjudge.formats.json import to_plain
+from adjudge.formats.text import show
+
+# Spreadsheets pass over blanks, quotes and invisible characters before a formula, and some take wide forms for the
+# plain ones.
+_FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x20\"'\u200b-\u200f\u2060\ufeff]*[=+\-@\uff0b\uff0d\uff1d\uff20\u2212]")
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+
+
+_TEXTS = ("id", "content", "reference", "task", "context", "group")
+"""Keys that are a column of text where every case has text there, else one of JSON, ``content.json``."""
+
+
+def write_cases(
+    path: str | os.PathLike[str],
+    cases: Iterable[Case],
+    *,
+    format: str | None = None,  # noqa: A002 - as open_dataset has it
+    for_spreadsheet: bool = False,
+) -> int:
+    """Write cases to a new file and return how many; reading it gives equal cases.
+
+    The formats are those of ``open_dataset``. In tables, what is no text is JSON in a column whose name ends in
+    ``.json``. Raises ``UsageError`` when the file exists, when a case holds what JSON has no form for, and for more
+    YAML than is read (10 MB); nothing is left behind then.
+
+    ``for_spreadsheet`` writes an apostrophe before cells of CSV and TSV that a spreadsheet would run as formulas; they
+    are read with it. ``UsageError`` for other formats.
+    """
+    name = os.fspath(path)
+    form, gz = find_format(name, format)
+    if for_spreadsheet and form not in _FOR_SPREADSHEETS:
+        raise UsageError(f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out")
+    place, dicts = Path(name), map(_flatten, cases)
+    with _begin(place):
+        if form == "parquet":
+            return _write_parquet(place, dicts)
+        with _open(place, gz=gz) as file:
+            return (_FOR_SPREADSHEETS if for_spreadsheet else _WRITERS)[form](file, dicts)
+
+
+def encode_case(case: Case) -> str:
+    """A case as one line of JSON, without the line's end, in characters that every terminal and locale can show."""
+    return json.dumps(_flatten(case))
+
+
+@contextmanager
+def _begin(path: Path) -> Iterator[None]:
+    """Take a name that is free, and give it back when writing goes wrong."""
+    try:
+        path.open("xb").close()
+    except FileExistsError:
+        raise UsageError(f"{path} exists already; name a new file") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot write {path}: {getattr(error, 'strerror', error)}; name another file") from None
+    try:
+        yield
+    except BaseException as error:
+        with suppress(OSError):
+            path.unlink()
+        if isinstance(error, OSError):
+            raise UsageError(f"cannot write {path}: {error.strerror}; name another file") from None
+        raise
+
+
+def _flatten(case: Case) -> dict[str, Any]:
+    try:
+        said: dict[str, Any] = to_plain(case.to_dict())
+        check_text(said)
+    except ValueError as error:
+        raise UsageError(f"the case {show(case.id)} cannot be written: {error}") from None
+    return said
+
+
+def _open(path: Path, *, gz: bool) -> TextIO:
+    if not gz:
+        return path.open("w", encoding="utf-8", newline="")
+    import gzip
+
+    return cast("TextIO", gzip.open(path, "wt", encoding="utf-8", newline=""))
+
+
+def _write_lines(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+    count = 0
+    for count, said in enumerate(dicts, 1):  # noqa: B007 - how many there were
+        file.write(json.dumps(said, ensure_ascii=False) + "\n")
+    return count
+
+
+def _write_array(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+    count = 0
+    for count, said in enumerate(dicts, 1):
+        file.write(("[\n" if count == 1 else ",\n") + json.dumps(said, ensure_ascii=False))
+    file.write("\n]\n" if count else "[]\n")
+    return count
+
+
+def _write_sequence(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+    import yaml
+
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    count = written = values = 0
+    for count, said in enumerate(dicts, 1):  # noqa: B007
+        text = yaml.dump([said], Dumper=dumper, sort_keys=False, allow_unicode=True, width=100)
+        written, values = written + len(text.encode()), values + _count_values(said)
+        if written > LARGEST_YAML or values > MOST_YAML:
+            raise UsageError("that is more YAML than would be read again; write a .jsonl file")
+        file.write(text)
+    file.write("" if count else "[]\n")
+    return count
+
+
+def _count_values(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    # A key of a mapping is an event of its own, so it counts here as well.
+    return 1 + sum(map(_count_values, inner)) + (len(value) if isinstance(value, dict) else 0)
+
+
+# ---------------------------------------------------------------- tables
+
+
+@contextmanager
+def _spool(dicts: Iterator[dict[str, Any]]) -> Iterator[tuple[Iterator[list[str | None]], list[str], int]]:
+    """Rows of texts, their columns, and how many there are.
+
+    Which columns there are is known when the last case was seen, so all of them wait in a file and not in memory.
+    """
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
+        used, as_json, count = {"id", "content"}, set[str](), 0
+        for count, said in enumerate(dicts, 1):  # noqa: B007
+            said.pop("schema")
+            used |= said.keys()
+            as_json |= {key for key in _TEXTS if key in said and not _fits_text(key, said[key])}
+            file.write(json.dumps(said) + "\n")
+        file.seek(0)
+        keys = [key for key in KEYS if key in used]
+        columns = [f"{key}.json" if key in as_json else key for key in keys]
+        yield (_write_cells(json.loads(line), keys, as_json) for line in file), columns, count
+
+
+def _fits_text(key: str, value: Any) -> bool:
+    # An empty cell says that there is nothing, except as content; a NUL would make the file binary.
+    return isinstance(value, str) and "\x00" not in value and (bool(value) or key == "content")
+
+
+def _write_cells(said: dict[str, Any], keys: list[str], as_json: set[str]) -> list[str | None]:
+    return [None if key not in said else _write_cell(key, said[key], key in as_json) for key in keys]
+
+
+def _write_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
+    if key == "label":
+        return value if isinstance(value, str) else json.dumps(value)
+    return value if key in _TEXTS and not as_json else json.dumps(value, ensure_ascii=False)
+
+
+def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: str = ",", disarmed: bool = False) -> int:
+    with _spool(dicts) as (rows, columns, count):
+        # Quoted throughout where a spreadsheet reads it: one of another language takes ; for the separator, and what
+        # stands behind it would begin a cell of its own.
+        quoting = csv.QUOTE_ALL if disarmed else csv.QUOTE_MINIMAL
+        writer = csv.writer(file, delimiter=delimiter, quoting=quoting)
+        writer.writerow(columns)
+        writer.writerows([_disarm(cell) for cell in row] for row in rows) if disarmed else writer.writerows(rows)
+    return count
+
+
+def _write_tabs(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+    return _write_table(file, dicts, delimiter="\t")
+
+
+def _disarm(cell: str | None) -> str | None:
+    """A cell as text where a spreadsheet would run it; what is a number to it stays one."""
+    if not cell or _NUMBER.fullmatch(cell) or not _FORMULA.match(cell):
+        return cell
+    return f"'{cell}"
+
+
+_WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
+    "jsonl": _write_lines,
+    "json": _write_array,
+    "yaml": _write_sequence,
+    "csv": _write_table,
+    "tsv": _write_tabs,
+}
+
+_FOR_SPREADSHEETS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
+    "csv": partial(_write_table, disarmed=True),
+    "tsv": partial(_write_table, disarmed=True, delimiter="\t"),
+}
+
+
+def _write_parquet(path: Path, dicts: Iterator[dict[str, Any]]) -> int:
+    pa, parquet = import_parquet(str(path))
+    with _spool(dicts) as (rows, columns, count):
+        schema = pa.schema([(name, pa.string()) for name in columns])
+        with parquet.ParquetWriter(path, schema) as writer:
+            while page := list(islice(rows, PAGE)):
+                cells = [pa.array(list(column), pa.string()) for column in zip(*page, strict=True)]
+                writer.write_batch(pa.record_batch(cells, schema=schema))
+    return count

@@ -1,0 +1,199 @@
+"""How a result looks: a panel in a terminal, a table in a notebook.
+
+Everything shown was written by a judge or by whoever wants to pass, so it is data here too: no markup is
+interpreted, no control character reaches a terminal, no character reaches HTML unescaped.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from adjudge.formats.text import clean
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from adjudge.judges.pair import PairOrder, PairResult
+    from adjudge.result import CriterionResult, JudgeResult
+
+
+COLOURS = {"passed": "green", "failed": "red", "undecided": "yellow"}
+
+SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
+
+
+def say_outcome(result: JudgeResult) -> str:
+    """The outcome with its sign, score, threshold and reason, in one line."""
+    text = f"{SIGNS[result.outcome]} {result.outcome}"
+    if result.undecided_because:
+        text += f" ({result.undecided_because})"
+    if result.score is not None:
+        text += f" {result.score:.2f}"
+        text += f" of {result.threshold:.2f} needed" if result.threshold is not None else ""
+    low = [item.name for item in result.criteria if item.threshold is not None and not item.passed]
+    text += f", below their own threshold: {clean(', '.join(low), keep_lines=False)}" if low else ""
+    return text if result.decided_by == "judge" else f"{text}, decided by {clean(result.decided_by, keep_lines=False)}"
+
+
+_MOST_NOTES = 5
+
+
+def say_models(result: JudgeResult | PairResult) -> list[str]:
+    """A sentence for each judge that another model answered than was asked for, equal ones once; usually none."""
+    if not result.model_differs:
+        return []
+    said = list(dict.fromkeys(_list_other_models(result)))
+    more = len(said) - _MOST_NOTES
+    return said if more <= 0 else [*said[:_MOST_NOTES], f"and {more} more judges were answered by other models"]
+
+
+def say_model_change(judge: str, expected: str, reported: str, *, asked: bool) -> str:
+    """The sentence itself; ``asked`` is false where ``expected`` was not asked for, but reported before."""
+    names = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
+    return "judge {}: {} answered, {}".format(*names[:2], f"not {names[2]}" if asked else f"and {names[2]} before")
+
+
+def _list_other_models(result: JudgeResult | PairResult) -> Iterator[str]:
+    for leaf in list_answers(result):
+        if leaf.model_differs:
+            expected = leaf.model_expected or leaf.model_requested or ""
+            yield say_model_change(leaf.judge, expected, leaf.model or "", asked=not leaf.model_expected)
+
+
+def list_answers(result: JudgeResult | PairResult) -> Iterator[JudgeResult]:
+    """The results of single judges that a result consists of, at any depth; one of a single judge is its own."""
+    parts = [item.result for item in getattr(result, "orders", ())] or getattr(result, "results", ())
+    for part in parts:
+        yield from list_answers(part)
+    if not parts:
+        yield result  # type: ignore[misc] - a comparison has orders
+
+
+def draw_result(result: JudgeResult) -> RenderableType:
+    """A result for a rich console."""
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.text import Text
+
+    parts: list[Any] = [_draw_criteria(result)] if result.criteria else []
+    for said in (result.reasoning, result.detail):
+        parts += [Text(clean(said))] if said else []
+    parts += [Text(f"→ {clean(item)}") for item in result.suggestions]
+    parts += [Text(note, style="yellow") for note in say_models(result)]
+    for item in result.rule_results:
+        if not item.passed:
+            parts.append(Text(clean(f"{item.severity}: {item.name}: {item.message}"), style="yellow"))
+    parts += [_draw_seats(result)] if getattr(result, "results", ()) else []
+    title = Text(say_outcome(result), style=COLOURS[result.outcome])
+    foot = Text(f"{clean(result.judge, keep_lines=False)} · {result.duration_ms:.0f} ms")
+    return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
+
+
+def _draw_criteria(result: JudgeResult) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for name, side in (("criterion", "left"), ("score", "right"), ("needs", "right"), ("reasoning", "left")):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for item in result.criteria:
+        colour = "green" if item.passed else "red"
+        score = "–" if item.score is None else f"{item.score:.2f}"
+        needs = "" if item.threshold is None else f"{item.threshold:.2f}"
+        said = Text(clean(item.reasoning))
+        table.add_row(Text(clean(item.name, keep_lines=False)), Text(score, style=colour), needs, said)
+    return table
+
+
+def _draw_seats(result: Any) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    # A text and not a string, which rich would read as markup: results are read from files too.
+    title = Text(clean(f"{result.strategy}: {len(result.results)} asked", keep_lines=False))
+    table = Table(title=title, title_justify="left", box=None)
+    for name in ("judge", "outcome", "said"):
+        table.add_column(name)
+    for item in result.results:
+        colour = COLOURS[item.outcome]
+        name, said = clean(item.judge, keep_lines=False), clean((item.detail or item.reasoning)[:200])
+        table.add_row(Text(name), Text(say_outcome(item), style=colour), Text(said))
+    return table
+
+
+def write_html(result: JudgeResult) -> str:
+    """A result as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
+    rows = "".join(_write_row(item) for item in result.criteria)
+    table = f"<table><tr><th>criterion<th>score<th>needs<th>reasoning</tr>{rows}</table>" if rows else ""
+    seats = "".join(
+        f"<li>{_escape(item.judge)}: {_escape(say_outcome(item))}" for item in getattr(result, "results", ())
+    )
+    texts = (result.reasoning, result.detail, *say_models(result))
+    said = "".join(f"<p>{_escape(text)}</p>" for text in texts if text)
+    hints = "".join(f"<li>{_escape(item)}" for item in result.suggestions)
+    return (
+        f"<div><p><b>{_escape(say_outcome(result))}</b> · {_escape(result.judge)} · {result.duration_ms:.0f} ms</p>"
+        f"{table}{said}{f'<ul>{hints}</ul>' if hints else ''}{f'<ol>{seats}</ol>' if seats else ''}</div>"
+    )
+
+
+_PREFERRED = {"first": "✓ the first is preferred", "second": "✗ the second is preferred", "tie": "= a tie"}
+
+
+def say_preference(pair: PairResult) -> str:
+    """The preference with its sign, or why there is none, in one line."""
+    if pair.preferred is None:
+        return f"? undecided ({pair.undecided_because})"
+    text = _PREFERRED[pair.preferred]
+    return text if pair.decided_by == "judge" else f"{text}, decided by {clean(pair.decided_by, keep_lines=False)}"
+
+
+def draw_pair(pair: PairResult) -> RenderableType:
+    """A comparison for a rich console: the preference, and what each order said."""
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("order", "preferred", "reasoning"):
+        table.add_column(name)
+    for item in pair.orders:
+        table.add_row(_name_order(item), _say_order(item), Text(clean(item.result.reasoning or item.result.detail)))
+    title = Text(say_preference(pair), style=COLOURS[pair.outcome])
+    foot = Text(f"{clean(pair.judge, keep_lines=False)} · {pair.duration_ms:.0f} ms")
+    parts = [table, Text(clean(pair.detail)), *[Text(note, style="yellow") for note in say_models(pair)]]
+    return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
+
+
+def write_pair(pair: PairResult) -> str:
+    """A comparison as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
+    rows = "".join(
+        f"<tr><td>{_name_order(item)}<td>{_escape(_say_order(item))}"
+        f"<td>{_escape(item.result.reasoning or item.result.detail)}</tr>"
+        for item in pair.orders
+    )
+    head = f"<b>{_escape(say_preference(pair))}</b> · {_escape(pair.judge)} · {pair.duration_ms:.0f} ms"
+    table = f"<table><tr><th>order<th>preferred<th>reasoning</tr>{rows}</table>"
+    said = "".join(f"<p>{_escape(text)}</p>" for text in (pair.detail, *say_models(pair)))
+    return f"<div><p>{head}</p>{table}{said}</div>"
+
+
+def _name_order(item: PairOrder) -> str:
+    return "first, second" if item.order == "ab" else "second, first"
+
+
+def _say_order(item: PairOrder) -> str:
+    return item.preferred or f"undecided ({item.result.undecided_because})"
+
+
+def _write_row(item: CriterionResult) -> str:
+    score = "–" if item.score is None else f"{item.score:.2f}"
+    needs = "" if item.threshold is None else f"{item.threshold:.2f}"
+    return f"<tr><td>{_escape(item.name)}<td>{score}<td>{needs}<td>{_escape(item.reasoning)}</tr>"
+
+
+def _escape(text: str) -> str:
+    return html.escape(clean(text), quote=True)

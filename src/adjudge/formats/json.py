@@ -1,0 +1,256 @@
+"""JSON read strictly: what two readers could understand differently is not JSON here."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from enum import EnumType
+from math import isfinite
+from typing import Any
+
+from adjudge.formats.text import flatten, quote, show
+
+MOST_DEPTH = 200
+"""Lists and objects inside each other, the outermost included; what nests deeper is not read."""
+
+
+# All that stands between two brackets, texts included, so that a bracket in a text does not count. Possessive
+# throughout: a text that is never closed is looked at once.
+_BETWEEN = re.compile(r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
+
+
+def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH, several: bool = False) -> bool:
+    """Whether the JSON value that begins at ``start`` nests deeper than ``most``, in linear time.
+
+    What is no JSON has some depth too: never less than a decoder descends to before it sees the error. ``several`` is
+    for values one after another: any of them.
+    """
+    if text.count("{") + text.count("[") <= most:  # nearly every text, known without a look at its characters
+        return False
+    depth = 0
+    for bracket in _BETWEEN.sub("", text[start:] if start else text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > most:
+            return True
+        if depth <= 0:  # the value ends here; what follows is somebody else's to judge
+            if not several:
+                return False
+            depth = 0
+    return False
+
+
+_TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
+
+
+def read_json(text: str, *, nan_is_null: bool = False) -> Any:
+    """The value of a JSON text.
+
+    Raises ``ValueError`` with one line for anything else: a syntax error (with line and column), a key that stands
+    twice in one object, ``NaN``, ``Infinity``, a number too large to hold, nesting too deep to read. ``nan_is_null``
+    is for a tool whose files have ``NaN`` where there is no number.
+    """
+    if nests_too_deeply(text):
+        raise ValueError(_TOO_DEEP)
+    value = json.loads(
+        text,
+        object_pairs_hook=_refuse_duplicates,
+        parse_constant=_drop_constant if nan_is_null else _refuse_constant,
+        parse_float=_read_float,
+    )
+    return to_plain(value)
+
+
+def to_plain(value: Any, depth: int = 0) -> Any:
+    """A fresh copy of a JSON value made of plain types; raises ``ValueError`` naming what is not JSON in it."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value!r} is not a JSON number")
+        return value
+    if depth >= MOST_DEPTH and isinstance(value, list | tuple | Mapping):
+        raise ValueError(_TOO_DEEP)
+    if isinstance(value, list | tuple):
+        return [to_plain(item, depth + 1) for item in value]
+    if isinstance(value, Mapping):
+        return {_check_key(key): to_plain(item, depth + 1) for key, item in value.items()}
+    raise ValueError(f"{type(value).__name__} is not a JSON type")
+
+
+def _check_key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ValueError(f"the key {show(key)} is {type(key).__name__}, not text")  # noqa: TRY004 - as read_json says
+    return key
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the key {quote(name)} stands twice in one object")
+        found[name] = value
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _drop_constant(_name: str) -> None:
+    return None
+
+
+def _read_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {quote(text, 40)} is too large")
+    return number
+
+
+MOST_VALUES = 2_000_000
+"""Values that are looked at; what is shared counts as often as it stands there, since it would be written as often."""
+
+
+_LONGEST = 10**4300
+"""From here on Python does not write an integer in decimal digits, and the validator reads it as null."""
+
+
+def is_json(values: Iterable[Any], *, most: int = MOST_VALUES) -> bool:
+    """Whether all of these values are JSON, of at most so many values together."""
+    return not _look(values, most)
+
+
+def _look(values: Iterable[Any], most: int) -> str:
+    """What is wrong with some values: nothing, ``odd`` somewhere, or the sentence for the whole."""
+    level, left = [values], most
+    for _ in range(MOST_DEPTH + 1):  # not for ever: what holds itself has one more level each time
+        following: list[Iterable[Any]] = []
+        for items in level:
+            if not _take_level(items, following):
+                return "odd"
+        level, left = following, left - sum(map(len, following))  # type: ignore[arg-type]
+        if not level:
+            return ""
+        if left < 0:
+            return f"has more than {most:,} values"
+    return f"nests more than {MOST_DEPTH} levels deep"
+
+
+def _take_level(items: Iterable[Any], following: list[Iterable[Any]]) -> bool:
+    for item in items:
+        kind = type(item)
+        if kind in _PLAIN:
+            continue
+        if kind is dict:
+            if not _has_good_keys(item):
+                return False
+            following.append(item.values())
+        elif kind is list:
+            following.append(item)
+        elif kind in _LEAVES:
+            if not _LEAVES[kind](item):
+                return False
+        elif not _take_rare(item, following):
+            return False
+    return True
+
+
+def _take_rare(item: Any, following: list[Iterable[Any]]) -> bool:
+    kind = type(item)
+    if kind is tuple:
+        following.append(item)
+    elif issubclass(kind, dict):
+        if not _has_good_keys(item):
+            return False
+        following.append(list(dict.values(item)))
+    elif issubclass(kind, list):
+        following.append(list.__getitem__(item, slice(None)))
+    elif isinstance(kind, EnumType):
+        following.append((item.value,))
+    else:
+        return False
+    return True
+
+
+def _has_good_keys(item: dict[Any, Any]) -> bool:
+    for key in dict.keys(item):
+        if type(key) is not str:
+            return isinstance(key, str) and isinstance(type(key), EnumType)
+        if not _is_unicode(key):
+            return False
+    return True
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return False
+    return True
+
+
+_PLAIN = frozenset((bool, type(None)))
+
+_LEAVES: dict[type, Callable[[Any], bool]] = {
+    str: _is_unicode,
+    float: isfinite,
+    int: lambda number: -_LONGEST < number < _LONGEST,
+    Decimal: Decimal.is_finite,
+}
+
+
+def find_odd(value: Any, *, most: int = MOST_VALUES) -> str:
+    """Where a value stops being JSON, as ``path: what``; for values of which ``is_json`` says no."""
+    whole = _look((value,), most)
+    if whole != "odd":
+        return f"the output: {whole}"
+    waiting = [iter([("", value)])]
+    for _ in range(most):  # beside the odd value there may be one that doubles with each level
+        path, item = next(waiting[-1], (None, None))
+        if path is None:
+            waiting.pop()
+            continue
+        inner: list[Iterable[Any]] = []
+        if not _take_level((item,), inner):
+            return f"{name(path)}: {_describe(item)}"
+        waiting += [_list_held(path, item, values) for values in inner] if len(waiting) <= MOST_DEPTH else []
+    return "the output: is not JSON"
+
+
+def _list_held(path: str, item: Any, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """What an item holds, each with its path; made as it is looked at, since there may be millions."""
+    if isinstance(item, dict):
+        return ((step(path, key), held) for key, held in zip(dict.keys(item), values, strict=True))
+    if isinstance(item, list | tuple):
+        return ((step(path, place), held) for place, held in enumerate(values))
+    return ((path, held) for held in values)
+
+
+def _describe(item: Any) -> str:
+    kind = type(item)
+    if kind is float or kind is Decimal:
+        return f"{item} is not a JSON number"
+    if kind is int:
+        return "is a number of more than 4,300 digits"
+    if kind is str:
+        return "is not valid Unicode (half a surrogate pair)"
+    if issubclass(kind, dict):
+        return "has a key that is not a text, or not valid Unicode"
+    return f"{flatten(kind.__name__, 60)} is not a JSON type"
+
+
+def step(path: str, part: object) -> str:
+    """The path one further down: ``u.n``, ``[2].x``."""
+    if isinstance(part, int):
+        return f"{path}[{part}]"
+    return f"{path}.{part}" if path else str(part)
+
+
+def name(path: str) -> str:
+    """A path for a message, short and on one line; the whole output has none."""
+    return flatten(path, 120) or "the output"

@@ -1,0 +1,240 @@
+"""JSON Schema, compiled so that neither a schema nor what is checked against it can hold up or contact anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+from adjudge.formats.text import flatten
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
+
+
+_NAMES = {
+    "json-schema.org/draft-04/schema": "4",
+    "json-schema.org/draft-06/schema": "6",
+    "json-schema.org/draft-07/schema": "7",
+    "json-schema.org/draft/2019-09/schema": "2019-09",
+    "json-schema.org/draft/2020-12/schema": "2020-12",
+}
+
+_ORDER = tuple(_NAMES.values())
+
+_SPANS: Mapping[str, tuple[str, str]] = {
+    "const": ("6", "2020-12"),
+    "contains": ("6", "2020-12"),
+    "propertyNames": ("6", "2020-12"),
+    "if": ("7", "2020-12"),
+    "then": ("7", "2020-12"),
+    "else": ("7", "2020-12"),
+    "dependencies": ("4", "7"),
+    "additionalItems": ("4", "2019-09"),
+    "dependentRequired": ("2019-09", "2020-12"),
+    "dependentSchemas": ("2019-09", "2020-12"),
+    "unevaluatedItems": ("2019-09", "2020-12"),
+    "unevaluatedProperties": ("2019-09", "2020-12"),
+    "minContains": ("2019-09", "2020-12"),
+    "maxContains": ("2019-09", "2020-12"),
+    "$recursiveRef": ("2019-09", "2019-09"),
+    "$dynamicRef": ("2020-12", "2020-12"),
+    "prefixItems": ("2020-12", "2020-12"),
+}
+"""The first and the last draft that know a keyword, for those that not all do. Names of parts (``$defs``, ``$anchor``)
+are not among them: where they are not known, a reference to them leads nowhere, and that is an error."""
+
+
+_ONE = (
+    *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
+    *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
+)
+
+_LISTED = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
+
+_NAMED = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
+
+
+Part = tuple[dict[str, Any], str]
+"""An object of the schema, and the address that its references start from."""
+
+
+class DialectError(ValueError):
+    """Why a schema cannot be read in its draft."""
+
+
+def check_dialect(schema: Any) -> None:
+    """Raise ``DialectError`` for what the draft of a schema of plain types would ignore, or read in two ways."""
+    if isinstance(schema, dict):
+        _Reading(schema).check()
+
+
+def _find_draft(said: object) -> str:
+    plain = said.removesuffix("#").partition("://") if isinstance(said, str) else ("", "", "")
+    draft = _NAMES.get(plain[2]) if plain[0] in ("http", "https") else None
+    if draft is None:
+        raise DialectError(
+            f"$schema is {_show(said)}, which is no draft that is read here; name {DRAFT_2020} or {DRAFT_7}"
+        )
+    return draft
+
+
+class _Reading:
+    """One schema, part by part: what holds schemas, and whatever a reference leads to."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self.root = schema
+        self.draft = _find_draft(schema.get("$schema", DRAFT_2020))
+        self.old = _ORDER.index(self.draft) <= _ORDER.index("7")
+        self.resources: dict[str, dict[str, Any]] = {"": schema}
+        self.taken: set[tuple[str, str]] = set()
+        self.seen: set[int] = set()
+        self.waiting: list[Part] = [(schema, "")]
+        self.pointers: list[tuple[str, str]] = []
+
+    def check(self) -> None:
+        """Look at every part; raises ``DialectError``."""
+        while self.waiting or self.pointers:
+            while self.waiting:
+                self._look(*self.waiting.pop())
+            # Only now, since what they start from may be named further down.
+            pointers, self.pointers = self.pointers, []
+            for base, pointer in pointers:
+                self._follow(base, pointer)
+
+    def _look(self, part: dict[str, Any], base: str) -> None:
+        if id(part) in self.seen:
+            return
+        self.seen.add(id(part))
+        self._check_keywords(part)
+        if not (self.old and "$ref" in part):  # there, nothing beside a reference counts
+            base = self._name(part, base)
+        for key in ("$ref", "$dynamicRef"):
+            target = part.get(key)
+            if isinstance(target, str):
+                where, pointer = urldefrag(urljoin(base, target) if not target.startswith("#") else base + target)
+                if pointer.startswith("/"):
+                    self.pointers.append((where, pointer))
+        self.waiting += [(held, base) for held in _list_parts(part)]
+
+    def _check_keywords(self, part: dict[str, Any]) -> None:
+        if part is not self.root and "$schema" in part and _find_draft(part["$schema"]) != self.draft:
+            raise DialectError(f"a part of it names another $schema, {_show(part['$schema'])}; a schema has one draft")
+        if self.draft == "2020-12" and isinstance(part.get("items"), list):
+            raise DialectError("items is a list, which draft 2020-12 writes as prefixItems")
+        for key in part.keys() & _SPANS.keys():
+            first, last = _SPANS[key]
+            if not _ORDER.index(first) <= _ORDER.index(self.draft) <= _ORDER.index(last):
+                raise DialectError(f"{key} is no keyword of draft {self.draft}, which would ignore it or guess")
+
+    def _name(self, part: dict[str, Any], base: str) -> str:
+        """The address of a part, noted with its anchors; two parts of one name are an error."""
+        said = part.get("$id" if self.draft != "4" else "id")
+        if isinstance(said, str):
+            full = urljoin(base, said) if not said.startswith("#") else base + said
+            where, fragment = urldefrag(full)
+            if where.partition("://")[2].startswith("json-schema.org/draft"):
+                raise DialectError(f"a part of it has the $id {_show(said)}, which is that of JSON Schema itself")
+            if fragment:
+                self._take(where, fragment)
+            elif part is not self.root or where:
+                self._take(where, "")
+                self.resources[where] = part
+                base = where
+        for key in ("$anchor", "$dynamicAnchor"):
+            if isinstance(part.get(key), str) and not self.old:
+                self._take(base, part[key])
+        return base
+
+    def _take(self, where: str, fragment: str) -> None:
+        if (where, fragment) in self.taken:
+            raise DialectError(
+                f"two parts of it have the name {_show(f'{where}#{fragment}')}, and one would be ignored"
+            )
+        self.taken.add((where, fragment))
+
+    def _follow(self, where: str, pointer: str) -> None:
+        """A pointer may lead to what no keyword holds; what it finds is a schema all the same."""
+        found: Any = self.resources.get(where)
+        base = where
+        if found is None:  # JSON Schema itself, or nothing: then the validator says so
+            if not where.partition("://")[2].startswith("json-schema.org/draft"):
+                raise DialectError(f"a reference to {_show(f'{where}#{pointer}')} leads nowhere")
+            return
+        for step in unquote(pointer).split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and key.isdecimal() and len(key) < 7 and int(key) < len(found):
+                found = found[int(key)]
+            elif isinstance(found, dict) and key in found:
+                found = found[key]
+            else:
+                raise DialectError(f"a reference to {_show(f'{where}#{pointer}')} leads nowhere")
+            if isinstance(found, dict) and isinstance(found.get("$id"), str) and not found["$id"].startswith("#"):
+                base = base if id(found) in self.seen else urldefrag(urljoin(base, found["$id"]))[0]
+        if isinstance(found, dict):
+            self.waiting.append((found, base))
+
+
+def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for key, value in part.items():
+        held: list[Any] = [value] if key in _ONE else []
+        if key in _LISTED and isinstance(value, list):
+            held += value
+        if key in _NAMED and isinstance(value, dict):
+            held += value.values()
+        yield from [item for item in held if isinstance(item, dict)]
+
+
+def _show(said: object) -> str:
+    return repr(said)[:120]
+
+
+PATTERN_BYTES = 2_000_000
+"""What the different patterns of one JSON Schema may take when they are compiled, together. ``\\pL{90}`` takes 4 MB,
+so that without a limit a schema of 30 KB fills the memory."""
+
+
+def compile_schema(schema: Any, **how: Any) -> Any:
+    """A validator for a schema of plain types; ``how`` is handed on. Raises ``ValueError`` for what is no schema.
+
+    The draft is 2020-12, or the one that ``$schema`` names. What it does not know is an error, which says so where the
+    schema is one of draft 7 that does not say it.
+    """
+    try:
+        check_dialect(schema)
+        return _compile(schema, how)
+    except ValueError as error:
+        if not isinstance(schema, dict) or "$schema" in schema or not _is_schema({"$schema": DRAFT_7, **schema}, how):
+            raise
+        said = flatten(str(getattr(error, "message", error)), 150)
+        raise DialectError(f'{said}; if it is a schema of draft 7, let it say so: "$schema": "{DRAFT_7}"') from error
+
+
+def _is_schema(schema: dict[str, Any], how: dict[str, Any]) -> bool:
+    try:
+        check_dialect(schema)
+        _compile(schema, how)
+    except ValueError:
+        return False
+    return True
+
+
+def _compile(schema: Any, how: dict[str, Any]) -> Any:
+    import jsonschema_rs
+
+    # Offline, because a remote $ref would let whoever writes a schema make this machine read a file or call a
+    # host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
+    share = PATTERN_BYTES // max(1, len(set(_find_patterns(schema))))
+    options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
+    return jsonschema_rs.validator_for(schema, offline=True, pattern_options=options, **how)
+
+
+def _find_patterns(part: Any) -> Iterator[str]:
+    """Every pattern of a schema; a text that only looks like one makes the others' share smaller, no more."""
+    if isinstance(part, dict):
+        one, named = part.get("pattern"), part.get("patternProperties")
+        yield from [one] if isinstance(one, str) else []
+        yield from named if isinstance(named, dict) else ()
+    for item in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _find_patterns(item)

@@ -1,0 +1,74 @@
+"""Whether the model that a provider reports is the one that it was asked for."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_DATES = re.compile(
+    r"""[-@]
+    (?: (?P<y>20\d\d) (?P<sep>-?) (?P<m>\d\d) (?P=sep) (?P<d>\d\d)  # -2026-09-01, -20251001, @20251001
+      | (?P<m2>\d\d) - (?:20\d\d | (?P<d2>\d\d))                   # -09-2025, -04-17
+      | (?P<four>\d{4})                                             # -0613 (month, day), -2603 (year, month)
+      | 0\d\d                                                       # -001
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+"""How providers mark a snapshot at the end of a name. A number that is no date (``-8192``, ``-5``) marks none."""
+
+_FOLDER = re.compile(r"^(?:publishers/[^/]+/)?models/")
+
+_LATEST = "-latest"
+
+
+LONGEST_NAME = 200
+"""Characters; what a server reports beyond that is no name."""
+
+
+def is_same_model(requested: str, reported: str) -> bool:
+    """Whether a reported name is the requested one, or names a snapshot of it.
+
+    ``gpt-6.1-terra`` is answered by ``gpt-6.1-terra-2026-09-01``; ``gpt-5`` is not answered by ``gpt-5-mini``, nor one
+    snapshot by another.
+    """
+    if requested == reported:
+        return True
+    # A server may report a megabyte, and a new one each time: what is remembered stays small.
+    longest = max(len(requested), len(reported))
+    return _compare(requested, reported) if longest <= LONGEST_NAME else _compare.__wrapped__(requested, reported)
+
+
+@lru_cache(maxsize=1024)
+def _compare(requested: str, reported: str) -> bool:
+    asked, answered = _strip(requested), _strip(reported)
+    if asked == answered:
+        return True
+    base = asked.removesuffix(_LATEST)
+    if not base or not answered.startswith(base):
+        return False
+    rest = answered[len(base) :]
+    return rest in ("", _LATEST) or _is_snapshot(rest)
+
+
+def _strip(name: str) -> str:
+    """A name without the folder in which Google's interfaces list models; no provider tells names apart by case."""
+    return _FOLDER.sub("", name.strip().casefold(), count=1)
+
+
+def _is_snapshot(suffix: str) -> bool:
+    found = _DATES.fullmatch(suffix)
+    if found is None:
+        return False
+    month, day = found["m"] or found["m2"], found["d"] or found["d2"]
+    if month is not None:
+        return _is_month(month) and (day is None or _is_day(day))
+    four = found["four"]
+    return four is None or _is_month(four[2:]) or (_is_month(four[:2]) and _is_day(four[2:]))
+
+
+def _is_month(digits: str) -> bool:
+    return 1 <= int(digits) <= 12
+
+
+def _is_day(digits: str) -> bool:
+    return 1 <= int(digits) <= 31

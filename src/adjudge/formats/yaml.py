@@ -1,0 +1,141 @@
+"""YAML read as data, strictly, with the line of everything.
+
+PyYAML alone keeps the last of two equal keys, follows aliases that multiply, and its C composer overruns the stack
+on deep nesting, which ends the process. All three are found here before anything is built. So is what takes it time
+that grows with the square of the text: numbers in base 60 (``1:30``) and directives (``%TAG``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from adjudge.formats.text import flatten, quote
+
+MAX_DEPTH = 50
+
+MAX_VALUES = 50_000
+"""Values in one document, counted as often as aliases repeat them."""
+
+
+# Where YAML lets a line begin, since a directive stands only there.
+_DIRECTIVE = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%")
+
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+_TRUTH = "tag:yaml.org,2002:bool"
+
+_DATE = "tag:yaml.org,2002:timestamp"
+
+
+LineOf = Mapping[tuple[str | int, ...], int]
+"""Line numbers, from 1, by path; a path holds keys and list positions."""
+
+
+def read_yaml(text: str, *, most: int = MAX_VALUES, few_words: bool = False) -> tuple[Any, LineOf]:
+    """A document's data and where its parts stand; raises ``ValueError`` with one line for what cannot be read.
+
+    ``most`` is the number of values it may hold. With ``few_words``, ``yes``, ``no``, ``on``, ``off`` and dates are
+    text, as in YAML 1.2, for files that were written for a program that reads it so.
+    """
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if few_words:
+        loader = _know_few_words(loader)
+    found = _DIRECTIVE.search(text)
+    if found is not None:
+        line = text.count("\n", 0, found.end()) + 1
+        raise ValueError(f"line {line}: directives (lines that begin with %) are not read here; take it out")
+    reader = None
+    try:
+        _check_depth(yaml.parse(text, loader), most)
+        reader = loader(text)
+        node = reader.get_single_node()
+        if node is None:
+            raise ValueError("it is empty")
+        lines = _walk(reader, node, most)
+        return reader.construct_document(node), lines
+    except yaml.YAMLError as error:
+        raise ValueError(_explain(error)) from None
+    except (RecursionError, OverflowError):
+        raise ValueError("it holds a value that cannot be read") from None
+    finally:
+        if reader is not None:
+            reader.dispose()
+
+
+def _know_few_words(loader: Any) -> Any:
+    rules = {
+        first: [(tag, words) for tag, words in known if tag != _DATE and (tag != _TRUTH or first in "tTfF")]
+        for first, known in loader.yaml_implicit_resolvers.items()
+    }
+    return type(loader.__name__, (loader,), {"yaml_implicit_resolvers": rules})
+
+
+def _check_depth(events: Iterator[Any], most: int) -> None:
+    # Events come from a flat loop; composing nodes recurses in C without a limit, so this must come first.
+    import yaml
+
+    depth = 0
+    for count, event in enumerate(events):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"line {event.start_mark.line + 1}: nested more than {MAX_DEPTH} levels deep")
+        if count > 2 * most:
+            raise ValueError(f"it holds more than {most:,} values")
+
+
+def _walk(reader: Any, root: Any, most: int) -> LineOf:
+    """The line of every value; raises for a key that stands twice and for aliases that multiply."""
+    import yaml
+
+    lines: dict[tuple[str | int, ...], int] = {}
+    left: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
+    count = 0
+    while left:
+        path, node = left.pop()
+        count += 1
+        if count > most or len(path) > MAX_DEPTH:
+            raise ValueError(f"its aliases (*) multiply to more than {most:,} values; write the values out")
+        lines.setdefault(path, node.start_mark.line + 1)
+        _check_number(node)
+        if isinstance(node, yaml.SequenceNode):
+            left.extend(((*path, index), item) for index, item in enumerate(node.value))
+        elif isinstance(node, yaml.MappingNode):
+            for key, line, value in _read_keys(reader, node):
+                lines[*path, key] = line
+                left.append(((*path, key), value))
+    return lines
+
+
+def _read_keys(reader: Any, node: Any) -> Iterator[tuple[Any, int, Any]]:
+    import yaml
+
+    seen: dict[Any, int] = {}
+    for key_node, value in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            # Not a TypeError: whatever a document holds, read_yaml raises one kind of error.
+            raise ValueError(f"line {line}: a key must be a word or a number, not a list or a mapping")  # noqa: TRY004
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            raise ValueError(f"line {line}: merge keys (<<) are not read here; write the keys out")
+        _check_number(key_node)
+        key = reader.construct_object(key_node)
+        if key in seen:
+            raise ValueError(f"line {line}: the key {quote(str(key))} already stands in line {seen[key]}; keep one")
+        seen[key] = line
+        yield key, line, value
+
+
+def _check_number(node: Any) -> None:
+    if node.tag in _NUMBERS and isinstance(node.value, str) and ":" in node.value:
+        said = quote(node.value, 20)
+        raise ValueError(f"line {node.start_mark.line + 1}: {said} would be a number in base 60; put it in quotes")
+
+
+def _explain(error: Any) -> str:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    said = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    return (f"line {mark.line + 1}, column {mark.column + 1}: " if mark else "") + flatten(str(said), 200)

@@ -1,0 +1,255 @@
+"""A request for approval, and what people said to it: values without a store and without a clock."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, ClassVar, Literal, Self, get_args
+
+from adjudge.errors import Reason, UsageError
+from adjudge.formats.invisible import doubt_name
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import clean
+from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult, Outcome, read_result
+
+Status = Literal["open", "approved", "denied"]
+
+OnExpiry = Literal["deny", "approve"]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+LONGEST_NAME = 200
+"""Characters of a person's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """What one person said, and counted."""
+
+    by: str
+    approved: bool
+    at: datetime
+    reason: str = ""
+    seq: int | None = None
+    """Where the ledger holds it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Approval:
+    """A request for approval as it stands: what is asked, of whom, and what came of it. Scores are in 0 to 1."""
+
+    schema: ClassVar[str] = "adjudge/approval/1"
+
+    id: str
+    message: str
+    """What the people are asked; it may quote the content."""
+    approvers: tuple[str, ...]
+    """Who may decide; each name once, in Unicode's composed form (NFC), compared exactly."""
+    created_at: datetime
+    result_id: str
+    outcome: Outcome
+    judge: str
+    subject: str
+    """Digest of the content as it was judged; the ledger's entries about this request carry it too."""
+    status: Status = "open"
+    required: int = 1
+    """How many of them have to approve; one who denies ends it."""
+    expires_at: datetime | None = None
+    on_expiry: OnExpiry = "deny"
+    undecided_because: Reason | None = None
+    score: float | None = None
+    threshold: float | None = None
+    reason: str = ""
+    """What was judged, in one line; it may quote the content."""
+    result: JudgeResult | None = None
+    """What the people are asked about, without the replies it was read from; ``None`` where it could not be kept."""
+    content: str | None = None
+    """The content as it was handed over for the people to read; ``None`` where it was not, or is forgotten."""
+    gate: str | None = None
+    request: str | None = None
+    """Digest of all that is asked, terms included; ``None`` where no gate asked, or an older version of adjudge."""
+    execution: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    votes: tuple[Vote, ...] = ()
+    """What counted, in order; what was refused is in the ledger alone."""
+    first: JudgeResult | None = None
+    """What the judge said that was asked before the people."""
+    first_said: str = ""
+    """Whether that judge approved, or why the people are asked all the same; empty where no judge was to answer."""
+    closed_at: datetime | None = None
+    decided_by: DecidedBy | None = None
+    """``human``, ``judge`` (the one that was asked first) or ``policy`` (it expired); ``None`` while it is open."""
+    closed_by: tuple[str, ...] = ()
+    """The people who approved, the one who denied, or the judge; nobody when it expired."""
+    closed_because: str = ""
+    """What they gave as their reason."""
+    seq: int | None = None
+    """Where the ledger holds the request."""
+    closed_seq: int | None = None
+    """Where the ledger holds the end."""
+    override_seq: int | None = None
+    """Where the ledger holds that people overruled the judge; ``None`` when they did not."""
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise UsageError(f"an approval's status is one of {', '.join(STATUSES)}; got {self.status!r}")
+        deciders = {"open": (None,), "approved": ("human", "judge", "policy"), "denied": ("human", "policy")}
+        if self.decided_by not in deciders[self.status]:
+            raise UsageError(f"an approval that is {self.status} cannot be decided_by={self.decided_by!r}")
+        known = self.result
+        if known is not None and (known.id, known.outcome) != (self.result_id, self.outcome):
+            raise UsageError(f"approval {self.id} is about result {self.result_id!r} and was given {known.id!r}")
+        doubt = self._doubt() if self.status == "approved" else None
+        # Held here, no way of counting, of today or tomorrow, approves in the name of somebody who did not.
+        if doubt is not None:
+            raise UsageError(f"approval {self.id} cannot be approved by {self.decided_by}: {doubt}")
+
+    def _doubt(self) -> str | None:
+        """Why whoever approved this did not."""
+        if self.decided_by == "policy":
+            return None if self.on_expiry == "approve" else "an expiry approves only with on_expiry='approve'"
+        if self.decided_by == "judge":
+            passed = self.first is not None and self.first.passed and self.first.decided_by == "judge"
+            return None if passed else "the judge that was asked first did not pass it"
+        yes = {vote.by for vote in self.votes if vote.approved and vote.by in self.approvers}
+        enough = len(yes) >= self.required and all(vote.approved for vote in self.votes)
+        return None if enough else f"it needs {self.required} of its approvers and nobody who denied"
+
+    def __bool__(self) -> bool:
+        # Without this every request is true, and `if await approvals.get(...)` takes an open one for a yes.
+        return self.status == "approved"
+
+    @property
+    def missing(self) -> int:
+        """How many more people have to approve; 0 once it is closed."""
+        return self.required - sum(vote.approved for vote in self.votes) if self.status == "open" else 0
+
+    @property
+    def overrides(self) -> bool:
+        """Whether people decided otherwise than the judge: over a failed or undecided result, or against a pass."""
+        return self.decided_by == "human" and (self.status == "approved") != (self.outcome == "passed")
+
+    def explain(self) -> str:
+        """The state in one line; a reason given by a person may quote the content."""
+        if self.status == "open":
+            left = [name for name in self.approvers if name not in {vote.by for vote in self.votes}]
+            said = f"open: {self.missing} of {self.required} still to approve, by {', '.join(left)}"
+            return clean(f"{said}; {self.first_said}" if self.first_said else said, keep_lines=False)
+        said = f"{self.status} by {', '.join(self.closed_by) or self.decided_by}"
+        return clean(f"{said}: {self.closed_because}" if self.closed_because else said, keep_lines=False)
+
+    def forget(self) -> Approval:
+        """The same without what can quote the content."""
+        return replace(self, message="", reason="", content=None, result=_strip(self.result), first=_strip(self.first))
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data that JSON can hold; ``from_dict`` reads it back."""
+        data: dict[str, Any] = {"schema": self.schema}
+        return data | {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        import msgspec
+
+        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
+            raise UsageError(f"an approval is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
+        held = {name: data.get(name) for name in ("result", "first")}
+        results = {name: read_result(said) for name, said in held.items() if said is not None}
+        ended = {name: data[name] for name in ("status", "decided_by") if name in data}
+        try:
+            # Read as an open one, whose members are checked; how it ended is added together with who ended it.
+            read = msgspec.convert({**data, **dict.fromkeys(held), "status": "open", "decided_by": None}, cls)
+            return replace(read, **results, **ended)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            said = clean(" ".join(str(error).split())[:200], keep_lines=False)
+            raise UsageError(f"this is not a dictionary that Approval.to_dict wrote: {said}") from None
+
+    def __repr__(self) -> str:
+        return f"<Approval {self.id} {self.status}>"
+
+
+def _strip(result: JudgeResult | None) -> JudgeResult | None:
+    """A result without what can quote the content."""
+    if result is None:
+        return None
+    bare: dict[str, Any] = {"detail": "", "reasoning": "", "raw_response": None, "earlier_responses": ()}
+    bare |= {"suggestions": (), "value": None, "criteria": (), "rule_results": ()}
+    bare |= {"results": ()} if isinstance(result, JudgeChainResult) else {}
+    return replace(result, **bare)
+
+
+def read_name(name: object, what: str = "an approver") -> str:
+    """A person's name in composed form (NFC); raises ``UsageError`` for what is no name.
+
+    Nothing else is made alike: capitals, and letters of other alphabets that only look the same, are other names.
+    """
+    if not isinstance(name, str):
+        raise UsageError(f"{what} is named by a text, got {type(name).__name__}")
+    composed = unicodedata.normalize("NFC", name)
+    doubt = doubt_name(composed)
+    if doubt is not None or len(composed) > LONGEST_NAME:
+        shown = clean(ascii(name[:80]), keep_lines=False)
+        raise UsageError(
+            f"{what} is named by 1 to {LONGEST_NAME} printable characters without a blank at either end, got {shown}"
+            + (f": {doubt}" if doubt else "")
+        )
+    return composed
+
+
+Refusal = Literal["unauthorised", "double", "closed", "expired"]
+
+
+def refuse(approval: Approval, by: str) -> Refusal | None:
+    """Why this person's decision does not count, or ``None`` when it does."""
+    if by not in approval.approvers:
+        return "unauthorised"
+    if any(vote.by == by for vote in approval.votes):
+        return "double"
+    if approval.status != "open":
+        return "expired" if approval.decided_by == "policy" else "closed"
+    return None
+
+
+def count(approval: Approval, vote: Vote) -> Approval:
+    """The request after a decision that counts: one denial ends it, and so does the last approval it needs."""
+    after = replace(approval, votes=(*approval.votes, vote))
+    if not vote.approved:
+        return _close(after, "denied", vote.at, (vote.by,), vote.reason)
+    if after.missing > 0:
+        return after
+    names = tuple(item.by for item in after.votes)
+    reasons = "; ".join(item.reason for item in after.votes if item.reason)
+    return _close(after, "approved", vote.at, names, reasons)
+
+
+def is_due(approval: Approval, now: datetime) -> bool:
+    """Whether a request is open and its time is over; the moment itself is over."""
+    return approval.status == "open" and approval.expires_at is not None and now >= approval.expires_at
+
+
+def expire(approval: Approval, now: datetime) -> Approval:
+    """A request whose time is over: denied, unless approving was asked for by name."""
+    if approval.on_expiry == "approve":
+        said, status = "it expired, and on_expiry='approve' was asked for", "approved"
+    else:
+        said, status = "it expired", "denied"
+    return replace(approval, status=status, decided_by="policy", closed_at=now, closed_because=said)  # type: ignore[arg-type]
+
+
+def approve_by_judge(approval: Approval, judged: JudgeResult, now: datetime) -> Approval:
+    """A request that the judge approved which was asked before the people."""
+    closed = {"status": "approved", "decided_by": "judge", "closed_at": now, "closed_by": (judged.judge,)}
+    return replace(approval, **closed, closed_because=approval.first_said)  # type: ignore[arg-type]
+
+
+def _close(
+    approval: Approval, status: Literal["approved", "denied"], at: datetime, by: tuple[str, ...], because: str
+) -> Approval:
+    return replace(approval, status=status, decided_by="human", closed_at=at, closed_by=by, closed_because=because)

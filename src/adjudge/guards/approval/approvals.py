@@ -1,0 +1,424 @@
+"""Approvals: asking people, counting what they say, and recording every step."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from adjudge.errors import DecisionRefused, LedgerError, UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.plain import to_plain
+from adjudge.guards.approval.approval import (
+    STATUSES,
+    Approval,
+    OnExpiry,
+    Refusal,
+    Status,
+    approve_by_judge,
+    is_due,
+    read_name,
+)
+from adjudge.guards.approval.request import (
+    LONGEST_REASON,
+    Terms,
+    ask_first,
+    check_words,
+    explain_first,
+    make_approval,
+    warns,
+)
+from adjudge.guards.approval.store import (
+    PAGE,
+    Step,
+    explain_missing,
+    find_doubt,
+    find_due,
+    find_ids,
+    list_places,
+    load,
+    load_many,
+    make_tables,
+)
+from adjudge.guards.approval.webhook import Courier, Event, Webhook
+from adjudge.guards.decision import Answer, Decision
+from adjudge.hooks import logger
+from adjudge.ledger.entry import Entry
+from adjudge.ledger.export import refuse_export
+from adjudge.ledger.ledger import Ledger
+from adjudge.result import JudgeResult
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+def make_row(approval: Approval) -> dict[str, Any]:
+    """One override as a row of a data set; ``content`` is left out where it was not kept."""
+    names = ("result_id", "outcome", "judge", "score", "threshold", "gate", "execution", "closed_at", "override_seq")
+    about: dict[str, Any] = {"approval": approval.id, "subject": approval.subject}
+    about |= {name: to_plain(getattr(approval, name)) for name in names}
+    about["reasons"] = {vote.by: vote.reason for vote in approval.votes}
+    row: dict[str, Any] = {"id": approval.id}
+    if approval.content is not None:
+        row["content"] = approval.content
+    row["label"] = approval.status == "approved"
+    row["labels"] = {vote.by: vote.approved for vote in approval.votes}
+    return row | {"metadata": {**to_plain(approval.metadata), **about}}
+
+
+def write_rows(rows: Iterable[dict[str, Any]], path: str | os.PathLike[str]) -> int:
+    """Write rows to a new file that its owner alone can read, and return how many."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    except OSError as error:
+        raise refuse_export(path, error) from None
+    count = 0
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            for row in rows:
+                file.write(json.dumps(row).encode() + b"\n")
+                count += 1
+    except BaseException as error:
+        Path(path).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a disk that is full
+            raise refuse_export(path, error) from None
+        raise
+    return count
+
+
+T = TypeVar("T")
+
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between two looks of who waits."""
+
+_MOST_FAILURES = 3
+"""How often the store may fail in a row before who waits is told."""
+
+_SHORTEST_PART = 4
+"""Characters of an id that may stand for it."""
+
+_DRAIN = 10.0
+"""Seconds that closing waits for deliveries."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Approvals:
+    """Ask people, count what they decide, and record every step.
+
+    Requests live in tables beside a ledger and change in one transaction with its entries, so any number of tasks,
+    processes and (on PostgreSQL) machines can ask, decide and wait at once. Use it as an async context manager, or
+    call ``aclose``.
+
+    Args:
+        store: a ``Ledger``, or the address of one, which is then opened and closed here.
+        webhook: told when a request opens or closes.
+        clock: what time it is, as an aware datetime. Requests expire by the clock of whoever looks.
+
+    Raises:
+        UsageError: for an address that cannot be used.
+    """
+
+    def __init__(
+        self, store: Ledger | str, *, webhook: Webhook | None = None, clock: Callable[[], datetime] = _now
+    ) -> None:
+        if not isinstance(store, Ledger | str):
+            raise UsageError(f"approvals are kept beside a Ledger or at its address, got {type(store).__name__}")
+        if webhook is not None and not isinstance(webhook, Webhook):
+            raise UsageError(f"webhook must be a Webhook, got {type(webhook).__name__}")
+        self._owns = isinstance(store, str)
+        self.ledger = Ledger(store) if isinstance(store, str) else store
+        """The ledger that holds every step."""
+        self._clock = clock
+        self._courier = Courier(webhook) if webhook is not None else None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} beside {self.ledger!r}>"
+
+    # ---------------------------------------------------------------- asking
+
+    async def request(
+        self,
+        about: JudgeResult | Decision,
+        message: str,
+        *,
+        approvers: Iterable[str],
+        required: int = 1,
+        expires_in: float | timedelta | None = None,
+        on_expiry: OnExpiry = "deny",
+        first: Any = None,
+        execution: str | None = None,
+        content: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Ask people about a result, or about a decision that holds something back; the id of the request.
+
+        ``required`` different people of ``approvers`` have to approve; one who denies ends it. After ``expires_in``
+        seconds (``None``: never) it is denied, or approved by policy where ``on_expiry="approve"`` says so.
+        ``content`` is kept for the people to read, until it is forgotten. ``first`` is a judge, or whatever ``Judge``
+        takes as its model: it is asked about the content before the people and can approve in their place, with a
+        pass at a confidence of at least 0.7; it cannot deny. It is not asked where the result says ``tampering`` or
+        ``contradiction``.
+
+        Raises ``UsageError``, before anything is written, for terms under which nobody could decide, and
+        ``LedgerError`` when the store fails.
+        """
+        terms = Terms(
+            approvers=approvers,
+            required=required,
+            expires_in=expires_in,
+            on_expiry=on_expiry,
+            first=first,
+            execution=execution,
+            metadata=metadata or {},
+        )
+        approval, result = make_approval(about, message, content, terms, self._time())
+        asked = await self._ask_first(approval, result, terms)
+        approval = await self._change(lambda step: step.open(asked, result))
+        logger.info("approval %s was requested: %s", approval.id, approval.status)
+        self._announce("approval.requested" if approval.status == "open" else "approval.closed", approval)
+        return approval.id
+
+    def check_request(self, *, has_content: bool = False, **how: Any) -> None:
+        """Raise ``UsageError`` for terms that ``request`` would refuse, whatever it is about."""
+        known = ("approvers", "required", "expires_in", "on_expiry", "first", "execution", "metadata")
+        for name in how:
+            if name not in known:
+                raise UsageError(f"a request has no {name!r}; it has {', '.join(known)}")
+        if Terms(**how).first is not None and not has_content:
+            raise UsageError("first= needs the content, which a gate hands over with show_content=True")
+
+    # ---------------------------------------------------------------- deciding
+
+    async def decide(self, id: str, by: str, approved: bool, reason: str = "") -> Approval:  # noqa: A002, FBT001 - the words of whoever decides
+        """Record what a person decides, and return the request as it then stands.
+
+        Who ``by`` is has been established by the caller: nothing is asked here. ``DecisionRefused`` (a ``UsageError``)
+        is raised, and the attempt recorded, when that person is none of the approvers, has decided before, or comes
+        late.
+        """
+        name = read_name(by, "who decides")
+        if not isinstance(approved, bool):
+            raise UsageError(f"approved must be True or False, got {approved!r}")
+        check_words("reason", reason, LONGEST_REASON)
+        await self._load(id)  # so that a mistyped id, or address of a store, makes nothing
+        voted = await self._change(lambda step: step.vote(id, name, reason, approved=approved))
+        if voted.ended:
+            self._tell_end(voted.approval)
+        if voted.refused is not None:
+            logger.info("approval %s: a decision was refused: %s", id, voted.refused)
+            raise DecisionRefused(_explain_refusal(voted.approval, name, voted.refused), because=voted.refused)
+        return voted.approval
+
+    # ---------------------------------------------------------------- looking
+
+    async def wait(self, id: str, /) -> Answer:  # noqa: A002 - as in decide
+        """What was decided, once it is; ends when the request expires.
+
+        An end that the ledger does not confirm is a ``LedgerError``: the tables beside it protect nothing. A store that
+        fails is asked three more times.
+        """
+        pause, failures = _FIRST_PAUSE, 0
+        while True:
+            left = pause
+            try:
+                approval = await self.get(id)
+            except LedgerError:  # hours may be waited for, and a server started anew meanwhile
+                failures += 1
+                if failures > _MOST_FAILURES:
+                    raise
+            else:
+                failures = 0
+                if approval.status != "open":
+                    break
+                left = (approval.expires_at - self._time()).total_seconds() if approval.expires_at else pause
+            await asyncio.sleep(max(0.001, min(pause, left)))
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+        await self._confirm(approval)
+        by = ", ".join(approval.closed_by) or None
+        judged = approval.first if approval.decided_by == "judge" else None
+        # Empty and not None where there is none: what this asker knows is not to be taken on trust.
+        about = (approval.subject, approval.gate or "", approval.request or "", approval.result_id)
+        return Answer(approval.status == "approved", by, approval.closed_because, judged, *about)
+
+    async def get(self, id: str) -> Approval:  # noqa: A002 - as in decide
+        """A request as it stands; one whose time is over is closed first. ``UsageError`` when there is none."""
+        approval = await self._load(id)
+        if is_due(approval, self._time()):
+            await self._expire([id])
+            approval = await self._load(id)
+        return approval
+
+    async def find(self, part: str) -> str:
+        """The id that is, begins or ends with this text, of at least 4 characters.
+
+        Ids begin with the time, so their ends differ sooner. ``UsageError`` when there is none, or more than one.
+        """
+        check_words("an approval's id", part, 1_000)
+        if len(part) < _SHORTEST_PART:
+            raise UsageError(
+                f"an approval is named by its id, or {_SHORTEST_PART} characters or more of one, got {part!r}"
+            )
+        found = await self._look(partial(find_ids, part=part.lower())) or []
+        if len(found) > 1 and part.lower() not in found:
+            raise UsageError(f"approvals {found[0]}, {found[1]} and perhaps more have {part!r}; give more of the id")
+        if not found:
+            raise explain_missing(part)
+        return found[0]
+
+    async def is_open(self, id: str) -> bool:  # noqa: A002 - as in decide
+        """Whether a request still waits for somebody; ``UsageError`` when there is none."""
+        return (await self.get(id)).status == "open"
+
+    async def list(self, *, status: Status | None = "open", approver: str | None = None) -> tuple[Approval, ...]:
+        """Requests in the order in which they were made: of a status (``None``: all), and of an approver."""
+        if status is not None:
+            check_choice("status", status, STATUSES)
+        name = read_name(approver) if approver is not None else None
+        now = self._time()
+        await self._expire(await self._look(partial(find_due, now=now)) or ())
+        return tuple([item async for item in self._walk(status=status) if name is None or name in item.approvers])
+
+    async def history(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
+        """What the ledger holds of a request, in order, the decisions that were refused included."""
+        approval = await self._load(id)
+        found = self.ledger.query(subject=approval.subject)
+        return tuple([entry async for entry in found if (entry.payload or {}).get("approval") == id])
+
+    # ---------------------------------------------------------------- afterwards
+
+    async def forget(self, id: str) -> Approval:  # noqa: A002 - as in decide
+        """Delete the message, the content and the judges' words of a closed request from its table.
+
+        The ledger stays as it is: what it keeps, ``store_content`` has said, and ``Ledger.erase`` erases.
+        """
+        if (await self.get(id)).status == "open":
+            raise UsageError(f"approval {id} is open, and people have to read it; decide it first")
+
+        return await self._change(lambda step: step.forget(id))
+
+    async def labels(self) -> AsyncIterator[dict[str, Any]]:
+        """Every request in which people overruled the judge, as a row of a data set.
+
+        ``label`` is what they decided, ``labels`` what each said. ``content`` is there where it was kept; its digest
+        always stands in ``metadata`` as ``subject``.
+        """
+        async for approval in self._walk(overrides=True):
+            yield make_row(approval)
+
+    async def export_labels(self, path: str | os.PathLike[str]) -> int:
+        """Write ``labels`` to a new file of JSON lines, and return how many there are.
+
+        ``open_dataset`` reads those that have their content. Raises ``UsageError`` when the file exists.
+        """
+        rows = [row async for row in self.labels()]
+        return await asyncio.to_thread(write_rows, rows, path)
+
+    async def aclose(self) -> None:
+        """Wait up to 10 seconds for what is being delivered, and close the ledger if it was opened here."""
+        if self._courier is not None:
+            await self._courier.drain(_DRAIN)
+        if self._owns:
+            await self.ledger.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    # ---------------------------------------------------------------- within
+
+    async def _ask_first(self, approval: Approval, result: JudgeResult, terms: Terms) -> Approval:
+        """The request after the judge that answers first, which nobody has seen yet."""
+        if terms.first is None:
+            return approval
+        if warns(result):
+            # Whoever tampered with one judge may have written for the next one.
+            return replace(approval, first_said="no judge was asked, since the result warns of tampering")
+        judged = await ask_first(terms.first, approval, seconds=terms.seconds)
+        sure, said = explain_first(judged)
+        now = self._time()
+        late = is_due(approval, now)
+        approval = replace(approval, first=judged, first_said=f"{said}, too late" if sure and late else said)
+        return approve_by_judge(approval, judged, now) if sure and not late else approval
+
+    async def _expire(self, due: Iterable[str]) -> None:
+        """Close requests whose time is over, each in a transaction that looks again: somebody else may have."""
+        for ident in due:
+            ended = await self._change(partial(Step.expire, ident=ident))
+            if ended is not None:
+                self._tell_end(ended)
+
+    async def _confirm(self, approval: Approval) -> None:
+        """Raise unless the ledger holds all of it: whoever can write the table could approve what he likes."""
+        found = {}
+        for seq in list_places(approval):
+            with suppress(UsageError):  # there is no such entry, or it cannot be read
+                found[seq] = await self.ledger.read(seq)
+        doubt = find_doubt(approval, found)
+        if doubt is not None:
+            raise LedgerError(
+                f"approval {approval.id} is {approval.status} in its table, and the ledger does not confirm {doubt}; "
+                "`adjudge ledger verify` shows whether the ledger was changed"
+            )
+
+    async def _walk(self, *, status: str | None = None, overrides: bool = False) -> AsyncIterator[Approval]:
+        after = ""
+        while True:
+            work = partial(load_many, after=after, status=status, overrides=overrides)
+            found = await self._look(work) or []
+            for approval in found:
+                yield approval
+            if len(found) < PAGE:
+                return
+            after = found[-1].id
+
+    async def _load(self, ident: str) -> Approval:
+        check_words("an approval's id", ident, 1_000)
+        found = await self._look(partial(load, ident=ident))
+        if found is None:
+            raise explain_missing(ident)
+        return found
+
+    async def _look(self, work: Callable[[Connection], T]) -> T | None:
+        return await self.ledger.look(work, tables=make_tables())
+
+    async def _change(self, work: Callable[[Step], T]) -> T:
+        return await self.ledger.transact(
+            lambda transaction: work(Step(self.ledger, self._time, transaction)), tables=make_tables()
+        )
+
+    def _tell_end(self, approval: Approval) -> None:
+        logger.info("approval %s was %s by %s", approval.id, approval.status, approval.decided_by)
+        self._announce("approval.closed", approval)
+
+    def _announce(self, event: Event, approval: Approval) -> None:
+        if self._courier is not None:
+            self._courier.send(event, approval)
+
+    def _time(self) -> datetime:
+        now = self._clock()
+        if now.tzinfo is None:
+            raise UsageError("the clock of approvals gives times without a zone; use datetime.now(timezone.utc)")
+        return now.astimezone(UTC)
+
+
+def _explain_refusal(approval: Approval, by: str, refused: Refusal) -> str:
+    said = {
+        "unauthorised": f"{by!r} is none of the approvers of {approval.id}",
+        "double": f"{by!r} has decided {approval.id} already, and nobody decides twice",
+        "closed": f"approval {approval.id} is closed: {approval.status} by {', '.join(approval.closed_by)}",
+        "expired": f"approval {approval.id} has expired and is {approval.status}",
+    }[refused]
+    return f"{said}; the attempt is recorded"

@@ -1,0 +1,286 @@
+"""What a request may ask for: every mistake is found before anything is written or anybody is asked."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, get_args
+
+from adjudge.concurrency import Limit
+from adjudge.content import content_text, digest_text
+from adjudge.errors import AdjudgeError, Reason, ReplyError, UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.text import clean
+from adjudge.guards.approval.approval import Approval, OnExpiry, read_name
+from adjudge.guards.decision import Decision
+from adjudge.guards.request_digest import describe_terms, digest_request
+from adjudge.hooks import call_within, logger
+from adjudge.judges.evaluate import decide_by_rules, make_result, prepare, since
+from adjudge.judges.judge import Judge
+from adjudge.judges.strategies import is_sure, was_cut
+from adjudge.ledger.payload import check_text
+from adjudge.result import JudgeChainResult, JudgeResult, make_id, read_result
+
+SURE = 0.7
+"""The confidence below which a judge's pass is not taken for an approval."""
+
+LONGEST = 60.0
+"""Seconds that the judge has; people wait for it."""
+
+APPROVE = {
+    "approval": "Whoever is responsible for this content would approve it without asking anybody, knowing what the "
+    "context says about it."
+}
+
+_GONE: tuple[Reason, ...] = ("error", "timeout", "budget", "cancelled")
+"""Reasons that mean the judge could not be asked, in contrast to having been asked and being unclear."""
+
+_WARNINGS: tuple[Reason, ...] = ("tampering", "contradiction")
+
+
+def open_first(source: Any) -> Any:
+    """A judge from whatever ``first=`` may be; raises ``UsageError`` for anything else."""
+    if hasattr(source, "ask") and isinstance(getattr(source, "name", None), str):
+        return source
+    return _open_spec(source) if isinstance(source, str) else Judge(source)
+
+
+@lru_cache(maxsize=64)
+def _open_spec(spec: str) -> Judge:
+    # One judge per spec, so that requests share its connections; a judge holds configuration only.
+    return Judge(spec)
+
+
+def warns(result: JudgeResult) -> bool:
+    """Whether somebody at any depth saw an attack: then no further judge is asked in people's place.
+
+    Nor where a chain stopped a seat that may have seen one: who was quicker must not decide whether people look.
+    """
+    return was_cut([result]) or _saw_attack(result)
+
+
+def _saw_attack(result: JudgeResult) -> bool:
+    seats = result.results if isinstance(result, JudgeChainResult) else ()
+    return result.undecided_because in _WARNINGS or any(_saw_attack(seat) for seat in seats)
+
+
+async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) -> JudgeResult:
+    """What the judge says of the content, by its own rubric where it has one; never an exception."""
+    limit = Limit(min(seconds, LONGEST) if seconds is not None else LONGEST)
+    said, error = await call_within(limit, _ask, judge, approval)
+    if limit.late:
+        return _give_up(judge, approval, "timeout", f"no answer within {limit.seconds:g} s")
+    if error is not None:
+        logger.debug("the judge that was to answer approval %s first raised", approval.id, exc_info=error)
+        detail = str(error) if isinstance(error, AdjudgeError) else f"{type(error).__name__} was raised"
+        return _give_up(judge, approval, "error", detail)
+    return said
+
+
+def explain_first(result: JudgeResult) -> tuple[bool, str]:
+    """Whether this result approves, and why or why not, in words that quote nothing."""
+    name = f"judge {result.judge!r}"
+    if result.undecided_because in _GONE:
+        return False, f"judge unavailable: {result.undecided_because} of {name}"
+    if not result.passed:
+        because = f" ({result.undecided_because})" if result.undecided_because else ""
+        return False, f"{name} did not pass it: {result.outcome}{because}"
+    if result.decided_by != "judge":
+        return False, f"{name} passed it by {result.decided_by}, which is no judgement"
+    if result.confidence is None:
+        return False, f"{name} passed it with unknown confidence; {SURE} is needed"
+    if not is_sure(result.confidence, SURE):
+        return False, f"{name} passed it with confidence {result.confidence:.2f}; {SURE} is needed"
+    return True, f"{name} passed it with confidence {result.confidence:.2f}"
+
+
+async def _ask(judge: Any, approval: Approval) -> JudgeResult:
+    started = time.perf_counter()
+    rubric = getattr(judge, "rubric", None)
+    about = {"request": approval.message, "outcome": approval.outcome, "score": approval.score}
+    context = about | {"reason": approval.reason, "judge": approval.judge}
+    if rubric is None:
+        question = await prepare(approval.content, None, None, {"criteria": APPROVE, "context": context})
+    else:
+        question = await prepare(approval.content, rubric, None, {"context": context})
+    answer = decide_by_rules(question)
+    if answer is not None:
+        return make_result(question, answer, judge=judge.name, attempts=0, duration_ms=since(started))
+    # Judges then report a confidence where they can: without one nothing is approved.
+    said = await judge.ask(replace(question, wants_confidence=True))
+    if not isinstance(said, JudgeResult):
+        raise ReplyError("error", f"it answered with {type(said).__name__}, not a result")
+    # Somebody else's judge may hold numbers that no result can have; kept, they could never be read again.
+    return read_result(said.to_dict())
+
+
+def _give_up(judge: Any, approval: Approval, because: Reason, detail: str) -> JudgeResult:
+    return JudgeResult(
+        outcome="undecided",
+        undecided_because=because,
+        judge=judge.name,
+        detail=detail,
+        attempts=0,
+        subject=approval.subject,
+    )
+
+
+MOST_APPROVERS = 100
+
+LONGEST_TEXT = 100_000
+"""Characters of a message."""
+
+LONGEST_REASON = 10_000
+"""Characters of the reason that a person gives."""
+
+LONGEST_TIME = 100 * 365 * 86_400
+"""Seconds until a request expires, at most: a hundred years."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Who is to decide, and how: what a gate can have checked before there is anything to decide about."""
+
+    approvers: Any = ()
+    required: int = 1
+    expires_in: Any = None
+    on_expiry: OnExpiry = "deny"
+    first: Any = None
+    execution: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = field(init=False, default=None)
+    described: Mapping[str, Any] = field(init=False, default_factory=dict)
+    """These terms as they were given, for the digest of the request."""
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        given = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        people: Any = self.approvers
+        if isinstance(people, Iterable) and not isinstance(people, str | Mapping):
+            given["approvers"] = list(people)  # once: it may be something that yields its names only once
+        set_field(self, "approvers", _read_approvers(given["approvers"]))
+        _check_required(self.required, len(self.approvers))
+        set_field(self, "seconds", _read_seconds(self.expires_in))
+        check_choice("on_expiry", self.on_expiry, get_args(OnExpiry))
+        if self.on_expiry == "approve" and self.seconds is None:
+            raise UsageError("on_expiry='approve' needs expires_in: a request that never expires approves nothing")
+        if self.execution is not None:
+            check_text("execution", self.execution)
+        if self.metadata is not None and not isinstance(self.metadata, Mapping):
+            raise UsageError(f"metadata must be a mapping, got {type(self.metadata).__name__}")
+        if self.first is not None:
+            set_field(self, "first", open_first(self.first))
+        set_field(self, "described", describe_terms(given))
+
+
+def make_approval(
+    about: JudgeResult | Decision, message: str, content: object, terms: Terms, now: datetime
+) -> tuple[Approval, JudgeResult]:
+    """An open request and the result it is about; raises ``UsageError`` for what cannot be asked."""
+    result = about.result if isinstance(about, Decision) else about
+    if isinstance(about, Decision) and result is None:
+        raise UsageError("this decision has no result, so there is nothing that people could overrule; nobody is asked")
+    if not isinstance(result, JudgeResult):
+        raise UsageError(f"people are asked about a result or a decision, got {type(result).__name__}")
+    check_words("message", message, LONGEST_TEXT)
+    if not message.strip():
+        raise UsageError("a request needs a message: what the people are asked")
+    if terms.first is not None and content is None:
+        raise UsageError("first= needs content=: a judge cannot answer about what it is not shown")
+    text = None if content is None else content_text(content)
+    ident = make_id()
+    own = about.subject if isinstance(about, Decision) else None
+    approval = Approval(
+        id=ident,
+        message=message,
+        approvers=terms.approvers,
+        required=terms.required,
+        created_at=now,
+        expires_at=None if terms.seconds is None else now + timedelta(seconds=terms.seconds),
+        on_expiry=terms.on_expiry,
+        result_id=result.id,
+        outcome=result.outcome,
+        undecided_because=result.undecided_because,
+        judge=result.judge,
+        score=result.score,
+        threshold=result.threshold,
+        reason=_storable(result.explain()),
+        result=_keep(result),
+        # Something to find the entries by, where nobody knows what was judged.
+        subject=own or result.subject or (ident if text is None else digest_text(text)),
+        content=text,
+        gate=about.gate if isinstance(about, Decision) else None,
+        request=_digest(about, terms) if isinstance(about, Decision) else None,
+        execution=terms.execution,
+        metadata={**about.metadata, **(terms.metadata or {})},
+    )
+    # A number of somebody's that JSON has not (a threshold that is NaN) would make a request nobody can read again.
+    return Approval.from_dict(approval.to_dict()), result
+
+
+def _digest(about: Decision, terms: Terms) -> str:
+    """What the gate that asks has computed as well, unless somebody else asks about its decision, in other terms."""
+    return digest_request(
+        gate=about.gate, subject=about.subject, basis=about.basis, metadata=about.metadata, terms=terms.described
+    )
+
+
+def check_words(name: str, text: object, longest: int) -> None:
+    """Raise ``UsageError`` for a text that is too long, or that not every store can hold exactly."""
+    if not isinstance(text, str):
+        raise UsageError(f"{name} must be a text, got {type(text).__name__}")
+    if len(text) > longest:
+        raise UsageError(f"{name} has at most {longest:,} characters, got {len(text):,}; shorten it")
+    content_text(text, what=name)  # NUL and halves of surrogate pairs
+
+
+def _keep(result: JudgeResult) -> JudgeResult | None:
+    """What the people read of a result; nothing where it holds what could not be read again."""
+    try:
+        return read_result(_drop_replies(result).to_dict())
+    except UsageError:
+        return None
+
+
+def _drop_replies(result: JudgeResult) -> JudgeResult:
+    seats = {"results": tuple(map(_drop_replies, result.results))} if isinstance(result, JudgeChainResult) else {}
+    return replace(result, raw_response=None, earlier_responses=(), **seats)  # type: ignore[arg-type]
+
+
+def _storable(text: str) -> str:
+    """A sentence of ours about a result, cut where a result was built with a text without end."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} …"
+
+
+def _read_approvers(given: object) -> tuple[str, ...]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        kind = f"the text {clean(given[:80])!r}" if isinstance(given, str) else type(given).__name__
+        raise UsageError(f"approvers must be a list of names, got {kind}")
+    names = tuple(dict.fromkeys(read_name(item) for item in given))
+    if not names:
+        raise UsageError("a request needs approvers: nobody could ever approve it")
+    if len(names) > MOST_APPROVERS:
+        raise UsageError(f"a request has at most {MOST_APPROVERS} approvers, got {len(names)}")
+    return names
+
+
+def _check_required(required: object, names: int) -> None:
+    if isinstance(required, bool) or not isinstance(required, int) or required < 1:
+        raise UsageError(f"required must be a whole number of at least 1, got {required!r}")
+    if required > names:
+        raise UsageError(f"required={required} needs as many different approvers, and there are {names}; name more")
+
+
+def _read_seconds(given: object) -> float | None:
+    if given is None:
+        return None
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds <= 0:
+        raise UsageError(f"expires_in must be seconds or a timedelta above 0, or None for never; got {given!r}")
+    if seconds > LONGEST_TIME:
+        raise UsageError(f"expires_in is at most a hundred years, got {given!r}; None means never")
+    return float(seconds)

@@ -1,0 +1,364 @@
+"""The two tables of approvals, beside the ledger whose entries tell of every change to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import LedgerError, UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import clean
+from adjudge.guards.approval.approval import Approval, Refusal, Vote, count, expire, is_due, refuse
+from adjudge.ledger.entry import Entry, write_time
+from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.payload import can_store
+from adjudge.ledger.store import Transaction
+from adjudge.result import JudgeResult
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, MetaData, Select, Table
+
+
+REQUEST_SCHEMA = "adjudge/approval-request/1"
+
+VOTE_SCHEMA = "adjudge/vote/1"
+
+CLOSING_SCHEMA = "adjudge/approval-closing/1"
+
+OVERRIDE_SCHEMA = "adjudge/override/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """An entry to be: its kind, what it says, and its texts that can quote what was judged."""
+
+    kind: str
+    payload: dict[str, Any]
+    quoting: dict[str, str] = field(default_factory=dict)
+
+
+def tell_requested(approval: Approval, result: JudgeResult) -> Said:
+    """That people are asked, whom, and about which result, which stands there whole."""
+    names = ("approvers", "required", "created_at", "expires_at", "on_expiry", "metadata")
+    payload = {"schema": REQUEST_SCHEMA, **_about(approval), "result": result.to_dict()}
+    payload |= {name: to_plain(getattr(approval, name)) for name in names}
+    payload |= {"request": approval.request, "has_content": approval.content is not None}
+    return Said(kind="approval.requested", payload=payload, quoting={"message": approval.message})
+
+
+def tell_voted(approval: Approval, vote: Vote, refused: str | None) -> Said:
+    """That somebody decided, and whether it counts; the reason a person gives is kept as it is."""
+    payload = {"schema": VOTE_SCHEMA, **_about(approval), "by": vote.by, "approved": vote.approved}
+    payload |= {
+        "at": to_plain(vote.at),
+        "reason": vote.reason,
+        "voter": "human",
+        "accepted": refused is None,
+        "refused_because": refused,
+    }
+    return Said(kind="approval.voted", payload=payload)
+
+
+def tell_judged(approval: Approval, judged: JudgeResult) -> Said:
+    """What the judge said that was asked before the people; the entry is about that judge's result."""
+    accepted = approval.decided_by == "judge"
+    payload = {"schema": VOTE_SCHEMA, **_about(approval), "result": judged.to_dict(), "by": judged.judge}
+    payload |= {"voter": "judge", "approved": judged.passed, "accepted": accepted, "reason": approval.first_said}
+    return Said(kind="approval.voted", payload=payload)
+
+
+def tell_closed(approval: Approval) -> Said:
+    """That it has ended, how, and who ended it."""
+    names = ("status", "decided_by", "closed_at", "closed_by", "closed_because")
+    payload = {"schema": CLOSING_SCHEMA, **_about(approval)}
+    payload |= {name: to_plain(getattr(approval, name)) for name in names}
+    return Said(kind="approval.closed", payload=payload)
+
+
+def tell_override(approval: Approval) -> Said:
+    """That people decided otherwise than the judge."""
+    payload = {"schema": OVERRIDE_SCHEMA, **_about(approval), "label": approval.status == "approved"}
+    payload |= {"by": list(approval.closed_by), "reason": approval.closed_because, "closed_seq": approval.closed_seq}
+    return Said(kind="override", payload=payload)
+
+
+def _about(approval: Approval) -> dict[str, Any]:
+    """What every entry says of its request; ``result`` is what ``query`` finds outcome and judge in."""
+    result = {"id": approval.result_id, "outcome": approval.outcome, "judge": approval.judge}
+    result |= {"score": approval.score, "undecided_because": approval.undecided_because}
+    about: dict[str, Any] = {"approval": approval.id, "result": result}
+    more = {"gate": approval.gate, "execution": approval.execution}
+    return about | {name: text for name, text in more.items() if text is not None}
+
+
+def list_places(approval: Approval) -> list[int]:
+    """Where the ledger must be read to prove how a request ended."""
+    return [seq or 0 for seq in (approval.seq, *[vote.seq for vote in approval.votes], approval.closed_seq)]
+
+
+def find_doubt(approval: Approval, entries: Mapping[int, Entry]) -> str | None:
+    """What the ledger does not say as the table does, or ``None`` where they agree.
+
+    The table can be written by whoever has the database, and nothing protects it; so whom it took, how many of them,
+    what each said and how it ended count only as the ledger holds them.
+    """
+    names = ("approvers", "required", "on_expiry", "expires_at", "created_at", "gate", "request")
+    asked = entries.get(approval.seq or 0)
+    about = (asked.payload or {}).get("result") if asked is not None else None
+    same = isinstance(about, Mapping) and about.get("id") == approval.result_id
+    if not same or not _says(entries, approval.seq, "approval.requested", approval, names):
+        return "who was asked, and how many have to approve"
+    for vote in approval.votes:
+        wanted = {"by": vote.by, "approved": vote.approved, "accepted": True, "voter": "human"}
+        if not _holds(entries, vote.seq, "approval.voted", approval, wanted):
+            return f"what {vote.by} decided"
+    names = ("status", "decided_by", "closed_by")
+    return None if _says(entries, approval.closed_seq, "approval.closed", approval, names) else "how it ended"
+
+
+def _says(entries: Mapping[int, Entry], seq: int | None, kind: str, approval: Approval, names: tuple[str, ...]) -> bool:
+    wanted = {name: to_plain(getattr(approval, name)) for name in names}
+    return _holds(entries, seq, kind, approval, wanted)
+
+
+def _holds(
+    entries: Mapping[int, Entry], seq: int | None, kind: str, approval: Approval, wanted: Mapping[str, Any]
+) -> bool:
+    entry = entries.get(seq or 0)
+    if entry is None or entry.payload is None or (entry.kind, entry.subject) != (kind, approval.subject):
+        return False
+    said = entry.payload
+    return said.get("approval") == approval.id and all(said.get(name) == value for name, value in wanted.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voted:
+    """What came of a decision."""
+
+    approval: Approval
+    refused: Refusal | None
+    """Why it does not count."""
+    ended: bool
+    """Whether the request was closed by it, or found to have expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transaction under way. The clock is read inside it, after everybody else who writes was waited for."""
+
+    ledger: Ledger
+    clock: Callable[[], datetime]
+    transaction: Transaction
+
+    def open(self, approval: Approval, result: JudgeResult) -> Approval:
+        """Write a new request, and what the judge said that was asked first."""
+        approval = replace(approval, seq=self._tell(approval, tell_requested(approval, result)))
+        if approval.first is not None:
+            self._tell(approval, tell_judged(approval, approval.first))
+        if approval.status != "open":
+            approval = self._tell_end(approval)
+        insert(self.transaction.connection, approval)
+        return approval
+
+    def vote(self, ident: str, by: str, reason: str, *, approved: bool) -> Voted:
+        """Count a decision, or refuse it; both are recorded."""
+        now = self.clock()
+        approval = load(self.transaction.connection, ident)
+        ended = is_due(approval, now)
+        if ended:
+            approval = self._end(expire(approval, now))
+        refused = refuse(approval, by)
+        vote = Vote(by=by, approved=approved, at=now, reason=reason)
+        seq = self._tell(approval, tell_voted(approval, vote, refused))
+        if refused is not None:
+            return Voted(approval=approval, refused=refused, ended=ended)
+        vote = replace(vote, seq=seq)
+        approval = count(approval, vote)
+        if approval.status != "open":
+            return Voted(approval=self._end(approval, vote), refused=None, ended=True)
+        update(self.transaction.connection, approval, vote)
+        return Voted(approval=approval, refused=None, ended=False)
+
+    def expire(self, ident: str) -> Approval | None:
+        """Close a request whose time is over, unless somebody did so meanwhile; ``None`` then."""
+        now = self.clock()
+        approval = load(self.transaction.connection, ident)
+        return self._end(expire(approval, now)) if is_due(approval, now) else None
+
+    def forget(self, ident: str) -> Approval:
+        """Write what is left of a closed request without its texts."""
+        approval = load(self.transaction.connection, ident).forget()
+        rewrite(self.transaction.connection, approval)
+        return approval
+
+    def _end(self, approval: Approval, vote: Vote | None = None) -> Approval:
+        approval = self._tell_end(approval)
+        update(self.transaction.connection, approval, vote)
+        return approval
+
+    def _tell_end(self, approval: Approval) -> Approval:
+        approval = replace(approval, closed_seq=self._tell(approval, tell_closed(approval)))
+        if not approval.overrides:
+            return approval
+        return replace(approval, override_seq=self._tell(approval, tell_override(approval)))
+
+    def _tell(self, approval: Approval, said: Said) -> int:
+        draft = self.ledger.make_entry(said.payload, kind=said.kind, subject=approval.subject, quoting=said.quoting)
+        return self.transaction.append(draft)
+
+
+APPROVALS = "adjudge_approvals"
+
+VOTES = "adjudge_votes"
+
+PAGE = 200
+"""Requests that are fetched at once."""
+
+
+@cache
+def make_tables() -> MetaData:
+    """The tables' description; every database makes its own form of it."""
+    from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, Text
+
+    tables = MetaData()
+    # What is looked for has a column; the rest is the request as its to_dict writes it, without the votes.
+    Table(
+        APPROVALS,
+        tables,
+        Column("id", Text, primary_key=True),
+        Column("status", Text, nullable=False, index=True),
+        Column("expires_at", Text, index=True),
+        Column("overrides", Integer, nullable=False),
+        Column("body", Text, nullable=False),
+        sqlite_strict=True,
+    )
+    Table(
+        VOTES,
+        tables,
+        Column("approval", Text, ForeignKey(f"{APPROVALS}.id"), primary_key=True),
+        # In the key: were the counting wrong one day, nobody could be counted twice all the same.
+        Column("by", Text, primary_key=True),
+        Column("seq", Integer, nullable=False),
+        Column("approved", Integer, nullable=False),
+        Column("at", Text, nullable=False),
+        Column("reason", Text, nullable=False),
+        sqlite_strict=True,
+    )
+    return tables
+
+
+def insert(connection: Connection, approval: Approval) -> None:
+    """Write a new request."""
+    connection.execute(_approvals().insert().values(id=approval.id, **_write(approval)))
+
+
+def update(connection: Connection, approval: Approval, vote: Vote | None = None) -> None:
+    """Write what became of an open request, and the vote that made it so."""
+    table = _approvals()
+    if vote is not None:
+        values: dict[str, Any] = {"approval": approval.id, "by": vote.by, "seq": vote.seq}
+        values |= {"approved": int(vote.approved), "at": write_time(vote.at), "reason": vote.reason}
+        connection.execute(make_tables().tables[VOTES].insert().values(**values))
+    where = (table.c.id == approval.id) & (table.c.status == "open")
+    if connection.execute(table.update().where(where).values(**_write(approval))).rowcount != 1:
+        raise LedgerError(f"approval {approval.id} was closed by something that is not adjudge; nothing was changed")
+
+
+def rewrite(connection: Connection, approval: Approval) -> None:
+    """Write what is left of a closed request once its texts are forgotten."""
+    table = _approvals()
+    connection.execute(table.update().where(table.c.id == approval.id).values(**_write(approval)))
+
+
+def load(connection: Connection, ident: str) -> Approval:
+    """The request of this id; raises ``UsageError`` when there is none."""
+    # What no store can hold is no id, and some raise when they are asked for it.
+    known = isinstance(ident, str) and can_store(ident)
+    found = _fetch(connection, _approvals().select().where(_approvals().c.id == ident)) if known else []
+    if not found:
+        raise explain_missing(ident)
+    return found[0]
+
+
+def load_many(
+    connection: Connection, *, after: str = "", status: str | None = None, overrides: bool = False
+) -> list[Approval]:
+    """The next requests in the order in which they were made."""
+    table = _approvals()
+    statement = table.select().where(table.c.id > after).order_by(table.c.id).limit(PAGE)
+    if status is not None:
+        statement = statement.where(table.c.status == status)
+    if overrides:
+        statement = statement.where(table.c.overrides == 1)
+    return _fetch(connection, statement)
+
+
+def find_due(connection: Connection, now: datetime) -> list[str]:
+    """The ids of open requests whose time is over."""
+    from sqlalchemy import select
+
+    table = _approvals()
+    where = (table.c.status == "open") & (table.c.expires_at <= write_time(now))
+    return list(connection.execute(select(table.c.id).where(where).order_by(table.c.id)).scalars())
+
+
+def find_ids(connection: Connection, part: str) -> list[str]:
+    """The ids that are, begin or end like this; at most two, for what is not unique is of no use."""
+    from sqlalchemy import select
+
+    table = _approvals()
+    same = table.c.id.startswith(part, autoescape=True) | table.c.id.endswith(part, autoescape=True)
+    statement = select(table.c.id).where((table.c.id == part) | same)
+    # The whole id comes first, and stands for itself: it may be how another one begins.
+    return list(connection.execute(statement.order_by(table.c.id != part, table.c.id).limit(2)).scalars())
+
+
+def explain_missing(ident: object) -> UsageError:
+    """What is said of an id that no request has."""
+    shown = clean(repr(ident)[:80], keep_lines=False)
+    return UsageError(f"there is no approval {shown}; `adjudge approvals list --status all` shows those there are")
+
+
+def _approvals() -> Table:
+    return make_tables().tables[APPROVALS]
+
+
+def _write(approval: Approval) -> dict[str, Any]:
+    data = approval.to_dict()
+    del data["votes"]
+    return {
+        "status": approval.status,
+        "expires_at": None if approval.expires_at is None else write_time(approval.expires_at),
+        "overrides": int(approval.overrides),
+        # In ASCII: NUL and halves of characters in somebody's metadata are escapes then, which every store can hold.
+        "body": json.dumps(data),
+    }
+
+
+def _fetch(connection: Connection, statement: Select[Any]) -> list[Approval]:
+    rows = connection.execute(statement).all()
+    votes = make_tables().tables[VOTES]
+    wanted = votes.select().where(votes.c.approval.in_([row.id for row in rows])).order_by(votes.c.seq)
+    given: dict[str, list[Any]] = {}
+    for vote in connection.execute(wanted):
+        given.setdefault(vote.approval, []).append(vote)
+    return [_read(row, given.get(row.id, ())) for row in rows]
+
+
+def _read(row: Any, votes: Iterable[Any]) -> Approval:
+    try:
+        body = json.loads(row.body)
+        names = ("by", "seq", "at", "reason")
+        read = [{name: getattr(vote, name) for name in names} | {"approved": bool(vote.approved)} for vote in votes]
+        found = Approval.from_dict({**body, "votes": read})
+        if (found.id, found.status) != (row.id, row.status):
+            raise UsageError("its columns say otherwise")
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"approval {row.id} cannot be read from its table ({type(error).__name__}); it was changed by hand"
+        ) from None
+    return found

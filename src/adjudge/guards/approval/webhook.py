@@ -1,0 +1,258 @@
+"""Telling another program when a request opens or closes: signed, tried again, and never waited for.
+
+The form is that of Standard Webhooks: three headers, and an HMAC-SHA256 over id, time and body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import ipaddress
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from adjudge.concurrency import stop_tasks
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.guards.approval.approval import Approval
+from adjudge.hooks import logger
+
+SCHEMA = "adjudge/webhook/1"
+
+Event = Literal["approval.requested", "approval.closed"]
+
+TOLERANCE = 300.0
+"""Seconds by which a delivery's time may differ from the receiver's."""
+
+SHORTEST_SECRET = 16
+"""Bytes."""
+
+MOST_WAITING = 1_000
+"""Deliveries under way; what comes on top is dropped and logged, or a receiver that is down would fill the memory."""
+
+_NUMBER = re.compile(r"[0-9]{1,12}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Webhook:
+    """Where to send word when a request opens or closes.
+
+    Raises ``UsageError`` for an address that is neither https nor of this machine, and for a secret of less than
+    16 bytes.
+    """
+
+    url: str = field(kw_only=False)
+    secret: str | bytes
+    """Shared with the receiver; a text that begins with ``whsec_`` is base64, any other is taken as it is."""
+    retries: int = 5
+    """Further tries after refused connections, timeouts, 408, 429 and 5xx, with growing pauses."""
+    timeout: float = 10.0
+    """Seconds for one try."""
+
+    def __post_init__(self) -> None:
+        _check_url(self.url)
+        _read_secret(self.secret)
+        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= 20:
+            raise UsageError(f"retries must be a whole number from 0 to 20, got {self.retries!r}")
+        number = isinstance(self.timeout, int | float) and not isinstance(self.timeout, bool)
+        if not number or not 0 < self.timeout <= 300:
+            raise UsageError(f"timeout must be a number of seconds above 0 and up to 300, got {self.timeout!r}")
+
+    def __repr__(self) -> str:
+        # The rest of the address is often a secret as well.
+        return f"Webhook({urlsplit(self.url).hostname!r})"
+
+
+def verify_webhook(
+    headers: Mapping[str, str],
+    body: bytes,
+    secret: str | bytes,
+    *,
+    tolerance: float = TOLERANCE,
+    clock: Callable[[], float] = time.time,
+) -> dict[str, Any]:
+    """What a delivery says, once its signature and its time are checked; for whoever receives it.
+
+    ``headers`` are the request's, in any case of letters, ``body`` its bytes exactly as they came; ``tolerance`` is in
+    seconds. Raises ``UsageError`` for what is not signed with this secret, or not now. The same delivery can arrive
+    twice: compare ``webhook-id``.
+    """
+    found = {name.lower(): value for name, value in headers.items()}
+    ident, stamp, signatures = (found.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
+    if not isinstance(body, bytes):
+        raise UsageError(f"the body must be the bytes as they came, got {type(body).__name__}")
+    if not _NUMBER.fullmatch(stamp):
+        raise UsageError("this delivery has no webhook-timestamp; it is not one of ours")
+    expected = sign(_read_secret(secret), ident, stamp, body).encode()
+    # Each is compared in constant time: how long it takes must not say how much of a forgery was right.
+    same = [hmac.compare_digest(expected, _encode(given)) for given in signatures.split()]
+    if not any(same):
+        raise UsageError("this delivery is not signed with this secret; nothing in it can be believed")
+    if not abs(clock() - int(stamp)) <= tolerance:
+        raise UsageError(f"this delivery is signed for a time that is more than {tolerance:g} s from now; it was kept")
+    try:
+        said = json.loads(body)
+    except (RecursionError, ValueError):
+        said = None
+    if not isinstance(said, dict):
+        raise UsageError("this delivery is signed and holds no JSON object")
+    return said
+
+
+def sign(secret: bytes, ident: str, stamp: str, body: bytes) -> str:
+    """The value of ``webhook-signature``."""
+    made = hmac.digest(secret, _encode(f"{ident}.{stamp}.") + body, hashlib.sha256)
+    return f"v1,{base64.b64encode(made).decode()}"
+
+
+def _encode(text: str) -> bytes:
+    # Frameworks hand over bytes that are no text as halves of characters, and a forger may send some.
+    return text.encode("utf-8", "surrogatepass")
+
+
+def write_event(event: Event, approval: Approval) -> bytes:
+    """The body: who is asked, about which result, and how it stands; no text that can quote the content."""
+    names = ("status", "approvers", "required", "created_at", "expires_at", "on_expiry", "closed_at", "decided_by")
+    names += ("result_id", "outcome", "undecided_because", "score", "threshold", "judge", "subject", "gate")
+    about: dict[str, Any] = {"approval": approval.id}
+    about |= {name: to_plain(getattr(approval, name)) for name in (*names, "execution")}
+    return json.dumps({"schema": SCHEMA, "type": event, "data": about}).encode()
+
+
+class Courier:
+    """Deliveries under way. Each is a task of the loop that it began in; ``drain`` waits for them."""
+
+    def __init__(self, webhook: Webhook, *, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
+        self.webhook = webhook
+        self._sleep = sleep
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, event: Event, approval: Approval) -> None:
+        """Begin a delivery; what becomes of it is logged."""
+        self._tasks = {task for task in self._tasks if not task.get_loop().is_closed()}
+        if len(self._tasks) >= MOST_WAITING:
+            logger.error("webhook: %s of approval %s was dropped, %d wait", event, approval.id, MOST_WAITING)
+            return
+        task = asyncio.create_task(self._deliver(event, approval))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait so long for the deliveries of the running loop, and give up the rest."""
+        loop = asyncio.get_running_loop()
+        mine = {task for task in self._tasks if task.get_loop() is loop}
+        if not mine:
+            return
+        _, late = await asyncio.wait(mine, timeout=seconds)
+        if late:
+            logger.error("webhook: %d deliveries were given up", len(late))
+            await stop_tasks(late)
+
+    async def _deliver(self, event: Event, approval: Approval) -> None:
+        try:
+            said = await self._try_all(f"{approval.id}:{event}", write_event(event, approval))
+        except Exception as error:  # noqa: BLE001 - whatever it is, a delivery stops nobody
+            said = type(error).__name__
+            logger.debug("what a webhook's delivery raised", exc_info=error)
+        if said is not None:
+            logger.error("webhook: %s of approval %s was not delivered: %s", event, approval.id, said)
+
+    async def _try_all(self, ident: str, body: bytes) -> str | None:
+        """Send until it is taken; ``None``, or why it was not."""
+        import aiohttp
+
+        from adjudge.models.retry import LONGEST_WAIT, back_off, read_wait
+
+        said = "nobody answered"
+        timeout = aiohttp.ClientTimeout(total=self.webhook.timeout)
+        async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
+            for attempt in range(1, self.webhook.retries + 2):
+                wait = None
+                try:
+                    status, headers = await self._post(session, ident, body)
+                except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                    said = type(error).__name__  # its text can hold the address
+                else:
+                    said = f"it answered {status}"
+                    if 200 <= status < 300:
+                        return None
+                    if status not in (408, 429) and status < 500:
+                        return said
+                    wait = read_wait(headers, time.time)
+                if attempt <= self.webhook.retries:
+                    pause = wait if wait is not None else back_off(attempt, random.random)
+                    await self._sleep(min(pause, LONGEST_WAIT))
+        return said
+
+    async def _post(self, session: Any, ident: str, body: bytes) -> tuple[int, Mapping[str, str]]:
+        stamp = str(int(time.time()))  # of this try: a receiver refuses what was signed long ago
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "adjudge",
+            "webhook-id": ident,
+            "webhook-timestamp": stamp,
+            "webhook-signature": sign(_read_secret(self.webhook.secret), ident, stamp, body),
+        }
+        # Not followed: a redirect would take the delivery to a host that nobody named.
+        way = {"allow_redirects": False, "proxy": _find_proxy(self.webhook.url)}
+        async with session.post(self.webhook.url, data=body, headers=headers, **way) as answer:
+            return answer.status, answer.headers
+
+
+def _check_url(url: object) -> None:
+    try:
+        parts = urlsplit(url) if isinstance(url, str) and url.isprintable() and " " not in url else None
+        host = (parts.hostname or "", parts.port)[0] if parts is not None else ""
+    except ValueError:
+        parts, host = None, ""
+    if parts is None or not host or parts.scheme not in ("https", "http"):
+        raise UsageError("a webhook's url is https://HOST/PATH; this one is not")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(f"the webhook's url for {host} holds a name or password; what it needs is the signature")
+    if parts.scheme == "http" and not _is_here(parts):
+        raise UsageError(f"a webhook to {host} needs https; http is for this machine (127.0.0.1, localhost)")
+
+
+def _is_here(parts: SplitResult) -> bool:
+    host = parts.hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _find_proxy(url: str) -> str | None:
+    """What ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` say; aiohttp's own reading takes passwords from .netrc."""
+    from urllib.request import getproxies_environment, proxy_bypass
+
+    parts = urlsplit(url)
+    proxy = getproxies_environment().get(parts.scheme)
+    if not proxy or _is_here(parts) or proxy_bypass(parts.hostname or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _read_secret(secret: object) -> bytes:
+    """The bytes of a secret; the error does not repeat it."""
+    found = secret.encode() if isinstance(secret, str) else secret
+    if not isinstance(found, bytes):
+        raise UsageError(f"a webhook's secret is a text or bytes, got {type(secret).__name__}")
+    if found.startswith(b"whsec_"):
+        try:
+            found = base64.b64decode(found[6:], validate=True)
+        except (binascii.Error, ValueError):
+            raise UsageError(
+                "a webhook's secret that begins with whsec_ goes on in base64; this one does not"
+            ) from None
+    if len(found) < SHORTEST_SECRET:
+        raise UsageError(f"a webhook's secret has at least {SHORTEST_SECRET} bytes, this one {len(found)}")
+    return found

@@ -1,0 +1,296 @@
+"""What a gate decides, and the policy behind it: from a result to allow, block or ask, without any input or output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.plain import AS_IS, to_plain
+from adjudge.formats.text import clean
+from adjudge.judges.strategies import may_open, was_cut
+from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult, make_id, read_result
+
+
+class Blocked(AdjudgeError):
+    """A gate did not let something through; ``decision`` says who decided and why, and whether a person was asked."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.explain())
+        self.decision = decision
+
+
+Mode = Literal["enforce", "observe"]
+
+OnFailed = Literal["block", "ask"]
+
+OnUndecided = Literal["block", "allow", "ask"]
+
+OnTampering = Literal["block", "ask"]
+
+Step = Literal["allow", "block", "ask"]
+
+EventKind = Literal["judged", "asked", "answered", "unrecorded", "decided"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class _Six(NamedTuple):
+    approved: bool
+    by: str | None
+    """Who decided; ``None`` when it was a policy, because the request expired."""
+    reason: str | None = ""
+    judged: JudgeResult | None = None
+    """The result of the judge that answered in people's place; ``None`` when no judge did."""
+    subject: str | None = None
+    """Digest of the content that was asked about; ``None`` where the asker does not know it."""
+    gate: str | None = None
+    """The gate whose decision was asked about, empty where it was none's; ``None`` where the asker does not know it."""
+
+
+class Answer(_Six):
+    """What came of asking somebody, as an ``Asker`` returns it; a plain tuple of the first three will do.
+
+    As a tuple it has six members, as it always had, so that whoever takes it apart can go on; ``request`` and
+    ``result_id`` are attributes beside them.
+    """
+
+    request: str | None
+    """Digest of the request that was answered, empty where it has none; ``None`` where the asker does not know it."""
+    result_id: str | None
+    """The result that was asked about; ``None`` where the asker does not know it."""
+
+    def __new__(  # noqa: PLR0917 - the members of a tuple, in their order
+        cls,
+        approved: bool,  # noqa: FBT001 - the first member of a tuple
+        by: str | None,
+        reason: str | None = "",
+        judged: JudgeResult | None = None,
+        subject: str | None = None,
+        gate: str | None = None,
+        request: str | None = None,
+        result_id: str | None = None,
+    ) -> Self:
+        """Put the six members into the tuple, and the others beside it."""
+        made = super().__new__(cls, approved, by, reason, judged, subject, gate)
+        made.request, made.result_id = request, result_id
+        return made
+
+    def _replace(self, **changes: Any) -> Self:
+        # The inherited one goes by the six alone: the answer would lose what it is about, and be taken on trust.
+        known: dict[str, Any] = {**self._asdict(), "request": self.request, "result_id": self.result_id}
+        return type(self)(**{**known, **changes})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Decision:
+    """Whether something may go through a gate, who decided that, and why.
+
+    A decision is true exactly when it allows. Durations are in milliseconds, digests are hexadecimal SHA-256.
+    """
+
+    schema: ClassVar[str] = "adjudge/decision/1"
+    writes_plain: ClassVar[bool] = True
+
+    gate: str
+    """The name of the gate."""
+    allowed: bool
+    decided_by: DecidedBy
+    """``policy`` whenever neither a judge, nor a rule, nor a person let it through or stopped it."""
+    pending: bool = False
+    """A person has been asked and has not answered; not allowed so far."""
+    result: JudgeResult | None = None
+    """What was judged; ``None`` when nobody was asked because the content was not sampled, or cannot be read."""
+    detail: str = ""
+    """One sentence: which policy decided, who approved, or what went wrong."""
+    mode: Mode = "enforce"
+    would_allow: bool | None = None
+    """What ``mode="enforce"`` would have said without a person; ``None`` when nothing was judged."""
+    sampled: bool = True
+    """False when the content was let through unjudged, because ``sample`` is below 1."""
+    approval_id: str | None = None
+    request: str | None = None
+    """Digest of what a person was asked, which an answer has to be about; ``None`` when nobody was asked."""
+    basis: Mapping[str, Any] = field(default_factory=dict)
+    """Where a person was asked, digests of task, context, reference, rubric and rules, and the gate's policy."""
+    answer: JudgeResult | None = None
+    """The result of the judge that approved in people's place, where one was asked first; else ``None``."""
+    ledger_seq: int | None = None
+    """Where the ledger holds this decision; ``None`` without a ledger, and in the entry itself."""
+    config: str | None = None
+    """Digest of the configuration file that the gate was read from; ``None`` for a gate written in code."""
+    subject: str | None = None
+    """Digest of the content as it was handed in, before any redaction."""
+    duration_ms: float = 0.0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(default_factory=make_id)
+    created_at: datetime = field(default_factory=_now)
+
+    def __post_init__(self) -> None:
+        for name, choices in (("decided_by", get_args(DecidedBy)), ("mode", get_args(Mode))):
+            if getattr(self, name) not in choices:
+                raise UsageError(f"a decision's {name} is one of {', '.join(choices)}; got {getattr(self, name)!r}")
+        if self.pending and self.allowed:
+            raise UsageError("a decision that is pending is not allowed; leave allowed false until a person approved")
+        # Held here, no gate of today or tomorrow can let something through in a judge's name that no judge passed.
+        said = (self.result, self.answer if self.decided_by == "judge" else None)
+        passed = any(item is not None and item.passed and item.decided_by == self.decided_by for item in said)
+        if self.allowed and self.decided_by in ("judge", "rule") and not passed:
+            raise UsageError(
+                f"a decision allowed by a {self.decided_by} needs a result that this {self.decided_by} passed"
+            )
+
+    def __bool__(self) -> bool:
+        # Without this every decision is true, and `if await gate.check(...)` lets everything through.
+        return self.allowed
+
+    def explain(self) -> str:
+        """The decision in one line: what, by whom, and why; it may quote the content."""
+        word = "pending" if self.pending else "allowed" if self.allowed else "blocked"
+        parts = [self.detail] if self.detail else []
+        parts += [self.result.explain()] if self.result is not None else []
+        return clean(f"{word} by {self.decided_by}" + (f": {'; '.join(parts)}" if parts else ""), keep_lines=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """This decision as plain data that JSON can hold; ``from_dict`` reads it back."""
+        data: dict[str, Any] = {"schema": self.schema}
+        for name in _NAMES:
+            value = getattr(self, name)
+            data[name] = value if type(value) in AS_IS else to_plain(value)
+        data["result"] = self.result.to_dict() if self.result is not None else None
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
+            raise UsageError(f"a decision is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
+        for name in ("id", "created_at", "gate", "allowed", "pending", "decided_by"):
+            if name not in data:
+                raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: it has no {name!r}")
+        flags = {name: data[name] for name in ("allowed", "pending")}
+        if not all(isinstance(value, bool) for value in flags.values()):
+            kinds = ", ".join(type(value).__name__ for value in flags.values())
+            raise UsageError(f"allowed and pending of a decision are true or false; got {kinds}")
+        results = {name: read_result(data[name]) for name in ("result", "answer") if data.get(name) is not None}
+        import msgspec
+
+        try:
+            # Read as a blocked one, whose members are checked; what it allows is added together with its result.
+            read = msgspec.convert({**data, "allowed": False, "pending": False, "result": None, "answer": None}, cls)
+        except (TypeError, ValueError) as error:
+            said = clean(" ".join(str(error).split())[:200], keep_lines=False)
+            raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: {said}") from None
+        return replace(read, **flags, **results)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"<Decision {self.gate!r} {self.explain()}>"
+
+
+_NAMES = tuple([item.name for item in fields(Decision) if item.name != "result"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateEvent:
+    """Something that happened in a gate, for ``on_event``."""
+
+    kind: EventKind
+    """``judged``, ``asked`` (a person), ``answered`` (that person), ``unrecorded`` (the ledger failed), ``decided``."""
+    gate: str
+    subject: str | None = None
+    """Digest of the content."""
+    detail: str = ""
+    decision: Decision | None = None
+    """With ``decided``, what was decided."""
+    at: datetime = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a gate does with a result that is not a pass."""
+
+    on_failed: OnFailed = "block"
+    on_undecided: OnUndecided = "block"
+    on_tampering: OnTampering = "block"
+
+    def __post_init__(self) -> None:
+        for name, kind in (("on_failed", OnFailed), ("on_undecided", OnUndecided), ("on_tampering", OnTampering)):
+            check_choice(name, getattr(self, name), get_args(kind))
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person may have to be asked."""
+        return "ask" in (self.on_failed, self.on_undecided, self.on_tampering)
+
+    @property
+    def blocks_all(self) -> bool:
+        """Whether nothing but a pass may ever get through, so that nobody need know who else would have objected."""
+        return {self.on_failed, self.on_undecided, self.on_tampering} == {"block"}
+
+
+def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -> tuple[Step, DecidedBy]:
+    """What to do with a result, and who decided that.
+
+    ``on_undecided="allow"`` opens only where nobody objected: not over tampering or a contradiction, nor over a seat
+    that failed, at any depth, and not over content that could not be read (``readable=False``). Nobody knows what a
+    seat that a chain stopped would have said, so the strictest applies of what it may have been.
+    """
+    if result.passed:
+        return "allow", result.decided_by
+    wanted = _list_wanted(result, policy)
+    # A gate waits for every seat, but a judge of somebody's own may not have: it may hide a no, or tampering.
+    cut = was_cut([result])
+    if "block" in wanted or (cut and ("allow" in wanted or policy.on_tampering == "block")):
+        return "block", result.decided_by if result.outcome == "failed" else "policy"
+    if "ask" in wanted:
+        return "ask", "policy"
+    # Whoever can make content unreadable, or make one of two judges fail, must not get it through by doing so.
+    return ("allow", "policy") if readable and not cut and may_open([result]) else ("block", "policy")
+
+
+def _list_wanted(result: JudgeResult, policy: Policy) -> list[Step]:
+    """What each policy that applies says; the strictest counts."""
+    wanted: list[Step] = [policy.on_failed] if result.outcome == "failed" else []
+    if _was_tampered_with(result):
+        return [*wanted, policy.on_tampering]
+    return wanted or [policy.on_undecided]
+
+
+def _was_tampered_with(result: JudgeResult) -> bool:
+    if result.undecided_because == "tampering":
+        return True
+    return isinstance(result, JudgeChainResult) and any(_was_tampered_with(seat) for seat in result.results)
+
+
+class Recorder(Protocol):
+    """Whatever keeps decisions: the ledger, or an object of yours with this method."""
+
+    def append(
+        self, value: Any, /, *, kind: str | None = None, subject: str | None = None, gate: str | None = None
+    ) -> Coroutine[Any, Any, int]:
+        """Keep a value; returns its place once it is safe."""
+        ...
+
+
+class Asker(Protocol):
+    """Whatever asks a person: ``Approvals``, or an object of yours with these methods.
+
+    One with ``check_request(**how)`` is asked, when a gate is made, whether it could take such a request; what is
+    wrong it raises as ``UsageError``. One with ``await is_open(id)`` is asked where a gate does not wait: a request
+    that has ended by then is heard at once.
+    """
+
+    # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
+    @property
+    def request(self) -> Callable[..., Coroutine[Any, Any, str]]:
+        """Ask about a decision that holds something back, with a message and what ``ask`` says; returns an id."""
+        ...
+
+    def wait(self, approval: str, /) -> Coroutine[Any, Any, Answer | tuple[bool, str | None, str]]:
+        """Whether it was approved, by whom (``None`` when it was a policy: the request expired), and the reason."""
+        ...

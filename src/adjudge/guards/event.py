@@ -1,0 +1,68 @@
+"""What the guards share: the chain that is asked, and the event that tells what a check came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
+
+from adjudge.formats.plain import to_plain
+from adjudge.question.question import Answer, Part, Question, Wording, digest_question
+from adjudge.result import DecidedBy
+
+GuardKind = Literal["prompt", "input", "probe", "creation", "promotion"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardEvent:
+    """What one check of a guard came to; there is one for each check that asked something."""
+
+    schema: ClassVar[str] = "adjudge/guard-event/1"
+
+    kind: GuardKind
+    guard: str
+    """The guard's name: that of the tool it stands before, where it has one."""
+    subject: str
+    """SHA-256 of what was checked."""
+    passed: bool
+    allowed_count: int
+    rejected_count: int
+    decided_by: DecidedBy
+    duration_ms: float
+    at: datetime = field(default_factory=_now)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain data."""
+        # Member by member: to_plain asks an object for its to_dict first, which is this.
+        return {"schema": self.schema, **{item.name: to_plain(getattr(self, item.name)) for item in fields(self)}}
+
+
+def make_question(
+    wording: Wording,
+    parts: Sequence[Part],
+    answer: Callable[[Mapping[str, Any], Question], Answer],
+    *,
+    subject: str,
+    metadata: Mapping[str, Any] | None = None,
+    wants_everybody: bool = False,
+) -> Question:
+    """A question of a guard: its wording, what is checked as data, and how to read the reply.
+
+    ``subject`` is the SHA-256 of what is checked; ``wants_everybody`` lets counting chains wait for every seat.
+    """
+    given = tuple(parts)
+    digest = digest_question(wording, given)
+    return Question(
+        wording=wording,
+        parts=given,
+        answer=answer,
+        digest=digest,
+        subject=subject,
+        wants_everybody=wants_everybody,
+        metadata=dict(metadata or {}),
+    )

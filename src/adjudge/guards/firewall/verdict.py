@@ -1,0 +1,126 @@
+"""What a firewall says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.result import JudgeChainResult
+
+
+class InputRejected(AdjudgeError):
+    """An input firewall did not let a function run; ``verdict`` says what was found.
+
+    ``code`` is the firewall's error code and ``recovery`` one sentence on what the caller can do. The text of this
+    error holds nothing that the arguments or a judge said, so it may be shown to whoever sent them, a model included;
+    ``threats`` and ``verdict`` quote both, and may not.
+    """
+
+    recovery: str = (
+        "Send the call again with plain values: no instructions, no code, no paths outside the task, nothing encoded."
+    )
+
+    def __init__(self, verdict: InputVerdict, *, code: str, tool: str) -> None:
+        super().__init__(f"{code}: the arguments of {tool} were not accepted, and it did not run. {self.recovery}")
+        self.verdict = verdict
+        self.code = code
+        self.tool = tool
+
+    @property
+    def threats(self) -> tuple[Threat, ...]:
+        """What the judges named; empty when they named nothing, or could not be asked."""
+        return self.verdict.threats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedRule:
+    """One rule that must not reach a prompt."""
+
+    index: int
+    """Its place in the list that was checked, from 1."""
+    rule: str
+    """Its text, as it was handed in."""
+    reason: str
+    """What the judges said of it, or why nothing of its batch is kept; quotes judges, and so perhaps the rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirewallVerdict:
+    """Which rules may reach a prompt; true exactly when all of them may.
+
+    Every rule is in ``allowed`` or in ``rejected``, each in the order of the list.
+    """
+
+    schema: ClassVar[str] = "adjudge/firewall-verdict/1"
+
+    allowed: tuple[str, ...]
+    rejected: tuple[RejectedRule, ...] = ()
+    fallback_triggered: bool = False
+    """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
+    duration_ms: float = 0.0
+    chain_result: JudgeChainResult | None = None
+    """What every judge said; ``None`` when nobody was asked."""
+
+    @property
+    def passed(self) -> bool:
+        """True when nothing was rejected."""
+        return not self.rejected
+
+    def __bool__(self) -> bool:
+        # Without this every verdict is true, and `if firewall.check_sync(rules):` says nothing.
+        return self.passed
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as plain data."""
+        data = {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        data["allowed"] = [_make_valid(rule) for rule in self.allowed]
+        for item in data["rejected"]:
+            item["rule"] = _make_valid(item["rule"])
+        return {"schema": self.schema, **data, "passed": self.passed}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threat:
+    """One thing a judge found in arguments. All three texts are a judge's words, and may quote the arguments."""
+
+    field: str
+    """Where; a judge can name a place that does not exist."""
+    type: str
+    """One of ``THREATS``, or a word of the judge's own."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputVerdict:
+    """Whether arguments may reach a function; true exactly when they may."""
+
+    schema: ClassVar[str] = "adjudge/input-verdict/1"
+
+    passed: bool
+    threats: tuple[Threat, ...] = ()
+    """What the judges named, every judge's; empty when they passed."""
+    fallback_triggered: bool = False
+    """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
+    duration_ms: float = 0.0
+    chain_result: JudgeChainResult | None = None
+    """What every judge said; ``None`` when nobody was asked."""
+    detail: str = ""
+    """One sentence on why they did not pass."""
+
+    def __post_init__(self) -> None:
+        if self.passed and self.threats:
+            raise UsageError(f"a verdict that passes has no threats, got {len(self.threats)}; leave passed false")
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as plain data."""
+        return {"schema": self.schema, **{item.name: to_plain(getattr(self, item.name)) for item in fields(self)}}
+
+
+def _make_valid(rule: str) -> str:
+    """A rule as text that can be stored: a lone surrogate becomes its escape."""
+    return rule.encode(errors="backslashreplace").decode()

@@ -1,0 +1,665 @@
+"""Rules, then a judge, then perhaps a person: may this go through?
+
+A gate holds configuration only; whatever is about one content is in the ``Decision``. What goes wrong on the way
+(a judge that is down, content that cannot be read, a redaction that raises, a ledger that does not take the entry)
+blocks, unless somebody asked by name to let it through, and then the decision says ``decided_by="policy"``.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+from adjudge.concurrency import is_for_us
+from adjudge.content import content_text, copy_plain, digest_text, has_changed
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import check_choice, check_flag, check_functions
+from adjudge.formats.plain import to_plain
+from adjudge.guards.decision import (
+    Answer,
+    Asker,
+    Blocked,
+    Decision,
+    EventKind,
+    GateEvent,
+    Mode,
+    OnFailed,
+    OnTampering,
+    OnUndecided,
+    Policy,
+    Recorder,
+    choose_step,
+)
+from adjudge.guards.decorator import make_guard
+from adjudge.guards.request_digest import DATA, describe_terms, digest_request, make_basis
+from adjudge.hooks import call_safely, logger, notify
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.evaluate import Evaluates, since
+from adjudge.judges.judge import Judge
+from adjudge.result import JudgeResult, RuleResult, make_id
+from adjudge.rubric.file import load_rubric
+from adjudge.rules.rule import Rule
+from adjudge.rules.shipped import as_rule
+from adjudge.sync import run_sync
+
+if TYPE_CHECKING:
+    from adjudge.judges.evaluate import Asking
+
+
+class Check:
+    """One check under way: what was asked and since when. It lives as long as the call."""
+
+    __slots__ = ("content", "data", "digests", "gate", "metadata", "started", "subject")
+
+    def __init__(self, gate: Gate, data: Mapping[str, object], metadata: dict[str, Any]) -> None:
+        self.gate = gate
+        # Copies, like the content: what is judged, what an approval is bound to and what is recorded are one thing,
+        # whatever somebody else does to a list meanwhile.
+        self.data = {name: copy_plain(value) for name, value in data.items() if value is not None}
+        self.digests: dict[str, str] = {}
+        self.metadata = metadata
+        self.started = time.perf_counter()
+        self.subject: str | None = None
+        self.content: object = None
+
+    async def run(self, content: object) -> Decision:
+        """Rules, then the judge, then the policy, then perhaps a person; recorded."""
+        gate = self.gate
+        content = copy_plain(content)
+        try:
+            self.subject = digest_text(content_text(content))
+            self.digests = {name: digest_text(content_text(value, what=name)) for name, value in self.data.items()}
+        except BaseException as error:  # an object of anybody's may raise anything when it is opened
+            if is_for_us(error):
+                raise
+            return await self._conclude(self._give_up(error), readable=False)
+        self.content = content
+        reference = self.data.get("reference")
+        # Each is handed a copy of its own: a rule that changes what it is given changes nothing for the next.
+        ran = [await rule.check(copy_plain(content), copy_plain(reference)) for rule in gate.rules]
+        result, readable = self._settle(ran), True
+        sampled = result is not None or gate.takes(self.subject)
+        if result is None and sampled:
+            result, readable = await self._judge(copy_plain(content), ran)
+        opens = result is None or choose_step(result, gate.policy, readable=readable)[0] == "allow"
+        if opens and self._has_changed():
+            # An object of somebody's own cannot be copied, and may have been judged in another state than it is in.
+            result, readable = self._give_up(AdjudgeError(_CHANGED)), False
+        if result is None:
+            said = f"not sampled (sample={gate.sample:g})"
+            return await self._record(self._make("policy", allowed=True, detail=said, sampled=False))
+        return await self._conclude(result, readable=readable)
+
+    async def refuse(self, why: str) -> Decision:
+        """The decision about what could not be read."""
+        if self.gate.mode == "observe":
+            decision = self._make("policy", allowed=True, detail=f"observed: {why}", would_allow=False)
+        else:
+            decision = self._make("policy", detail=why, would_allow=False)
+        return await self._record(decision)
+
+    async def resume(self, pending: Decision) -> Decision:
+        """The decision in place of a pending one, once the person has answered."""
+        self.subject = pending.subject
+        doubt = self._find_doubt(pending)  # before anybody is waited for: what they say could open nothing
+        return await self._record(_block(pending, doubt) if doubt else await self._hear(pending))
+
+    async def withdraw(self, decision: Decision, why: str) -> Decision:
+        """The decision in place of one that allowed what is not the same any more."""
+        self.subject = decision.subject
+        blocked = replace(_block(decision, why), would_allow=False, ledger_seq=None)
+        if self.gate.mode == "observe":
+            blocked = replace(blocked, allowed=True, detail=f"observed: {why}")
+        return await self._record(blocked)
+
+    def _has_changed(self) -> bool:
+        given = {"content": (self.content, self.subject)}
+        given |= {name: (value, self.digests[name]) for name, value in self.data.items()}
+        return any(has_changed(known, partial(content_text, value)) for value, known in given.values())
+
+    # ------------------------------------------------------------ judging
+
+    def _settle(self, ran: Sequence[RuleResult]) -> JudgeResult | None:
+        """The result when rules settle the matter: one that decides failed, or there is nobody else to ask."""
+        broken = [f"rule {item.name!r} failed: {item.message}" for item in ran if _decides(item)]
+        if not broken and self.gate.judge is not None:
+            return None
+        return JudgeResult(
+            outcome="failed" if broken else "passed",
+            judge="rules",
+            decided_by="rule",
+            detail="; ".join(broken) or "no error rule failed",
+            rule_results=tuple(ran),
+            attempts=0,
+            subject=self.subject,
+            metadata=self.metadata,
+        )
+
+    async def _judge(self, content: object, ran: Sequence[RuleResult]) -> tuple[JudgeResult, bool]:
+        """What the judge says, and whether the content could be put to it at all."""
+        gate = self.gate
+        how: dict[str, Any] = {name: copy_plain(value) for name, value in self.data.items()}
+        rules = [_repeat(item) for item in ran]
+        if gate.redact is not None:
+            given = {"content": content, **how}
+            for name, value in given.items():
+                said, error = await call_safely(gate.redact, value)
+                if error is not None or said is None:
+                    # Its type alone: what a redaction raises is likely to quote what it should have hidden.
+                    kind = type(error).__name__ if error is not None else "None"
+                    return self._give_up(
+                        AdjudgeError(f"the redaction of the {name} gave {kind}; nothing was sent")
+                    ), False
+                how[name] = said
+            content = how.pop("content")
+            # Warnings quote what they found, so what the judge is shown of them comes from the redacted content.
+            rules = [
+                own if item.severity == "warning" else _repeat(item) for own, item in zip(gate.rules, ran, strict=True)
+            ]
+        how |= {"rules": rules, "metadata": self.metadata}
+        result, error = await call_safely(self._put, content, how)
+        if error is not None:
+            return self._give_up(error), False
+        settled = result.rule_results[len(ran) :]
+        return replace(result, subject=self.subject, rule_results=(*ran, *settled)), True
+
+    async def _put(self, content: object, how: Asking) -> JudgeResult:
+        """The judge's result; a gate that can open, or ask, has every seat heard that might object."""
+        judge, rubric = self.gate.judge, self.gate.rubric
+        if type(judge).evaluate is not Evaluates.evaluate:  # a class of somebody's own, which evaluates in its own way
+            return await judge.evaluate(content, rubric, **how)
+        opens = not self.gate.policy.blocks_all
+        wants = {"wants_objections": opens, "wants_reasons": True}
+        return await judge._evaluate(content, rubric, how, **wants)  # noqa: SLF001 - evaluate, and what a gate wants
+
+    def _give_up(self, error: BaseException) -> JudgeResult:
+        """The result when nobody could be asked."""
+        ours = isinstance(error, AdjudgeError)
+        if not ours:
+            logger.debug("gate %r could not put the content to its judge", self.gate.name, exc_info=error)
+        return JudgeResult(
+            outcome="undecided",
+            undecided_because="error",
+            decided_by="policy",
+            judge=self.gate.judge.name if self.gate.judge is not None else "rules",
+            detail=str(error) if ours else f"{type(error).__name__} was raised while the content was read or judged",
+            attempts=0,
+            subject=self.subject,
+            metadata=self.metadata,
+        )
+
+    # ------------------------------------------------------------ deciding
+
+    async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
+        await notify(self.gate.on_result, result, what="on_result")
+        await self._tell("judged", detail=result.outcome)
+        return await self._record(await self._decide(result, readable=readable))
+
+    async def _decide(self, result: JudgeResult, *, readable: bool) -> Decision:
+        gate = self.gate
+        step, by = choose_step(result, gate.policy, readable=readable)
+        if step == "allow":
+            detail = "on_undecided='allow'" if not result.passed else ""
+            return self._make(by, allowed=True, result=result, detail=detail, would_allow=True)
+        if gate.mode == "observe":
+            detail = f"observed: enforce would {step}"
+            return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
+        blocked = self._make(by, result=result, would_allow=False)
+        return blocked if step == "block" else await self._ask(blocked, result)
+
+    async def _ask(self, blocked: Decision, result: JudgeResult) -> Decision:
+        gate = self.gate
+        if gate.approvals is None:  # a gate with "ask" has them; without this line a mistake elsewhere would raise
+            return replace(blocked, detail="nobody can be asked")
+        if self.subject is None:
+            # Without a digest an approval is bound to nothing, and could be used for anything else that has none.
+            return replace(blocked, detail="nobody was asked: what cannot be read cannot be told from anything else")
+        message = f"gate {gate.name!r} held this back: {result.explain()}"
+        ask, shown = dict(gate.ask), await self._show()
+        # Plain, as it will be read back: an object that says something else later would make another request of it.
+        blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=self._make_basis(self.digests))
+        try:
+            blocked = replace(blocked, request=self._digest(blocked))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
+            return replace(blocked, detail=self._report(error, "nobody could be asked"))
+        said, error = await call_safely(gate.approvals.request, blocked, message, **shown, **ask)
+        if error is not None or not isinstance(said, str) or not said:
+            return replace(blocked, detail=self._report(error, "nobody could be asked"))
+        await self._tell("asked", detail=said)
+        pending = replace(blocked, pending=True, approval_id=said, detail="a person was asked")
+        return await self._hear(pending) if gate.wait or await self._is_answered(said) else pending
+
+    async def _is_answered(self, approval: str) -> bool:
+        """Whether a request has an end already: a judge that was asked first may have approved it."""
+        ask = getattr(self.gate.approvals, "is_open", None)
+        said, _ = await call_safely(ask, approval) if ask is not None else (None, None)
+        return said is False
+
+    async def _show(self) -> dict[str, Any]:
+        """The content for whoever is asked, where the gate shows it: redacted, since it leaves the gate."""
+        if not self.gate.show_content or self.content is None:
+            return {}
+        if self.gate.redact is None:
+            return {"content": copy_plain(self.content)}
+        said, error = await call_safely(self.gate.redact, copy_plain(self.content))
+        return {} if error is not None or said is None else {"content": said}
+
+    async def _hear(self, pending: Decision) -> Decision:
+        """The decision once somebody has answered; anything but a plain yes about this content blocks."""
+        assert self.gate.approvals is not None  # noqa: S101 - for the type checker; _ask and resume have looked
+        said, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
+        answer = _read_answer(said) if error is None else None
+        if answer is None:
+            return _block(pending, self._report(error, "the approval could not be read"))
+        # Once more, since people take hours: who is asked may have been changed in the meantime.
+        doubt = _doubt_answer(answer, pending, self.gate.name) or self._find_doubt(pending)
+        if doubt is not None:
+            return _block(pending, doubt)
+        word = "approved" if answer.approved else "denied"
+        await self._tell("answered", detail=word)
+        detail = f"{word} by {answer.by}" if answer.by else f"{word} by policy"
+        by = "policy" if not answer.by else "judge" if answer.judged is not None else "human"
+        new = _renew() | {"allowed": answer.approved, "decided_by": by, "answer": answer.judged}
+        return replace(pending, **new, detail=f"{detail}: {answer.reason}" if answer.reason else detail)
+
+    # ------------------------------------------------------------ what an approval is bound to
+
+    def _find_doubt(self, pending: Decision) -> str | None:
+        """Why no approval of this can open the gate: it was asked for under something else than the gate has now."""
+        if pending.request is None:
+            return f"the decision that waits has no request digest, as those of older versions have none; {_AGAIN}"
+        given = {name: pending.basis.get(name) for name in DATA}
+        own = self._make_basis({name: said for name, said in given.items() if isinstance(said, str)})
+        try:
+            same = self._digest(replace(pending, basis=own)) == pending.request
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what was read back may hold anything
+            return self._report(error, "the request could not be compared")
+        if same:
+            return None
+        changed = [name for name in ("rubric", "rules", "policy") if pending.basis.get(name) != own[name]]
+        what = f"other {' and '.join(changed)}" if changed else "other terms, or about something else"
+        return f"people were asked under {what} than this gate has now; {_AGAIN}"
+
+    def _make_basis(self, data: Mapping[str, str]) -> dict[str, Any]:
+        gate = self.gate
+        own = gate.judge._own_rubric() if gate.judge is not None else None  # noqa: SLF001 - as the gate itself asks
+        policy = {item.name: getattr(gate.policy, item.name) for item in fields(gate.policy)}
+        return make_basis(data, gate.rubric if gate.rubric is not None else own, gate.rules, policy)
+
+    def _digest(self, decision: Decision) -> str:
+        return digest_request(
+            gate=self.gate.name,
+            subject=decision.subject,
+            basis=decision.basis,
+            metadata=decision.metadata,
+            terms=describe_terms(self.gate.ask),
+        )
+
+    # ------------------------------------------------------------ recording
+
+    async def _record(self, decision: Decision) -> Decision:
+        """The decision with its place in the ledger; one that cannot be recorded does not let anything through."""
+        gate = self.gate
+        decision = replace(decision, duration_ms=since(self.started))
+        if gate.ledger is not None:
+            seq, error = await call_safely(
+                gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
+            )
+            if error is not None:
+                decision = await self._lose(decision, self._report(error, "not recorded"))
+            elif isinstance(seq, bool) or not isinstance(seq, int) or seq < 1:
+                # 0, -1 and None are how stores say that they kept nothing.
+                found = "a number below 1" if type(seq) is int else type(seq).__name__
+                said = f"not recorded: the ledger answered {found}, and a place in it is a whole number from 1"
+                decision = await self._lose(decision, said)
+            else:
+                decision = replace(decision, ledger_seq=seq)
+        logger.info(
+            "gate %r %s by %s, decision %s",
+            gate.name,
+            "allowed" if decision.allowed else "pending" if decision.pending else "blocked",
+            decision.decided_by,
+            decision.id,
+        )
+        await self._tell("decided", decision=decision)
+        return decision
+
+    async def _lose(self, decision: Decision, why: str) -> Decision:
+        logger.error("gate %r: decision %s was %s", self.gate.name, decision.id, why)
+        await self._tell("unrecorded", detail=why)
+        said = f"{why}; {decision.detail}" if decision.detail else why
+        allowed = self.gate.mode == "observe"
+        return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=said)
+
+    def _report(self, error: BaseException | None, what: str) -> str:
+        """What went wrong, without its text: a database's error quotes what it was given."""
+        if error is None:
+            return f"{what}: the answer is of the wrong type"
+        logger.debug("gate %r: %s", self.gate.name, what, exc_info=error)
+        return f"{what}: {error}" if isinstance(error, UsageError) else f"{what}: {type(error).__name__}"
+
+    async def _tell(self, kind: EventKind, *, detail: str = "", decision: Decision | None = None) -> None:
+        if self.gate.on_event is not None:
+            event = GateEvent(kind=kind, gate=self.gate.name, subject=self.subject, detail=detail, decision=decision)
+            await notify(self.gate.on_event, event, what="on_event")
+
+    def _make(self, by: Any, **more: Any) -> Decision:
+        more.setdefault("allowed", False)
+        return Decision(
+            gate=self.gate.name,
+            decided_by=by,
+            mode=self.gate.mode,
+            config=self.gate.config,
+            subject=self.subject,
+            metadata=self.metadata,
+            **more,
+        )
+
+
+def _decides(item: RuleResult) -> bool:
+    return not item.passed and item.severity == "error"
+
+
+def _repeat(known: RuleResult) -> Rule:
+    """A rule that has been evaluated already, for the question: no check runs twice."""
+
+    def repeat(_content: object) -> RuleResult:
+        return known
+
+    return Rule(name=known.name, evaluate=repeat, severity=known.severity)
+
+
+_CHANGED = "the content, or what it is judged with, was changed while it was judged"
+
+_AGAIN = "put the content through the gate again"
+
+_MOST_MEMBERS = 8
+"""Of an answer: the six of the tuple, and the digest of the request and the result's id, where a plain one has them."""
+
+
+def _renew() -> dict[str, Any]:
+    return {"pending": False, "id": make_id(), "created_at": datetime.now(UTC)}
+
+
+def _block(decision: Decision, why: str) -> Decision:
+    """The decision that takes the place of one, and blocks by policy."""
+    return replace(decision, **_renew(), allowed=False, decided_by="policy", detail=why)
+
+
+def _doubt_answer(answer: Answer, pending: Decision, gate: str) -> str | None:
+    """Why an answer is not about what waits; what the asker does not know (``None``) is taken on trust."""
+    if answer.subject is not None and answer.subject != pending.subject:
+        # Else whoever keeps pending decisions could open one with the approval of something harmless.
+        return "the approval is about something else"
+    if answer.gate is not None and answer.gate != gate:
+        # Else those whom a laxer gate asks about the same content would decide for a stricter one.
+        return "the approval was asked for elsewhere than at this gate"
+    if answer.request == "":
+        return f"the approval has no request digest, as those of older versions have none; {_AGAIN}"
+    if answer.request is not None and answer.request != pending.request:
+        # Else a yes for one task, or by the people of other terms, would open the same content for another.
+        return "the approval is about another request: another task, context, reference, metadata, or other terms"
+    if answer.result_id is not None and (pending.result is None or answer.result_id != pending.result.id):
+        # Else what was denied, and asked again, could go on with the yes of the other time.
+        return "the approval is about another judgement of the same content"
+    return None
+
+
+def _read_answer(said: object) -> Answer | None:
+    """What was answered, if it is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
+    if not isinstance(said, tuple | list) or not 3 <= len(said) <= _MOST_MEMBERS:
+        return None
+    if not all(isinstance(item, str) for item in said[len(Answer._fields) :]):
+        return None
+    answer = said if isinstance(said, Answer) else Answer(*said)
+    texts = (answer.by, answer.reason, answer.subject, answer.gate, answer.request, answer.result_id)
+    if not isinstance(answer.approved, bool) or not all(text is None or isinstance(text, str) for text in texts):
+        return None
+    judged = answer.judged
+    if judged is None:
+        return answer
+    # A judge decides nothing but a pass of its own, under its name: a result in anybody else's answer is a mistake.
+    passed = isinstance(judged, JudgeResult) and judged.passed and judged.decided_by == "judge"
+    return answer if passed and answer.approved and answer.by else None
+
+
+__all__ = ["Answer", "Asker", "Blocked", "Decision", "Gate", "GateEvent", "Recorder"]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ASKS = ("request", "wait")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Gate:
+    """Rules, then a judge, then perhaps a person: may this go through?
+
+    ``await gate.check(content)`` answers with a ``Decision``, which is true only when the content may go on. Raises
+    ``UsageError`` for a word that is not one of an option's, an ``"ask"`` without ``approvals``, and a gate that has
+    nothing to check.
+    """
+
+    name: str = field(kw_only=False)
+    rubric: Any = field(default=None, kw_only=False)
+    """A ``Rubric``, a path or a shipped name; ``None`` for the judge's own, or a gate of rules alone."""
+    judge: Any = field(default=None, kw_only=False)
+    """A judge, a chain, an object with ``ask``, or whatever ``Judge`` takes as its model. ``None`` for a gate of rules
+    alone, and for a rubric whose criteria are all rules."""
+    rules: Any = ()
+    """Checked first, on the content as it is; a failed ``error`` rule decides before a model is asked, a failed
+    ``warning`` is shown to the judge."""
+    on_failed: OnFailed = "block"
+    on_undecided: OnUndecided = "block"
+    """``allow`` lets through, by policy, what nobody could decide and nobody objected to."""
+    on_tampering: OnTampering = "block"
+    mode: Mode = "enforce"
+    """``observe`` decides and records, asks no person, and lets everything through."""
+    sample: float = 1.0
+    """The share of contents that the judge is asked about, in 0 to 1; rules check all. The rest is let through, by
+    policy. The same content is always treated alike by one gate, and nobody who writes it can know how."""
+    seed: str | None = None
+    """Fixes which contents are sampled, for a repeatable experiment; without it a secret of this process does. Whoever
+    knows the seed can write content that is not judged."""
+    approvals: Asker | None = None
+    ask: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of every approval request, such as ``approvers`` and ``expires_in``."""
+    show_content: bool = False
+    """Hand the content to the approvals, as ``redact`` leaves it: for people to read, and for a judge that answers
+    first. They keep it. Without it a request carries the digest."""
+    wait: bool = True
+    """Wait for the person; ``False`` returns a pending decision, for ``resume``, unless a judge that was asked first
+    has approved."""
+    ledger: Recorder | None = None
+    """Records every decision; what could not be recorded is blocked."""
+    redact: Callable[[Any], Any] | None = None
+    """From content to what may be sent; sync or async. Applied to content, task, context and reference."""
+    on_result: Callable[[JudgeResult], Any] | None = None
+    """Called with every result; sync or async. What it raises is logged and never thrown."""
+    on_event: Callable[[GateEvent], Any] | None = None
+    """Called with every event; sync or async. What it raises is logged and never thrown."""
+    config: str | None = None
+    """Digest of the configuration file this gate was read from; copied to every decision."""
+    policy: Policy = field(init=False)
+    _secret: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
+            raise UsageError(f"a gate's name must be a printable text that is not empty, got {self.name!r}")
+        set_field = object.__setattr__
+        if isinstance(self.rules, str | Mapping):
+            raise UsageError(f"gate {self.name!r}: rules must be a list of rules, got {type(self.rules).__name__}")
+        set_field(self, "rules", tuple(as_rule(item) for item in self.rules))
+        set_field(self, "rubric", load_rubric(self.rubric) if self.rubric is not None else None)
+        set_field(self, "judge", _make_judge(self))
+        set_field(
+            self,
+            "policy",
+            Policy(on_failed=self.on_failed, on_undecided=self.on_undecided, on_tampering=self.on_tampering),
+        )
+        set_field(self, "_secret", secrets.token_bytes(32) if self.seed is None else str(self.seed).encode())
+        _check_options(self)
+
+    async def check(
+        self,
+        content: object,
+        *,
+        task: object = None,
+        context: object = None,
+        reference: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Decision:
+        """Whether some content may go through.
+
+        ``task``, ``context`` and ``reference`` reach the judge as data; ``metadata`` is copied to the result and the
+        decision and never sent. Content that cannot be read, or is too long, is blocked. ``UsageError`` is raised for
+        metadata that is not a mapping, and for nothing that is in the content.
+        """
+        return await self._start({"task": task, "context": context, "reference": reference}, metadata).run(content)
+
+    def check_sync(
+        self,
+        content: object,
+        *,
+        task: object = None,
+        context: object = None,
+        reference: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Decision:
+        """``check`` for callers without an event loop; works inside a running loop too, and blocks it."""
+        return run_sync(self.check(content, task=task, context=context, reference=reference, metadata=metadata))
+
+    async def refuse(self, why: str, *, metadata: Mapping[str, Any] | None = None) -> Decision:
+        """The decision about something that could not even be read: blocked and recorded; observe lets it through."""
+        return await self._start({}, metadata).refuse(why)
+
+    async def resume(self, decision: Decision) -> Decision:
+        """Wait for the person that a pending decision is about; returns the decision that takes its place."""
+        if not decision.pending or decision.approval_id is None or self.approvals is None:
+            raise UsageError(f"only a pending decision can be resumed; this one is {decision.explain()}")
+        if decision.gate != self.name:
+            raise UsageError(f"a decision of gate {decision.gate!r} cannot be resumed by gate {self.name!r}")
+        return await self._start({}, decision.metadata).resume(decision)
+
+    def guard(self, *, argument: str | None = None) -> Callable[[F], F]:
+        """A decorator that checks an argument of a function before it runs, or else what it returns.
+
+        ``argument`` names the parameter. Without it the function runs first, and what it returned is handed on only
+        when it may go through. Raises ``Blocked`` with the decision. For sync and async functions; ``UsageError``
+        when the function has no such parameter, and for generators, whose pieces would be out before the check.
+        """
+        return make_guard(self, argument)
+
+    async def aclose(self) -> None:
+        """Close the connections of the judge's models."""
+        if self.judge is not None:
+            await self.judge.aclose()
+
+    def takes(self, subject: str) -> bool:
+        """Whether the judge is asked about content with this digest, as ``sample`` says."""
+        if self.sample >= 1:
+            return True
+        # Keyed: with a plain hash, whoever writes the content could try variants until one is not judged.
+        drawn = hmac.digest(self._secret, f"{self.name}\n{subject}".encode(), "sha256")
+        return int.from_bytes(drawn[:8], "big") < self.sample * 2**64
+
+    def __repr__(self) -> str:
+        return f"Gate({self.name!r}, mode={self.mode!r})"
+
+    def _start(self, data: Mapping[str, object], metadata: Mapping[str, Any] | None) -> Check:
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}")
+        return Check(self, data, dict(metadata or {}))
+
+    async def _withdraw(self, decision: Decision, why: str) -> Decision:
+        """The decision in place of one that let something through which is not the same any more: blocked, recorded.
+
+        ``mode="observe"`` lets it through, and records that as well.
+        """
+        return await self._start({}, decision.metadata).withdraw(decision, why)
+
+
+def _refuse_screen_alone(gate: Gate) -> None:
+    """Refuse a gate whose only guard is a screen that is a warning: whoever named it would have an open door."""
+    screens = any(item.kind == "injection-screen" for item in gate.rules)
+    if screens and all(item.severity != "error" for item in gate.rules):
+        raise UsageError(
+            f"gate {gate.name!r}: injection-screen is a warning and no other rule is an error, so it would let "
+            "everything through; give the rule severity: error, or give a judge"
+        )
+
+
+def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
+    source, rubric = gate.judge, gate.rubric
+    if source is None:
+        if rubric is not None and all(item.rule for item in rubric.criteria):
+            return Judge("rules")
+        if rubric is None and gate.rules:
+            _refuse_screen_alone(gate)
+            return None
+        wants = (
+            f"rubric {rubric.name!r} needs a judge; give judge="
+            if rubric
+            else "there is nothing to check; give rules, or a rubric and a judge"
+        )
+        raise UsageError(f"gate {gate.name!r}: {wants}")
+    if hasattr(source, "ask") and not isinstance(source, Judge | JudgeChain):
+        source = JudgeChain([source], timeout=None, name=str(source.name))
+    made = source if isinstance(source, Judge | JudgeChain) else Judge(source)
+    if rubric is None and made._own_rubric() is None:  # noqa: SLF001 - asked here, or every single check would say it
+        raise UsageError(f"gate {gate.name!r}: nothing says what good means; give rubric=")
+    model = rubric.model if rubric is not None else None
+    if model is not None and isinstance(made, JudgeChain):  # said by every check otherwise, as a blocked content
+        raise UsageError(
+            f"gate {gate.name!r}: rubric {rubric.name!r} names the model {model!r}, and the seats of the chain "
+            "that judges have models of their own; take the model out of the rubric"
+        )
+    return made
+
+
+def _check_options(gate: Gate) -> None:
+    where = f"gate {gate.name!r}"
+    check_choice("mode", gate.mode, get_args(Mode))
+    check_flag("wait", gate.wait)
+    check_flag("show_content", gate.show_content)
+    if isinstance(gate.sample, bool) or not isinstance(gate.sample, int | float) or not 0 <= gate.sample <= 1:
+        raise UsageError(f"{where}: sample must be a number from 0 to 1, got {gate.sample!r}")
+    if gate.sample < 1 and gate.judge is None:
+        raise UsageError(f"{where}: sample spares the judge, and this gate has none; leave it out")
+    if gate.policy.asks and gate.approvals is None:
+        raise UsageError(f"{where}: 'ask' needs somebody to ask; give approvals=")
+    _check_keepers(gate, where)
+    _check_ask(gate, where)
+    check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
+
+
+def _check_keepers(gate: Gate, where: str) -> None:
+    """An address in place of what it is the address of would block, or raise, only once there is something to keep."""
+    if gate.ledger is not None and not callable(getattr(gate.ledger, "append", None)):
+        found = type(gate.ledger).__name__
+        raise UsageError(f"{where}: ledger must be a Ledger, or have its append, got {found}; open it with Ledger(...)")
+    if gate.approvals is not None and not all(callable(getattr(gate.approvals, name, None)) for name in _ASKS):
+        found = type(gate.approvals).__name__
+        raise UsageError(
+            f"{where}: approvals must be Approvals, or have their request and wait, got {found}; "
+            "open them with Approvals(...)"
+        )
+
+
+def _check_ask(gate: Gate, where: str) -> None:
+    """What the approvals would refuse, said at once: a gate that can ask nobody blocks everything it asks about."""
+    if not isinstance(gate.ask, Mapping):
+        raise UsageError(f"{where}: ask must be a mapping of arguments, got {type(gate.ask).__name__}")
+    check = getattr(gate.approvals, "check_request", None)
+    if check is None or not gate.policy.asks:
+        return
+    try:
+        check(has_content=gate.show_content, **gate.ask)
+    except (TypeError, UsageError) as error:
+        raise UsageError(f"{where}: ask: {error}") from None

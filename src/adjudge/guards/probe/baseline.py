@@ -1,0 +1,359 @@
+"""Baselines from files: YAML, JSON and TOML, read strictly.
+
+A file is data. It names inputs, outputs and contracts, and neither a tool nor a judge: what is run is said by whoever
+runs it, so that a baseline of somebody else's can be looked at without running anything of theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from adjudge.content import content_text
+from adjudge.errors import UsageError
+from adjudge.formats.json import read_json, to_plain
+from adjudge.formats.text import flatten, quote, show, suggest
+from adjudge.formats.toml import read_toml
+from adjudge.formats.yaml import LineOf, read_yaml
+from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, ProbeContract, ProbeThresholds, SemanticProbe, read_contract
+
+Format = Literal["yaml", "json", "toml"]
+
+
+SCHEMA = "adjudge/probes/1"
+
+MAX_BYTES = 10_000_000
+"""The largest file of baselines that is read, in bytes."""
+
+
+_FORMATS: Mapping[str, Format] = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
+
+_KEYS = ("schema", "$schema", "thresholds", "contract", "probes")
+
+_PROBE_KEYS = ("name", "input", "expected", "contract")
+
+_THRESHOLDS = tuple(item.name for item in fields(ProbeThresholds))
+
+_CODE = ("command", "function", "tool", "run", "exec", "python", "judge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """One entry of a file: a probe, or the input of one whose baseline is not recorded yet."""
+
+    name: str
+    input: Any = field(repr=False)
+    expected: Any = field(default=None, repr=False)
+    recorded: bool = False
+    """Whether there is a baseline; ``expected`` may be ``None`` because the tool's output was null."""
+    contract: ProbeContract | None = field(default=None, repr=False)
+
+    def make_probe(self) -> SemanticProbe:
+        """The probe; raises ``UsageError`` where no baseline is recorded."""
+        if not self.recorded:
+            raise UsageError(f"probe {show(self.name)} has no expected output yet; record it with --record")
+        return SemanticProbe(name=self.name, input=self.input, expected=self.expected, contract=self.contract)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeFile:
+    """A file of baselines, as it was read."""
+
+    path: Path
+    format: Format
+    text: str = field(repr=False)
+    entries: tuple[Baseline, ...]
+    """In the order of the file; each has a name of its own."""
+    thresholds: ProbeThresholds = DEFAULT_THRESHOLDS
+
+    @property
+    def probes(self) -> tuple[SemanticProbe, ...]:
+        """Every entry as a probe; raises ``UsageError`` for one without a baseline."""
+        return tuple(item.make_probe() for item in self.entries)
+
+
+def load_probes(path: str | os.PathLike[str]) -> ProbeFile:
+    """The baselines of a ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file.
+
+    Raises ``UsageError`` for a file that cannot be read and for everything that is wrong inside it, with its line
+    where that is known.
+    """
+    found = Path(path)
+    kind = _FORMATS.get(found.suffix.lower())
+    if kind is None:
+        raise UsageError(f"{found} is not a file of probes by its suffix; use .yaml, .yml, .json or .toml")
+    text = _read_file(found)
+    entries, thresholds = read_entries(text, kind, where=str(found))
+    return ProbeFile(path=found, format=kind, text=text, entries=entries, thresholds=thresholds)
+
+
+def read_entries(text: str, kind: Format, *, where: str) -> tuple[tuple[Baseline, ...], ProbeThresholds]:
+    """The entries and thresholds that a text holds; ``where`` is what error messages call it."""
+    lines: LineOf = {}
+    try:
+        if kind == "yaml":
+            data, lines = read_yaml(text)
+        else:
+            data = read_json(text) if kind == "json" else read_toml(text)
+    except ValueError as error:
+        raise UsageError(f"{where} holds no probes in {kind.upper()}: {error}") from None
+    return _read_data(data, _Place(where, lines))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in a file something stands, so that every error can say it."""
+
+    where: str
+    lines: LineOf
+    path: tuple[str | int, ...] = ()
+
+    def at(self, *steps: str | int) -> _Place:
+        return replace(self, path=(*self.path, *steps))
+
+    def error(self, message: object) -> UsageError:
+        known = (self.path[:end] for end in range(len(self.path), -1, -1))
+        line = next((self.lines[path] for path in known if path in self.lines), None)
+        at = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).removeprefix(".")
+        start = self.where + (f", line {line}" if line is not None else "") + (f": {flatten(at, 120)}" if at else "")
+        return UsageError(f"{start}: {flatten(str(message), 800)}")
+
+
+def _read_data(data: Any, place: _Place) -> tuple[tuple[Baseline, ...], ProbeThresholds]:
+    given = _check_keys(data, _KEYS, ("probes",), "a file of probes", place)
+    if given.get("schema", SCHEMA) != SCHEMA:
+        raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(given['schema'])}")
+    thresholds = _read_thresholds(given.get("thresholds", {}), place.at("thresholds"))
+    shared = _read_contract(given.get("contract"), place.at("contract"))
+    items = given["probes"]
+    if not isinstance(items, list) or not items:
+        raise place.at("probes").error(f"must be a list of at least one probe, got {show(items)}")
+    entries = [_read_entry(item, shared, place.at("probes", index)) for index, item in enumerate(items)]
+    first: dict[str, int] = {}
+    for index, item in enumerate(entries):
+        if item.name in first:
+            said = f"{quote(item.name)} is already the name of probes[{first[item.name]}]; give each its own"
+            raise place.at("probes", index, "name").error(said)
+        first[item.name] = index
+    return tuple(entries), thresholds
+
+
+def _read_entry(data: Any, shared: ProbeContract | None, place: _Place) -> Baseline:
+    given = _check_keys(data, _PROBE_KEYS, ("name", "input"), "a probe", place)
+    for key in ("input", "expected"):
+        try:
+            to_plain(given.get(key))
+        except ValueError as error:  # a date, for one, which YAML and TOML read by themselves
+            raise place.at(key).error(f"{error}; write it as text in quotes, or as JSON") from None
+    contract = _read_contract(given.get("contract"), place.at("contract")) or shared
+    try:
+        # Made here for its checks, whether there is a baseline or not.
+        made = SemanticProbe(name=given["name"], input=given["input"], expected=given.get("expected"))
+    except UsageError as error:
+        raise place.error(error) from None
+    return Baseline(
+        name=made.name,
+        input=made.input,
+        expected=made.expected,
+        recorded="expected" in given,
+        contract=contract,
+    )
+
+
+def _read_contract(data: Any, place: _Place) -> ProbeContract | None:
+    try:
+        return read_contract(data)
+    except UsageError as error:
+        raise place.error(error) from None
+
+
+def _read_thresholds(data: Any, place: _Place) -> ProbeThresholds:
+    given = _check_keys(data, _THRESHOLDS, (), "thresholds", place)
+    try:
+        return ProbeThresholds(**given)
+    except UsageError as error:
+        raise place.error(error) from None
+
+
+def _check_keys(data: Any, known: tuple[str, ...], needed: tuple[str, ...], what: str, place: _Place) -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise place.error(f"must be a mapping with {' and '.join(needed or known)}, got {show(data)}")
+    for key in data:
+        if key in known:
+            continue
+        hint = suggest(key, known) or f"; it has {', '.join(known)}"
+        if key in _CODE:
+            hint = "; a file of probes runs nothing and asks nobody, so name that on the command line"
+        raise place.at(*((key,) if isinstance(key, str) else ())).error(f"{what} has no key {show(key)}{hint}")
+    for key in needed:
+        if key not in data:
+            raise place.error(f"{what} needs {key!r}, and there is none")
+    return dict(data)
+
+
+def _read_file(path: Path) -> str:
+    if "\x00" in str(path):
+        raise UsageError("a path to a file of probes has no NUL character in it")
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{path} is not a regular file; probes are read from one")
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}; name a file of probes") from None
+    if len(raw) > MAX_BYTES:
+        raise UsageError(f"{path} is too large; a file of probes has at most {MAX_BYTES:,} bytes")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text (byte {error.start:,}); save it as UTF-8") from None
+
+
+# What YAML does not take as it is inside double quotes; lone surrogates have been refused before.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def plain_output(output: Any) -> Any:
+    """A tool's output as the text or JSON value that a baseline holds; raises ``UsageError`` where it is neither."""
+    text = content_text(output, what="output")
+    if isinstance(output, str):
+        return text
+    try:
+        return read_json(text)
+    except ValueError:  # an object that stands for a text
+        return text
+
+
+def put_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
+    """The file's text with new baselines, by the names of their probes; raises ``UsageError`` where they do not fit."""
+    if file.format == "toml":
+        raise UsageError(f"{file.path} is TOML, which cannot be written here; keep baselines in YAML or JSON to record")
+    text = _put_json(file, outputs) if file.format == "json" else _put_yaml(file, outputs)
+    try:
+        entries, thresholds = read_entries(text, file.format, where=str(file.path))
+    except UsageError as error:
+        raise UsageError(f"{file.path} would not be readable with the new baselines in it ({error})") from None
+    meant = [_fill(item, outputs) for item in file.entries]
+    # Compared as text, since 1 equals True and 1.0 here, and is another baseline.
+    if list(map(_write, entries)) != list(map(_write, meant)) or thresholds != file.thresholds:
+        raise UsageError(
+            f"{file.path} is written in a way that new baselines cannot be put into (an anchor, for one); "
+            "write it plainly, or keep it as JSON"
+        )
+    return text
+
+
+def replace_file(file: ProbeFile, text: str) -> None:
+    """Put a new text in the place of the file, all at once; raises ``UsageError`` when it changed since it was read."""
+    target = file.path.resolve()  # a link stays a link
+    try:
+        if target.read_bytes().decode("utf-8-sig", "replace") != file.text:
+            raise UsageError(f"{file.path} was changed by somebody else meanwhile; run it again")
+        mode = target.stat().st_mode & 0o7777
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".adjudge-")
+        try:
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(text.encode())
+                opened.flush()
+                os.fsync(opened.fileno())
+            Path(name).chmod(mode)
+            Path(name).replace(target)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise UsageError(f"{file.path} cannot be written: {error.strerror or error}; nothing was changed") from None
+
+
+def _fill(item: Baseline, outputs: Mapping[str, Any]) -> Baseline:
+    if item.name not in outputs:
+        return item
+    return Baseline(
+        name=item.name, input=item.input, expected=outputs[item.name], recorded=True, contract=item.contract
+    )
+
+
+def _write(item: Baseline) -> str:
+    contract = item.contract.stated() if item.contract else None
+    return json.dumps([item.name, item.input, item.expected, item.recorded, contract])
+
+
+def _put_json(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
+    data = read_json(file.text)
+    for item in data["probes"]:
+        if item["name"] in outputs:
+            item["expected"] = outputs[item["name"]]
+    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+
+
+def _put_yaml(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
+    import yaml
+
+    # The loader that read the file: the one written in Python refuses texts that this one takes (`{q: When?}`). Both
+    # count characters. The depth was checked when the file was read, before anything was composed.
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        root: Any = yaml.compose(file.text, loader)
+    except yaml.YAMLError as error:
+        raise UsageError(
+            f"{file.path} cannot be read for writing ({flatten(str(error), 200)}); keep it as JSON"
+        ) from None
+    (items,) = [value for key, value in root.value if key.value == "probes"]
+    edits = [
+        _edit(file.text, node, outputs[entry.name])
+        for node, entry in zip(items.value, file.entries, strict=True)
+        if entry.name in outputs
+    ]
+    text = file.text
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _edit(text: str, node: Any, output: Any) -> tuple[int, int, str]:
+    """Which characters of the text become what, so that a probe has this baseline."""
+    members = {key.value: (key, value) for key, value in node.value}
+    written = _write_flow(output)
+    if "expected" in members:
+        old = members["expected"][1]
+        start, end = old.start_mark.index, _find_end(text, old)
+        # A value that is left out (`expected:`) has no characters of its own.
+        return (start, end, written) if end > start else (start, start, f" {written}")
+    key, name = members["name"]
+    if node.flow_style:
+        return name.end_mark.index, name.end_mark.index, f", expected: {written}"
+    stop = re.compile(r"\r?\n|\Z").search(text, name.end_mark.index)
+    place = stop.start() if stop is not None else len(text)
+    return place, place, f"\n{' ' * key.start_mark.column}expected: {written}"
+
+
+def _find_end(text: str, node: Any) -> int:
+    """Where a value ends; a block's own mark lies behind the comments that follow it."""
+    end = node.end_mark.index
+    if not getattr(node, "flow_style", True) and node.value:
+        last = node.value[-1]
+        end = _find_end(text, last[1] if isinstance(last, tuple) else last)
+    return len(text[:end].rstrip()) if end > node.start_mark.index else end
+
+
+def _write_flow(value: Any) -> str:
+    """A JSON value on one line of YAML: JSON, but for what YAML 1.1 would read as something else."""
+    if isinstance(value, str):
+        return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    if isinstance(value, float):
+        mantissa, e, exponent = repr(value).partition("e")
+        return mantissa + ("" if "." in mantissa else ".0") + e + exponent
+    if isinstance(value, list):
+        return f"[{', '.join(map(_write_flow, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_write_flow(key)}: {_write_flow(item)}" for key, item in value.items()) + "}"
+    return json.dumps(value)

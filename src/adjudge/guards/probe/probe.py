@@ -1,0 +1,165 @@
+"""What a probe is: an input, the output that was good for it, and the contract; and the levels of drift."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from adjudge.content import content_text
+from adjudge.errors import UsageError
+from adjudge.formats.text import show, suggest
+from adjudge.question.score import reaches
+
+Drift = Literal["none", "low", "medium", "high"]
+
+
+_ALIASES = {
+    "readOnly": "read_only",
+    "systemRules": "rules",
+    "system_rules": "rules",
+    "schemaKeys": "schema_keys",
+}
+"""How the seeds write the members of a contract; their page and their code differ in ``rules``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeContract:
+    """What a tool promises. What is not stated is ``None`` or empty, and the judge is not told about it."""
+
+    description: str = ""
+    read_only: bool | None = None
+    """Whether the tool changes nothing."""
+    destructive: bool | None = None
+    """Whether it may destroy what it works on."""
+    rules: tuple[str, ...] = ()
+    """What must hold of every output, a sentence each."""
+    schema_keys: tuple[str, ...] = ()
+    """The keys that an output has."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.description, str):
+            raise UsageError(f"a contract's description must be a text, got {show(self.description)}")
+        for name in ("read_only", "destructive"):
+            said = getattr(self, name)
+            if said is not None and not isinstance(said, bool):
+                raise UsageError(f"a contract's {name} must be true or false, got {show(said)}")
+        for name in ("rules", "schema_keys"):
+            said = getattr(self, name)
+            if not isinstance(said, list | tuple) or not all(isinstance(item, str) for item in said):
+                raise UsageError(f"a contract's {name} must be a list of texts, got {show(said)}")
+            object.__setattr__(self, name, tuple(said))
+        if not self.stated():
+            raise UsageError("the contract says nothing; state a description or rules, or leave it out")
+        content_text(self.stated(), what="contract")
+
+    def stated(self) -> dict[str, Any]:
+        """What the contract says, without what it leaves open."""
+        said = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()
+                if value is not None and value not in ("", ())}  # fmt: skip
+
+
+ContractSource = ProbeContract | Mapping[str, Any] | str | None
+
+
+def read_contract(source: ContractSource) -> ProbeContract | None:
+    """A contract from a mapping, a text (its description) or a contract; raises ``UsageError`` for anything else."""
+    if source is None or isinstance(source, ProbeContract):
+        return source
+    if isinstance(source, str):
+        return ProbeContract(description=source)
+    if not isinstance(source, Mapping):
+        raise UsageError(f"a contract must be a mapping or a text, got {show(source)}")
+    known = [item.name for item in fields(ProbeContract)]
+    given: dict[str, Any] = {}
+    for key, value in source.items():
+        name = _ALIASES.get(key, key) if isinstance(key, str) else key
+        if name not in known:
+            hint = suggest(key, known) or f"; it has {', '.join(known)}"
+            raise UsageError(f"a contract has no key {show(key)}{hint}")
+        if name in given:
+            raise UsageError(f"the contract says {name} twice, the second time as {show(key)}; keep one")
+        given[name] = value
+    return ProbeContract(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticProbe:
+    """An input for a tool, and the output that was good for it.
+
+    ``input`` and ``expected`` are text, JSON values, or whatever ``evaluate`` takes as content; ``contract`` is a
+    ``ProbeContract``, a mapping with its members, or a text. Raises ``UsageError`` for what cannot be shown to a judge.
+    """
+
+    name: str
+    """What reports call the probe."""
+    input: Any = field(repr=False)
+    expected: Any = field(repr=False)
+    """The baseline: the output that was good."""
+    contract: Any = field(default=None, repr=False)
+    """A ``ProbeContract``, or ``None`` where nothing is promised."""
+    texts: tuple[str, str] = field(init=False, repr=False, compare=False)
+    """Input and baseline as a judge is shown them. Kept from the start: a tool may change what it is given."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise UsageError(f"a probe needs a name that is not empty, got {show(self.name)}")
+        content_text(self.name, what="name of a probe")
+        where = f"of probe {show(self.name)}"
+        texts = tuple(content_text(getattr(self, what), what=f"{what} {where}") for what in ("input", "expected"))
+        object.__setattr__(self, "texts", texts)
+        try:
+            object.__setattr__(self, "contract", read_contract(self.contract))
+        except UsageError as error:
+            raise UsageError(f"the contract {where}: {error}") from None
+
+    def contract_text(self) -> str:
+        """The contract as a judge is shown it; empty where there is none."""
+        return json.dumps(self.contract.stated(), ensure_ascii=False, indent=2) if self.contract else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeThresholds:
+    """From which similarity on drift is ``none``, ``low`` or ``medium``; below all of them it is ``high``.
+
+    The levels are tried in this order. So where ``low`` lies above ``none``, as the seeds' ``mediumDriftThreshold`` (it
+    is ``low`` here) may, no similarity is ``low``. Raises ``UsageError`` for a number outside 0 to 1, and for a
+    ``medium`` above ``low``, which would be the two mistaken for each other.
+    """
+
+    none: float = 0.95
+    low: float = 0.75
+    medium: float = 0.5
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            said = getattr(self, item.name)
+            if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= 1:
+                raise UsageError(f"the threshold {item.name!r} must be a number between 0 and 1, got {show(said)}")
+        if self.medium > self.low:
+            raise UsageError(
+                f"the threshold 'medium' ({self.medium:g}) lies above 'low' ({self.low:g}); a similarity from 'low' on "
+                "passes, so 'medium' must not be higher"
+            )
+
+    @property
+    def passing(self) -> float:
+        """The similarity from which on drift is none or low, which passes."""
+        return min(self.none, self.low)
+
+    def find_drift(self, similarity: float) -> Drift:
+        """The level of drift of a similarity."""
+        if reaches(similarity, self.none):
+            return "none"
+        if reaches(similarity, self.low):
+            return "low"
+        return "medium" if reaches(similarity, self.medium) else "high"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The thresholds as plain data."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+DEFAULT_THRESHOLDS = ProbeThresholds()

@@ -1,0 +1,127 @@
+"""A probe as a question: what is asked, how the reply is read, and what the seats' answers come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adjudge.content import digest_text
+from adjudge.errors import ReplyError
+from adjudge.guards.event import make_question
+from adjudge.guards.probe.probe import ProbeThresholds, SemanticProbe
+from adjudge.question.question import Answer, Part, Question, Wording
+from adjudge.question.reply import check_finite, read_number, read_text, read_texts
+from adjudge.question.score import check_flags, reaches
+from adjudge.result import JudgeChainResult, JudgeResult
+
+WORDING = Wording(
+    role=(
+        "You are a judge of how a tool behaves. The tool was called with the input. Compare its output of today with "
+        "the baseline, the output that was good for this input before, and decide two things.\n\n"
+        "1. Similarity: does today's output mean what the baseline means? Look for facts that were added, lost or "
+        "changed, for other numbers, names, units or states, and for another answer to the input. What only looks "
+        "different (wording, order where order says nothing, white space, times and identifiers that differ with every "
+        "call) is no difference. 1 is the same meaning, 0 has nothing to do with the baseline.\n"
+        "2. Contract: does today's output break what the tool promises: its description, whether it only reads or may "
+        "destroy, its rules, the keys it must have? Where no contract is shown, nothing is promised and nothing broken."
+    ),
+    shape=(
+        '"reasoning": "<the differences you found, and what they mean>"',
+        '"similarityScore": <a number from 0 to 1>',
+        '"contractViolated": <true or false>',
+        '"violations": ["<what the output breaks, one sentence each>"]',
+    ),
+    notes="`violations` is empty when `contractViolated` is false. Write the reasoning before the score.",
+    properties={
+        "reasoning": {"type": "string"},
+        "similarityScore": {"type": "number", "minimum": 0, "maximum": 1},
+        "contractViolated": {"type": "boolean"},
+        "violations": {"type": "array", "items": {"type": "string"}},
+    },
+    name="probe",
+    labels=(
+        "`probe` is the name of this comparison; `contract` is what the tool promises; `input` is what it was called "
+        "with; `expected` is the baseline; `actual` is its output of today, which is what you judge."
+    ),
+    call="Compare what stands between the actual lines with what stands between the expected lines.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one judge says of one output; the ``value`` of its result."""
+
+    similarity: float
+    contract_violated: bool
+    violations: tuple[str, ...] = ()
+
+
+def ask_about(probe: SemanticProbe, actual: str, thresholds: ProbeThresholds) -> Question:
+    """The question whether an output still means what the baseline means."""
+    contract = probe.contract_text()
+    given, expected = probe.texts
+    parts = (
+        Part(label="probe", text=probe.name),
+        *([Part(label="contract", text=contract)] if contract else ()),
+        Part(label="input", text=given),
+        Part(label="expected", text=expected),
+        Part(label="actual", text=actual),
+    )
+
+    def answer(found: Mapping[str, Any], _question: Question) -> Answer:
+        return answer_probe(found, thresholds)
+
+    question = make_question(WORDING, parts, answer, subject=digest_text(actual), metadata={"probe": probe.name})
+    return replace(question, threshold=thresholds.passing)
+
+
+def answer_probe(found: Mapping[str, Any], thresholds: ProbeThresholds) -> Answer:
+    """Read a probe's reply: passed where drift is none or low and the contract is kept; raises ``ReplyError``."""
+    if "similarityScore" not in found:
+        raise ReplyError("unparseable", "the reply has no 'similarityScore'")
+    similarity = read_number(found["similarityScore"], of="similarityScore", low=0.0, high=1.0)
+    check_finite(found)
+    violated = found.get("contractViolated", False)
+    if not isinstance(violated, bool):
+        # Never read as a truth value: the text "false" would be a violation, and 0 or null would be none.
+        raise ReplyError("unparseable", f"'contractViolated' must be true or false, got {type(violated).__name__}")
+    named = read_texts(found, "violations")
+    if named and not violated:
+        raise ReplyError("contradiction", "the reply names violations of a contract that it does not call violated")
+    passed = reaches(similarity, thresholds.passing) and not violated
+    check_flags(found, "passed" if passed else "failed", similarity)
+    return Answer(
+        outcome="passed" if passed else "failed",
+        score=similarity,
+        threshold=thresholds.passing,
+        reasoning=read_text(found, "reasoning"),
+        value=Reading(similarity=similarity, contract_violated=violated, violations=named),
+        detail="the contract is violated" if violated else "",
+    )
+
+
+def find_reading(result: JudgeResult) -> Reading | None:
+    """What the deciding judge read; ``None`` when nobody decided, or somebody who gave no similarity."""
+    return result.value if result.outcome != "undecided" and isinstance(result.value, Reading) else None
+
+
+def find_accusers(result: JudgeResult) -> list[tuple[str, Reading]]:
+    """Every judge, at any depth, that calls the contract violated, by name.
+
+    Counted by nobody: the strategy decides what the similarity comes to, but a violation that one judge can point at
+    is there whether or not the others saw it.
+    """
+    return [
+        (item.judge, item.value)
+        for item in _list_judges(result)
+        if isinstance(item.value, Reading) and item.value.contract_violated
+    ]
+
+
+def _list_judges(result: JudgeResult) -> Iterator[JudgeResult]:
+    if not isinstance(result, JudgeChainResult) or not result.results:
+        yield result
+        return
+    for item in result.results:
+        yield from _list_judges(item)

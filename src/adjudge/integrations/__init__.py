@@ -1,0 +1,1 @@
+"""Adapters for other libraries: one file each, imported by nobody here."""

@@ -1,0 +1,413 @@
+"""A gate in front of an ASGI application, or behind it: what a client sends, or what it would be sent, goes through.
+
+Any framework that speaks ASGI will do. Nothing is handed on before it was decided about: a body is held until it is
+complete, up to a limit, and what cannot be held or read is blocked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.json import read_json
+from adjudge.formats.streams import find_records, read_escapes, read_events, read_lines, read_markup, read_sequence
+from adjudge.guards.decision import Decision
+from adjudge.guards.gate import Gate
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+_CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
+
+_PLAIN_CODINGS = {b"content-encoding": {"", "identity"}, b"transfer-encoding": {"", "identity", "chunked"}}
+
+
+_PARTIAL = {b"content-range", b"upload-offset", b"upload-complete", b"upload-incomplete"}
+"""The first says which bytes of a whole these are; the others belong to uploads that are taken up again."""
+
+_ASKS_FOR_PARTS = {b"range", b"if-range", b"request-range", b"a-im"}
+
+
+_LINES = {
+    f"application/{prefix}{name}" for prefix in ("", "x-") for name in ("ndjson", "jsonl", "jsonlines", "ldjson")
+} | {"application/stream+json", "application/x-json-stream", "text/x-ndjson", "text/ndjson", "text/jsonl"}
+
+_MARKUP = {"text/html", "text/xml", "text/markdown", "text/x-markdown"}
+
+_NOT_PLAIN = {
+    f"text/{name}"
+    for name in ["calendar", "css", "directory", "enriched", "parameters", "richtext", "rtf", "vcard", "x-vcard"]
+}
+"""Text whose own rules fold, escape or split what it says."""
+
+_PROGRAM = re.compile(r"(?:java|ecma|j|live|type|vb)script")
+"""A program says what it says when it runs; JSONP is one."""
+
+_SHIFTS = re.compile(r"\x1b[($%\-./]")
+
+
+class UnreadableBodyError(AdjudgeError):
+    """A body that cannot be judged; ``status`` is what a client is answered."""
+
+    def __init__(self, message: str, *, status: int = 415) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def check_whole_request(headers: Headers) -> None:
+    """Raise ``UnreadableBodyError`` for a body that says it is a part: whoever joins the parts was never judged."""
+    _refuse_parts(headers, _PARTIAL)
+
+
+def check_whole_response(status: object, headers: Headers) -> None:
+    """Raise ``UnreadableBodyError`` for an answer that is a part: a client would choose what a gate sees together."""
+    # 226 sends the difference to what the client has already; before 200 there is no answer yet.
+    if not isinstance(status, int) or status < 200 or status in {206, 226}:
+        raise UnreadableBodyError(f"a response with status {status} is not the whole")
+    _refuse_parts(headers, {b"content-range"})
+
+
+def _refuse_parts(headers: Headers, known: set[bytes]) -> None:
+    partial = sorted(name.decode("latin-1") for name in known & {name.lower().strip() for name, _ in headers})
+    if partial:
+        raise UnreadableBodyError(f"the body is a part of something: it has {partial[0]}", status=400)
+
+
+def drop_ranges(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """A request's headers without those that ask for a part; a server may always answer with the whole."""
+    return [(name, value) for name, value in headers if name.lower().strip() not in _ASKS_FOR_PARTS]
+
+
+def read_body(raw: bytes, headers: Headers, *, largest: int) -> object:
+    """The content of a JSON or text body: the JSON value, the text, or what its records say.
+
+    Raises ``UnreadableBodyError``. Text that is JSON is read as JSON: many frameworks parse a body whatever it calls
+    itself, and a character that is written as an escape must not hide from a rule what the application will see.
+    """
+    if len(raw) > largest:
+        raise UnreadableBodyError(f"the body is larger than {largest:,} bytes", status=413)
+    kind, charset = _read_kind(headers)
+    read = _choose_reader(kind)
+    if charset not in _CHARSETS:
+        raise UnreadableBodyError("the body is in a charset other than UTF-8")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UnreadableBodyError(f"the body is not UTF-8 (byte {error.start})") from None
+    if _SHIFTS.search(text):
+        raise UnreadableBodyError("the body holds escapes of ISO-2022, which some readers take for a charset")
+    try:
+        return read(text)
+    except (ValueError, RecursionError):
+        raise UnreadableBodyError(_UNREADABLE.get(read, _TWO_READINGS), status=400) from None
+
+
+def _choose_reader(kind: str) -> Callable[[str], object]:
+    if kind in _LINES:
+        return read_lines
+    if kind == "application/json-seq" or kind.endswith("+json-seq"):
+        return read_sequence
+    if kind == "application/json" or kind.endswith("+json"):
+        return read_json
+    if kind == "text/event-stream":
+        return read_events
+    if not kind.startswith("text/"):
+        raise UnreadableBodyError("the body is neither JSON nor text")
+    if kind in _NOT_PLAIN or _PROGRAM.search(kind):
+        raise UnreadableBodyError(f"{kind} can say a thing in pieces that a gate does not put together")
+    return _read_markup if kind in _MARKUP else _read_text
+
+
+def _read_text(text: str) -> object:
+    if _holds_json(text):
+        return read_json(text.lstrip("\ufeff"))
+    records = find_records(text)
+    said = read_escapes(text)
+    if records is None and said == text:
+        return text
+    # As it is, and as a program shows it that reads it: a rule that refuses looks at both.
+    return {**({"text": text} if records is None else records), **({} if said == text else {"read": said})}
+
+
+def _read_markup(text: str) -> object:
+    found, shown = _read_text(text), read_markup(text)
+    if shown == text:
+        return found
+    if "<!entity" in text.lower():
+        raise ValueError("it defines entities of its own")
+    return {**(found if isinstance(found, dict) and "text" in found else {"text": found}), "shown": shown}
+
+
+def _read_kind(headers: Headers) -> tuple[str, str]:
+    """The media type and the charset; what is ambiguous, or packed, is refused."""
+    listed = [(name.lower().strip(), value.decode("latin-1").strip().lower()) for name, value in headers]
+    packed = [
+        value
+        for name, value in listed
+        if name in {b"content-encoding", b"transfer-encoding"} and value not in _PLAIN_CODINGS[name]
+    ]
+    if packed:
+        raise UnreadableBodyError("the body is compressed; put the gate where it is not")
+    kinds = [value for name, value in listed if name == b"content-type"]
+    if len(kinds) != 1 or "," in kinds[0]:  # some servers join two headers by a comma
+        raise UnreadableBodyError("the body has no content type" if not kinds else "the body has two content types")
+    kind, *parameters = [part.strip() for part in kinds[0].split(";")]
+    charsets = [part.partition("=")[2].strip("\"' ") for part in parameters if part.startswith("charset")]
+    return kind, charsets[0] if len(charsets) == 1 else "utf-8" if not charsets else "two"
+
+
+def _holds_json(text: str) -> bool:
+    # More than JSON's own blanks: a framework that strips what it is about to parse strips these as well. What is then
+    # no JSON to the strict reader is blocked.
+    found = text.replace("\ufeff", " ").strip()
+    if found[:1] not in {"{", "[", '"'}:
+        return False
+    try:
+        json.loads(found)
+    except RecursionError:
+        return True  # the strict reader says that it is nested too deeply
+    except ValueError:
+        return False
+    return True
+
+
+_TWO_READINGS = "the body is not one JSON value that every reader reads alike"
+
+_UNREADABLE: dict[Callable[[str], object], str] = {
+    read_lines: "the body is not lines of one JSON value each, read alike by every reader",
+    read_sequence: "the body is not a sequence of JSON values that every reader reads alike",
+    read_events: "the body is not an event stream that every reader reads alike",
+}
+
+
+__all__ = ["App", "GateMiddleware", "Message", "Receive", "Scope", "Send", "Side"]
+
+
+Scope = MutableMapping[str, Any]
+
+Message = MutableMapping[str, Any]
+
+Receive = Callable[[], Awaitable[Message]]
+
+Send = Callable[[Message], Awaitable[None]]
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+Side = Literal["request", "response"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GateMiddleware:
+    """An ASGI application whose JSON and text bodies, event streams and JSON lines go through a gate.
+
+    What is blocked is answered with 403 and ``{"error": "blocked", "decision": id}``; a request that cannot be read
+    with 400, 413 or 415. An empty body holds nothing to judge and passes; addresses and headers are not judged.
+    A part of a body is blocked, and a client cannot ask for one: ``on="response"`` takes ``Range`` out of the request.
+    A websocket cannot be held, so it is refused. Raises ``UsageError`` for an option that cannot be.
+    """
+
+    app: App
+    gate: Gate
+    on: Side = field(default="request", kw_only=True)
+    """Which bodies go through the gate; for both, put one middleware around another."""
+    largest: int = field(default=1_000_000, kw_only=True)
+    """The largest body that is held, in bytes; a larger one is blocked."""
+    explain: bool = field(default=False, kw_only=True)
+    """Tell the client why. Off: whoever wants to pass could learn from it, and a reason may quote the content."""
+    when: Callable[[Scope], bool] | None = field(default=None, kw_only=True)
+    """Which scopes go through the gate, by path for instance; all without it, and whenever it is not plainly false."""
+
+    def __post_init__(self) -> None:
+        check_choice("on", self.on, get_args(Side))
+        if isinstance(self.largest, bool) or not isinstance(self.largest, int) or self.largest < 1:
+            raise UsageError(f"largest must be a whole number of bytes of at least 1, got {self.largest!r}")
+        if not isinstance(self.gate, Gate):
+            raise UsageError(f"gate must be a Gate, got {type(self.gate).__name__}")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        kind = scope["type"]
+        if kind == "lifespan" or (self.when is not None and self.when(scope) is False):
+            await self.app(scope, receive, send)
+        elif kind == "http" and self.on == "request":
+            await self._guard_request(scope, receive, send)
+        elif kind == "http":
+            await self._guard_response(scope, receive, send)
+        else:
+            await self._guard_other(scope, receive, send)
+
+    async def _guard_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        held = await _hold(receive, self.largest)
+        if held is None:  # the client went away
+            return
+        raw, more = held
+        if raw:
+            decision, status = await self.decide(raw, scope["headers"], scope)
+            if not decision.allowed:
+                await _answer(send, status, decision, explain=self.explain)
+                return
+        first: list[Message] = [{"type": "http.request", "body": raw, "more_body": more}]
+
+        async def replay() -> Message:
+            return first.pop() if first else await receive()
+
+        await self.app(scope, replay, send)
+
+    async def _guard_response(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = _Response(self, scope, send)
+        # Extensions offer ways to send what would not come past here (a file by its path); an application that does
+        # not see them uses none. Nor does it see which part a client wants: in one range after another, no answer would
+        # hold what a rule looks for.
+        inner = {**scope, "extensions": {}, "headers": drop_ranges(scope.get("headers", ()))}
+        try:
+            await self.app(inner, receive, response.send)
+        except Exception:
+            if not response.stopped:
+                raise
+
+    async def _guard_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        decision = await self.gate.refuse(
+            f"a {scope['type']} connection cannot be held", metadata=_describe(scope, self.on)
+        )
+        if decision.allowed:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def decide(self, raw: bytes, headers: Headers, scope: Scope) -> tuple[Decision, int]:
+        """The decision about a body, and the status of the answer where it is not allowed."""
+        metadata = _describe(scope, self.on)
+        try:
+            if self.on == "request":
+                check_whole_request(headers)
+            content = read_body(raw, headers, largest=self.largest)
+        except UnreadableBodyError as error:
+            return await self.gate.refuse(str(error), metadata=metadata), error.status
+        return await self.gate.check(content, metadata=metadata), 403
+
+
+class _StoppedError(OSError):
+    """Told to an application that goes on sending what was blocked, as a closed connection would tell it."""
+
+
+class _Response:
+    """A response that is held until it was decided about."""
+
+    def __init__(self, middleware: GateMiddleware, scope: Scope, send: Send) -> None:
+        self._middleware, self._scope, self._send = middleware, scope, send
+        self._start: Message | None = None
+        self._held = bytearray()
+        self._state: Literal["holding", "open", "done", "blocked"] = "holding"
+        self.stopped = False
+        """Whether the application was told to stop, so that what it raises is our doing."""
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the application."""
+        if message["type"] == "http.response.start":  # a copy: the headers by which a body is read are those sent
+            message = {**message, "headers": [tuple(item) for item in message.get("headers", ())]}
+        if self._state == "open":
+            await self._send(message)
+        elif self._state == "done":
+            # A server may take it for more of the same response, or for another one; nobody has judged it.
+            raise RuntimeError(f"the response is complete, and the application sent {message['type']}")
+        elif self._state == "blocked":
+            self.stopped = True
+            raise _StoppedError("the response was blocked")
+        elif message["type"] == "http.response.start" and self._start is None:
+            await self._begin(message)
+        elif message["type"] == "http.response.body" and self._start is not None:
+            await self._take(message)
+        else:
+            await self._refuse(message, f"a response with {message['type']} cannot be held")
+
+    async def _begin(self, message: Message) -> None:
+        try:
+            check_whole_response(message.get("status"), message.get("headers", ()))
+        except UnreadableBodyError as error:
+            await self._refuse(message, str(error))
+        else:
+            self._start = message
+
+    async def _take(self, message: Message) -> None:
+        start = self._start or {}
+        if start.get("trailers"):
+            await self._refuse(message, "a response with trailers cannot be held")
+            return
+        self._held += message.get("body", b"")
+        more = bool(message.get("more_body", False))
+        if more and len(self._held) <= self._middleware.largest:
+            return
+        raw = bytes(self._held)
+        if raw:
+            decision, _ = await self._middleware.decide(raw, start.get("headers", ()), self._scope)
+            if self._state != "holding":  # two tasks sent at once, and the other one's was decided about first
+                self.stopped = True
+                raise _StoppedError("the response was decided about meanwhile")
+            if decision.allowed and len(self._held) != len(raw):
+                said = "the response went on while it was judged"
+                decision = await self._middleware.gate.refuse(said, metadata=_describe(self._scope, "response"))
+            if not decision.allowed:
+                await self._block(decision)
+                return
+        await self._open(more=more)
+
+    async def _refuse(self, message: Message, why: str) -> None:
+        gate = self._middleware.gate
+        decision = await gate.refuse(why, metadata=_describe(self._scope, "response"))
+        if not decision.allowed:
+            await self._block(decision)
+            return
+        if self._start is not None:
+            await self._open(more=True)
+        self._state = "open"
+        await self._send(message)
+
+    async def _open(self, *, more: bool) -> None:
+        """Hand on what was held; what follows is handed on as it comes."""
+        self._state = "open" if more else "done"
+        await self._send(self._start or {})
+        if self._held or not more:
+            await self._send({"type": "http.response.body", "body": bytes(self._held), "more_body": more})
+
+    async def _block(self, decision: Decision) -> None:
+        self._state = "blocked"
+        self._held.clear()
+        await _answer(self._send, 403, decision, explain=self._middleware.explain)
+
+
+async def _hold(receive: Receive, largest: int) -> tuple[bytes, bool] | None:
+    """A request's body up to the limit, and whether there is more; ``None`` when the client went away."""
+    held = bytearray()
+    more = True
+    while more and len(held) <= largest:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        held += message.get("body", b"")
+        more = bool(message.get("more_body", False))
+    return bytes(held), more
+
+
+async def _answer(send: Send, status: int, decision: Decision, *, explain: bool) -> None:
+    said = {"error": "pending" if decision.pending else "blocked", "decision": decision.id}
+    if explain:
+        said["reason"] = decision.explain()
+    body = json.dumps(said).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _describe(scope: Scope, side: str) -> dict[str, str]:
+    """Where it was, for the record. Not the query: it may hold what nobody asked to have kept."""
+    return {"on": side, "method": str(scope.get("method", "")), "path": str(scope.get("path", ""))}

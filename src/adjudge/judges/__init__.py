@@ -1,0 +1,5 @@
+"""Who answers a question: one model as a judge, several as a chain."""
+
+from adjudge.lazy import export_lazily
+
+__getattr__, __dir__ = export_lazily(__name__)

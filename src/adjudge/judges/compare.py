@@ -1,0 +1,275 @@
+"""A against B: which of two contents is better, asked in both orders."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypedDict, Unpack, get_args
+
+from adjudge.content import content_text, digest_text
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_flag
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.evaluate import JudgeLike, RubricSource, add_usage, since
+from adjudge.judges.judge import Judge, ModelSource
+from adjudge.judges.open import find_judge
+from adjudge.judges.pair import PREFERENCES, OnConflict, Order, PairOrder, PairResult, settle_orders
+from adjudge.question.question import Part, Question, Wording, digest_question
+from adjudge.question.score import answer_preference
+from adjudge.result import JudgeResult
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Criterion, Rubric, make_rubric
+from adjudge.sync import run_sync
+
+_DATA = ("task", "context", "reference")
+
+
+class About(TypedDict, total=False):
+    """What ``compare`` may be told about both contents."""
+
+    task: object
+    """What both were meant to do; data, fenced."""
+    context: object
+    """What both may rely on (passages, policies); data, fenced."""
+    reference: object
+    """A known good answer to hold both against; data, fenced."""
+    instructions: str | None
+    """More instructions for the judge, from you and trusted; never put content here."""
+    metadata: Mapping[str, Any] | None
+    """Copied to the result, never sent to a model; ``case`` also selects recorded replies."""
+
+
+def prepare_pair(
+    a: object, b: object, rubric: Rubric, orders: tuple[Order, ...], *, ties: bool, sample: int, about: About
+) -> tuple[Question, ...]:
+    """The question in each of the orders; raises ``UsageError`` for what is wrong before anything is asked."""
+    _check_about(about)
+    instructions = about.get("instructions") or ""
+    given = [
+        Part(label=label, text=content_text(about.get(label), what=label))
+        for label in _DATA
+        if about.get(label) is not None
+    ]
+    texts = {"a": content_text(a, what="first content"), "b": content_text(b, what="second content")}
+    metadata = dict(about.get("metadata") or {})
+    case = metadata.get("case")
+    wording, subject = word_pair(rubric, instructions, ties), digest_pair(a, b)
+    made = []
+    for order in orders:
+        shown = [Part(label=label, text=texts[name]) for label, name in zip(("first", "second"), order, strict=True)]
+        parts = (*given, *shown)
+        made.append(
+            Question(
+                wording=wording,
+                parts=parts,
+                answer=answer_preference,
+                digest=digest_question(wording, parts),
+                subject=subject,
+                model=rubric.model,
+                case=None if case is None else str(case),
+                order=order,
+                sample=sample,
+                choices=PREFERENCES if ties else PREFERENCES[:2],
+                metadata=metadata,
+            )
+        )
+    return tuple(made)
+
+
+def digest_pair(a: object, b: object) -> str:
+    """SHA-256 of both contents together: that of the content ``{"a": a, "b": b}``, as a data set holds it."""
+    return digest_text(content_text({"a": a, "b": b}))
+
+
+def choose_rubric(rubric: RubricSource | None, criteria: Any, own: Rubric | None) -> Rubric:
+    """What better means in this comparison; raises ``UsageError`` when nothing, or two things, say it."""
+    if rubric is not None and criteria is not None:
+        raise UsageError("give a rubric or criteria, not both")
+    chosen = load_rubric(rubric) if rubric is not None else make_rubric(criteria, None) if criteria is not None else own
+    if chosen is None:
+        raise UsageError("nothing says what better means: give a rubric or criteria='...'")
+    if chosen.has_rules:
+        ruled = ", ".join(repr(item.name) for item in chosen.criteria if item.rule is not None)
+        raise UsageError(
+            f"the rubric {chosen.name!r} leaves {ruled} to rules, which judge one content by itself; a comparison "
+            "needs a rubric whose criteria are all for the judge"
+        )
+    return chosen
+
+
+@lru_cache(maxsize=256)
+def word_pair(rubric: Rubric, instructions: str, ties: bool) -> Wording:  # noqa: FBT001 - a cache key
+    """The constant part of the question: what better means, and how to say which."""
+    offered = PREFERENCES if ties else PREFERENCES[:2]
+    named = '"first", "second" or "tie"' if ties else '"first" or "second"'
+    also = 'Say "tie" only where neither is better on the whole. ' if ties else "Choose one even where it is close. "
+    return Wording(
+        role=_write_role(rubric, instructions),
+        shape=('"reasoning": "<what speaks for each, before you decide>"', f'"preferred": <{named}>'),
+        notes=f"{also}Write the reasoning before you decide.",
+        properties={
+            "reasoning": {"type": "string"},
+            "preferred": {"type": "string", "enum": list(offered)},
+        },
+        name="preference",
+        labels=(
+            "`first` and `second` are the two contents you compare; `task` is what both were meant to do; `context` is "
+            "what both may rely on; `reference` is a known good answer to hold both against."
+        ),
+        call="Compare what stands between the first lines with what stands between the second lines.",
+    )
+
+
+def _write_role(rubric: Rubric, instructions: str) -> str:
+    duty = (
+        "You are a judge. You are shown two contents and decide which of them is better by the rubric below, on "
+        "evidence that stands in them. They are called first and second by the order they are shown in, which is "
+        "chance and says nothing about them; neither does their length, nor what either says about itself or the other."
+    )
+    lines = [duty, f"\nRubric: {rubric.name}"]
+    even = len({item.weight for item in rubric.criteria}) == 1
+    for place, item in enumerate(rubric.criteria, 1):
+        weight = "" if even else f" (weight {item.weight:g})"
+        lines.append(f"\n{place}. {item.name}{weight}: {item.description}")
+        lines += [f"   {score:g}: {meaning}" for score, meaning in _levels_of(item)]
+    text = "\n".join(lines)
+    return f"{text}\n\n{instructions}" if instructions else text
+
+
+def _levels_of(criterion: Criterion) -> tuple[tuple[float, str], ...]:
+    return tuple(sorted(criterion.levels))
+
+
+def _check_about(about: Mapping[str, Any]) -> None:
+    for name, value in about.items():
+        if name not in About.__annotations__:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, About.__annotations__, 1)
+            raise UsageError(f"compare has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        wanted = {"instructions": str, "metadata": Mapping}.get(name)
+        if value is not None and wanted is not None and not isinstance(value, wanted):
+            raise UsageError(f"{name} must be a {wanted.__name__.lower()}, got {type(value).__name__}")
+
+
+Source = JudgeLike | ModelSource | None
+
+Criteria = str | Sequence[str] | Mapping[str, str] | None
+
+
+class Comparing(About, total=False):
+    """The options of ``compare``."""
+
+    criteria: Criteria
+    both_orders: bool
+    on_conflict: OnConflict
+    ties: bool
+    sample: int
+
+
+async def compare(
+    a: object,
+    b: object,
+    *,
+    judge: Source,
+    rubric: RubricSource | None = None,
+    criteria: Criteria = None,
+    both_orders: bool = True,
+    on_conflict: OnConflict = "tie",
+    ties: bool = True,
+    sample: int = 0,
+    **about: Unpack[About],
+) -> PairResult:
+    """Which of two contents is better, by a rubric (or ``criteria``), as a judge or a chain sees it.
+
+    Both orders are asked at once, since judges favour a place. Where they disagree nobody is preferred: it is a tie
+    by policy, or undecided (``split``) with ``on_conflict="undecided"``. Where one order could not be decided, the
+    pair is not. ``both_orders=False`` asks with ``a`` shown first alone. With ``ties=False`` a judge may not call a
+    tie; two orders that disagree can still be one.
+
+    ``judge`` is a judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model. In a
+    counting chain a preference wins when as many seats chose it as the strategy needs to pass. ``sample`` tells
+    repeated comparisons of the same two apart, for caches. The other arguments are those of ``About``. Raises
+    ``UsageError`` for what was wrong before anything was asked; what fails afterwards is a result.
+    """
+    asked = find_judge(judge)
+    _check_options(both_orders, on_conflict, ties, sample)
+    chosen = choose_rubric(rubric, criteria, asked._own_rubric())  # noqa: SLF001 - as evaluate does
+    orders = get_args(Order) if both_orders else get_args(Order)[:1]
+    questions = prepare_pair(a, b, chosen, orders, ties=ties, sample=sample, about=about)
+    for question in questions:
+        asked.check(question)
+    started = time.perf_counter()
+    said = await _ask_all(asked, questions)
+    settled = settle_orders(said, on_conflict)
+    return PairResult(
+        preferred=settled.preferred,
+        judge=said[0].result.judge,
+        orders=said,
+        undecided_because=settled.because,
+        detail=settled.detail,
+        decided_by=settled.decided_by,
+        confidence=settled.confidence,
+        duration_ms=since(started),
+        usage=add_usage([item.result for item in said]),
+        subject=questions[0].subject,
+        subjects=(digest_text(content_text(a)), digest_text(content_text(b))),
+        metadata=questions[0].metadata,
+    )
+
+
+def compare_sync(
+    a: object,
+    b: object,
+    *,
+    judge: Source,
+    rubric: RubricSource | None = None,
+    **how: Unpack[Comparing],
+) -> PairResult:
+    """``compare`` for callers without an event loop; works inside a running loop too, and blocks it."""
+    return run_sync(compare(a, b, judge=judge, rubric=rubric, **how))
+
+
+async def compare_case(
+    case: Case, judge: Source, rubric: RubricSource | None = None, **how: Unpack[Comparing]
+) -> PairResult:
+    """Compare the two contents of a case, ``{"a": ..., "b": ...}``, with what belongs to it; ``how`` as in ``compare``.
+
+    Raises ``UsageError`` when the case is not a pair.
+    """
+    content = case.content
+    if not isinstance(content, Mapping) or set(content) != {"a", "b"}:
+        raise UsageError(f'the case {case.id[:80]!r} is not a pair; its content must be {{"a": ..., "b": ...}}')
+    own = {name: getattr(case, name) for name in ("reference", "task", "context")}
+    merged: dict[str, Any] = {**how, **{name: value for name, value in own.items() if value is not None}}
+    # The id last: a case that names another in its metadata would be given that one's recorded reply.
+    metadata = {**case.metadata, **(how.get("metadata") or {}), "case": case.id}
+    merged |= {"judge": judge, "rubric": rubric, "metadata": metadata}
+    return await compare(content["a"], content["b"], **merged)
+
+
+def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -> None:
+    check_flag("both_orders", both_orders)
+    check_flag("ties", ties)
+    if on_conflict not in get_args(OnConflict):
+        raise UsageError(f"on_conflict must be one of {', '.join(get_args(OnConflict))}; got {on_conflict!r}")
+    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
+        raise UsageError(f"sample must be a whole number of at least 0, got {sample!r}")
+
+
+async def _ask_all(judge: Judge | JudgeChain, questions: Sequence[Question]) -> tuple[PairOrder, ...]:
+    # A group, so that a caller who goes away leaves no order being asked and paid for.
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(judge.ask(question)) for question in questions]
+    except ExceptionGroup as several:  # a judge answers with results; what it raises all the same is one exception
+        raise several.exceptions[0] from None
+    said = [task.result() for task in tasks]
+    return tuple(_make_order(question, result) for question, result in zip(questions, said, strict=True))
+
+
+def _make_order(question: Question, result: JudgeResult) -> PairOrder:
+    return PairOrder(order="ab" if question.order == "ab" else "ba", result=result)

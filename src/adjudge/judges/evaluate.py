@@ -1,0 +1,400 @@
+"""What judges and chains share: building a question from a call, and asking it.
+
+``evaluate``, its sync door and ``evaluate_many`` are written once, over ``ask``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack, runtime_checkable
+
+from adjudge.concurrency import work_through
+from adjudge.content import content_text, copy_plain, digest_text
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.hooks import logger, notify
+from adjudge.models.model import Reply
+from adjudge.question.prompt import _choose_wording
+from adjudge.question.question import Answer, Part, Question, digest_question
+from adjudge.question.result_format import answer_rubric_and_value, answer_value, check_format
+from adjudge.question.score import answer_rubric, answer_yes_no, grade_criterion, settle_rubric
+from adjudge.result import CriterionResult, JudgeResult, RuleResult, Usage
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Rubric, check_threshold, make_rubric
+from adjudge.rules.rule import Rule
+from adjudge.rules.shipped import as_rule
+from adjudge.sync import run_sync
+
+RubricSource = Rubric | Mapping[str, Any] | str | os.PathLike[str]
+
+
+class Asking(TypedDict, total=False):
+    """The keyword arguments every ``evaluate`` takes."""
+
+    criteria: str | Sequence[str] | Mapping[str, str] | None
+    """Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences."""
+    threshold: float | None
+    """The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1."""
+    reference: object
+    """A known good answer to compare with; data, fenced."""
+    task: object
+    """What the content was meant to do; data, fenced."""
+    context: object
+    """What the content may rely on (passages, policies); data, fenced."""
+    model: str | None
+    """The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain."""
+    rules: Sequence[Rule | Mapping[str, Any] | Callable[..., Any] | str]
+    """Deterministic checks that go first; a failed ``error`` rule decides before a model is asked."""
+    instructions: str | None
+    """More instructions for the judge, from you and trusted; never put content here."""
+    result_format: type[Any] | None
+    """A pydantic model, dataclass or msgspec Struct for the reply; the instance is ``result.value``."""
+    passes: Callable[[Any], bool] | None
+    """Whether an instance of ``result_format`` passes; without it, its boolean ``passed`` says."""
+    throw_on_fail: bool
+    """Raise ``JudgmentFailed`` when the content failed or the judge could not decide."""
+    metadata: Mapping[str, Any] | None
+    """Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded replies."""
+
+
+_KNOWN = frozenset(Asking.__annotations__)
+
+_TYPES: Mapping[str, tuple[Any, str]] = {
+    "instructions": (str, "a text"),
+    "model": (str, "the name of a model"),
+    "metadata": (Mapping, "a mapping"),
+    "rules": (Sequence, "a list of rules"),
+    "passes": (Callable, "a function"),
+}
+"""What would fail later, and less clearly, than at the call."""
+
+
+async def prepare(content: object, rubric: RubricSource | None, own: Rubric | None, how: Asking) -> Question:
+    """The question a call asks, its rules evaluated; ``own`` is the judge's rubric, used when the call brings none."""
+    _check_names(how)
+    chosen = _choose_rubric(rubric, own, how)
+    kind, passes = how.get("result_format"), how.get("passes")
+    properties = check_format(kind, passes) if kind is not None else None
+    metadata = dict(how["metadata"] or {}) if "metadata" in how else {}
+    content = copy_plain(content)  # the judge is shown one thing and the rules look at it, whatever its owner does
+    parts = _make_parts(content, how)
+    rules = how.get("rules")
+    ran = [await rule.check(content, how.get("reference")) for rule in map(as_rule, rules)] if rules else []
+    parts = _add_warnings(parts, ran) if ran else parts
+    settled = await _settle(chosen, content, how.get("reference")) if chosen and chosen.has_rules else {}
+    wording = _choose_wording(chosen, frozenset(settled), how.get("instructions") or "", kind, properties)
+    return Question(
+        wording=wording,
+        parts=parts,
+        answer=_choose_answer(chosen, kind),
+        digest=digest_question(wording, parts),
+        subject=digest_text(parts[-1].text),
+        rubric=chosen,
+        settled=settled,
+        rule_results=(*ran, *[_as_rule_result(item, chosen) for item in settled.values()]) if ran or settled else (),
+        value_type=kind,
+        passes=passes,
+        model=how.get("model") or (chosen.model if chosen else None),
+        threshold=chosen.passing_threshold if chosen else None,
+        case=_text_of(metadata.get("case")),
+        order=_text_of(metadata.get("order")),
+        metadata=metadata,
+    )
+
+
+def make_prompt(prompt: str) -> Question:
+    """A ready-made yes/no prompt as a question: sent as it is, answered by ``safe``, ``passed`` or ``allowed``."""
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise UsageError(f"a ready-made prompt must be a text that is not empty, got {type(prompt).__name__}")
+    parts = (Part(label="prompt", text=content_text(prompt, what="prompt")),)
+    digest = digest_question(None, parts)
+    return Question(wording=None, parts=parts, answer=answer_yes_no, digest=digest, subject=digest_text(prompt))
+
+
+def _check_names(how: Mapping[str, Any]) -> None:
+    for name, value in how.items():
+        if name not in _KNOWN:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, _KNOWN, 1)
+            raise UsageError(f"evaluate has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        if value is not None and name in _TYPES and not isinstance(value, _TYPES[name][0]):
+            raise UsageError(f"{name} must be {_TYPES[name][1]}, got {type(value).__name__}")
+
+
+def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: Asking) -> Rubric | None:
+    criteria, threshold = how.get("criteria"), how.get("threshold")
+    if rubric is not None and criteria is not None:
+        raise UsageError("give a rubric or criteria, not both")
+    if criteria is not None:
+        return make_rubric(criteria, threshold)
+    chosen = load_rubric(rubric) if rubric is not None else own
+    if chosen is None and threshold is not None:
+        raise UsageError(f"threshold={threshold!r} needs criteria or a rubric to apply to")
+    if chosen is None and how.get("result_format") is None:
+        raise UsageError(
+            "nothing says what good means: give a rubric, criteria='...' or result_format=...; "
+            "a ready-made prompt goes to ask()"
+        )
+    if chosen is None or threshold is None:
+        return chosen
+    return replace(chosen, passing_threshold=check_threshold("threshold", threshold))
+
+
+def _make_parts(content: object, how: Asking) -> tuple[Part, ...]:
+    given = [
+        Part(label=label, text=content_text(how[label], what=label))
+        for label in ("task", "context", "reference")
+        if how.get(label) is not None
+    ]
+    return (*given, Part(label="content", text=content_text(content)))
+
+
+def _add_warnings(parts: tuple[Part, ...], ran: Sequence[RuleResult]) -> tuple[Part, ...]:
+    """Failed warnings reach the judge as evidence, fenced, since their messages may quote the content."""
+    said = [f"{item.name}: {item.message}" for item in ran if not item.passed and item.severity == "warning"]
+    if not said:
+        return parts
+    return (*parts[:-1], Part(label="findings", text="\n".join(said)), parts[-1])
+
+
+async def _settle(rubric: Rubric, content: object, reference: object) -> dict[str, CriterionResult]:
+    settled: dict[str, CriterionResult] = {}
+    for item in rubric.criteria:
+        if item.rule is not None:
+            said = await item.rule.check(content, reference)
+            score = 1.0 if said.passed else 0.0
+            settled[item.name] = grade_criterion(item, score, said.message, rule=item.rule.kind)
+    return settled
+
+
+def _as_rule_result(item: CriterionResult, rubric: Rubric | None) -> RuleResult:
+    rule = next((each.rule for each in rubric.criteria if each.name == item.name), None) if rubric else None
+    severity = rule.severity if rule else "error"
+    return RuleResult(
+        name=item.name, passed=item.score == 1.0, severity=severity, message=item.reasoning, score=item.score
+    )
+
+
+def _choose_answer(rubric: Rubric | None, kind: type[Any] | None) -> Callable[[Mapping[str, Any], Question], Any]:
+    if kind is None:
+        return answer_rubric
+    return answer_value if rubric is None else answer_rubric_and_value
+
+
+def _text_of(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def log_result(result: JudgeResult) -> None:
+    """Log who said what: at INFO where nobody decided, else at DEBUG; what may quote the content at DEBUG alone."""
+    level = logging.INFO if result.undecided_because else logging.DEBUG
+    if not logger.isEnabledFor(level):
+        return
+    said = f"{result.outcome}: {result.undecided_because}" if result.undecided_because else result.outcome
+    logger.log(level, "judge %r: %s in %.0f ms, result %s", result.judge, said, result.duration_ms, result.id)
+    logger.debug("result %s: %s", result.id, result.explain())
+
+
+R = TypeVar("R", bound=JudgeResult)
+
+
+@runtime_checkable
+class JudgeLike(Protocol):
+    """Anything that answers questions: a judge, a chain, or an object of yours with these two members."""
+
+    @property
+    def name(self) -> str:
+        """How results call this judge."""
+        ...
+
+    def ask(self, question: Question | str, /) -> Coroutine[Any, Any, JudgeResult]:
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
+        ...
+
+
+class Evaluates(Generic[R]):
+    """``evaluate``, ``evaluate_sync`` and ``evaluate_many`` for whatever can ``ask``."""
+
+    __slots__ = ()
+
+    @property
+    def on_result(self) -> Callable[[R], Any] | None:
+        """What is called with every result."""
+        raise NotImplementedError
+
+    async def evaluate(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
+        """Judge some content by a rubric (or ``criteria=``, or ``result_format=``) and return the result.
+
+        ``rubric`` is a ``Rubric``, a path, or the name of a shipped one; without it, the judge's own. The keyword
+        arguments are those of ``Asking``. A judgement that failed or could not be made is a result; ``UsageError``
+        is raised for what was wrong before anything was asked, ``JudgmentFailed`` only with ``throw_on_fail=True``.
+        """
+        result = await self._evaluate(content, rubric, how)
+        return result.raise_if_failed() if how.get("throw_on_fail") else result
+
+    async def _evaluate(
+        self,
+        content: object,
+        rubric: RubricSource | None,
+        how: Asking,
+        *,
+        wants_objections: bool = False,
+        wants_reasons: bool = False,
+    ) -> R:
+        """``evaluate`` without an exception for what failed; what it wants is that of the question."""
+        started = time.perf_counter()
+        question = await prepare(content, rubric, self._own_rubric(), how)
+        if wants_objections or wants_reasons:
+            question = replace(question, wants_objections=wants_objections, wants_reasons=wants_reasons)
+        answer = decide_by_rules(question)
+        if answer is not None:
+            result = self._settle(question, answer, since(started))
+            log_result(result)
+            await notify(self.on_result, result, what="on_result")
+        else:
+            result = await self.ask(question)
+        return result
+
+    def evaluate_sync(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
+        """The same for callers without an event loop; works inside a running loop too, and blocks it."""
+        return run_sync(self.evaluate(content, rubric, **how))
+
+    def ask_sync(self, question: Question | str, /) -> R:
+        """``ask`` for callers without an event loop."""
+        return run_sync(self.ask(question))
+
+    async def evaluate_many(
+        self,
+        contents: Iterable[object] | AsyncIterable[object],
+        rubric: RubricSource | None = None,
+        *,
+        concurrency: int = 16,
+        **how: Unpack[Asking],
+    ) -> AsyncGenerator[R, None]:
+        """Judge many contents, at most ``concurrency`` at once, and yield the results in the order of the contents.
+
+        A ``Case`` brings its own reference, task, context and metadata, and its id as ``metadata["case"]``. Contents
+        are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the iteration.
+        Leaving the loop early cancels what still runs.
+        """
+        judging = work_through(contents, lambda content: self._evaluate_case(content, rubric, how), concurrency)
+        async with aclosing(judging) as results:
+            async for result in results:
+                yield result
+
+    async def ask(self, question: Question | str, /) -> R:
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Close the connections of every model that may be asked."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def _own_rubric(self) -> Rubric | None:
+        return None
+
+    def _settle(self, question: Question, answer: Answer, duration_ms: float) -> R:
+        """The result when rules decided and nobody was asked."""
+        raise NotImplementedError
+
+    async def _evaluate_case(self, content: object, rubric: RubricSource | None, how: Asking) -> R:
+        if not isinstance(content, Case):
+            return await self.evaluate(content, rubric, **how)
+        own = {name: getattr(content, name) for name in ("reference", "task", "context")}
+        merged: Asking = {**how, **{name: value for name, value in own.items() if value is not None}}  # type: ignore[typeddict-item]
+        # The id last: a case that names another's would be given that one's recorded reply.
+        merged["metadata"] = {**content.metadata, **(how.get("metadata") or {}), "case": content.id}
+        return await self.evaluate(content.content, rubric, **merged)
+
+
+def decide_by_rules(question: Question) -> Answer | None:
+    """The answer when rules settle the matter before any model is asked, else ``None``."""
+    if question.rubric is not None and not question.rule_results:
+        return None
+    ran = question.rule_results[: len(question.rule_results) - len(question.settled)]
+    broken = [f"rule {item.name!r} failed: {item.message}" for item in ran if _decides(item)]
+    if broken:
+        return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, detail="; ".join(broken))
+    if question.rubric is None:
+        return None
+    if question.value_type is None and len(question.settled) == len(question.rubric.criteria):
+        return settle_rubric(question)
+    vetoes = [item.name for item in question.settled.values() if item.threshold is not None and not item.passed]
+    if not vetoes:
+        return None
+    named = f"below the threshold of {', '.join(vetoes)}, which a rule decided; no model was asked about the rest"
+    known = tuple(question.settled.values())
+    return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, criteria=known, detail=named)
+
+
+def _decides(item: RuleResult) -> bool:
+    return not item.passed and item.severity == "error"
+
+
+def make_result(
+    question: Question,
+    answer: Answer,
+    *,
+    judge: str,
+    attempts: int,
+    duration_ms: float,
+    replies: Sequence[Reply] = (),
+) -> JudgeResult:
+    """A result from an answer, the replies it was read from, and what belongs to the question."""
+    last = replies[-1] if replies else _NO_REPLY
+    return JudgeResult(
+        outcome=answer.outcome,
+        judge=judge,
+        attempts=attempts,
+        duration_ms=duration_ms,
+        undecided_because=answer.because,
+        model=last.model,
+        model_requested=last.model_requested,
+        model_expected=last.model_expected,
+        raw_response=last.text,
+        earlier_responses=tuple([item.text or "" for item in replies[:-1]]) if len(replies) > 1 else (),
+        finish_reason=last.finish_reason if replies else None,
+        usage=last.usage if len(replies) < 2 else add_usage(replies),
+        score=answer.score,
+        threshold=answer.threshold,
+        confidence=answer.confidence,
+        criteria=answer.criteria,
+        reasoning=answer.reasoning,
+        suggestions=answer.suggestions,
+        value=answer.value,
+        decided_by=answer.decided_by,
+        detail=answer.detail,
+        rule_results=question.rule_results,
+        question=question.digest,
+        subject=question.subject,
+        metadata=question.metadata,
+    )
+
+
+_NO_REPLY = Reply()
+
+
+def add_usage(answered: Sequence[Reply | JudgeResult]) -> Usage | None:
+    """What some replies or results used together; ``None`` where nothing is known of any."""
+    total: Usage | None = None
+    for item in answered:
+        if item.usage is not None:
+            total = item.usage if total is None else total + item.usage
+    return total
+
+
+def since(started: float) -> float:
+    """Milliseconds since a ``time.perf_counter()`` reading."""
+    return (time.perf_counter() - started) * 1000.0

@@ -1,0 +1,334 @@
+"""One model as a judge: question, request, reply, reading, result, in five visible steps.
+
+A ``Judge`` holds configuration only. Whatever is about one call is in the result, so one judge answers any number of
+questions at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio import CancelledError
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from adjudge.concurrency import Limit, is_for_us, tell_error
+from adjudge.content import check_size, content_text
+from adjudge.errors import AdjudgeError, ModelError, Reason, ReplyError, UsageError
+from adjudge.formats.arguments import check_flag, check_functions, check_timeout
+from adjudge.hooks import call_safely, notify
+from adjudge.judges.evaluate import Evaluates, log_result, make_result, since
+from adjudge.models.function import FunctionModel, as_model
+from adjudge.models.model import Model, Reply, Request
+from adjudge.models.open import open_model, resolve_model
+from adjudge.models.replay import MissingRecording
+from adjudge.question.answer import give_up, read_reply
+from adjudge.question.prompt import write_system
+from adjudge.question.question import Answer, Part, Question, make_token
+from adjudge.question.reply_style import OWN, ReplyStyle
+from adjudge.result import JudgeResult
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Rubric
+
+Structured = Literal["auto", "schema", "text"]
+
+Scoring = Literal["stated", "expected"]
+
+
+ModelSource = Model | str | Callable[..., Any] | tuple[str, Callable[..., Any]] | object
+
+
+_REASKED: tuple[Reason, ...] = ("unparseable", "missing_criterion", "off_scale")
+
+_REMINDER = (
+    "\n\nAn earlier reply to this could not be read. Reply with exactly one JSON object of the shape described, "
+    "complete, with every score on its scale, and write nothing after it."
+)
+
+_REMINDER_OF_STYLE = (
+    "\n\nAn earlier reply to this could not be read. Reply again, and end as described above, in exactly that style."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Judge(Evaluates[JudgeResult]):
+    """Ask one model, and compute the outcome from what it says.
+
+    ``model`` is a spec (``"openai:gpt-6.1-terra"``), a function, a ``(name, function)`` pair, an object with ``name``
+    and ``evaluate(prompt)``, or a ``Model``.
+    """
+
+    model: Any = field(kw_only=False)
+    rubric: Any = None
+    """The judge's own rubric (a ``Rubric``, a path or a shipped name); one given to a call replaces it."""
+    name: str = ""
+    """How results call this judge; the model's name by default."""
+    timeout: float | None = 60.0
+    """Seconds for one judgement, retries and the re-ask included; ``None`` means no limit."""
+    reask: int = 1
+    """How often to ask again, with a reminder of the form, after a reply that could not be read."""
+    structured: Structured = "auto"
+    """``auto`` uses the provider's structured output where it has it, ``schema`` sends the form to any model,
+    ``text`` to none."""
+    token: bool = True
+    """Ask for the eight characters that tell the reply's object from anything quoted. Turn off only for a model that
+    cannot copy them (``adjudge doctor`` finds out)."""
+    scoring: Scoring = "stated"
+    """``expected`` weighs the scores a model considered by their probability, where it offers log-probabilities."""
+    logprobs: bool = False
+    """Ask for token probabilities, for ``result.confidence``; replies are several times larger. Always on with
+    ``scoring="expected"`` and in a cascade, which need them."""
+    reader: str = "adjudge"
+    """The name of a reply form other than adjudge's own, such as ``"Rating: [[7]]"``."""
+    reader_labels: Sequence[str] = ()
+    """What that reader has to be told: the names of the two places, the one shown first first, for ``name``,
+    ``ordered_models`` and ``json winner``; every label offered for ``label`` and ``GRADE: C``; what may stand before
+    the number for ``Rating: 7``."""
+    reader_passes: Sequence[str] = ()
+    """Which labels pass, for ``label`` and ``GRADE: C``, where no ``passes=`` of the call says it."""
+    temperature: float | None = 0.0
+    seed: int | None = None
+    max_output_tokens: int | None = 2048
+    redact: Callable[[str], Any] | None = None
+    """From text to what may be sent of it; sync or async. Applied to every piece of data (content, task, context,
+    reference, findings, a ready-made prompt); where it fails, nothing is sent and the result is undecided: error."""
+    on_result: Callable[[JudgeResult], Any] | None = None
+    """Called with every result; sync or async, and waited for. What it raises is logged and never thrown."""
+    _others: dict[str, Model] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        own = open_model(self.model) if isinstance(self.model, str) else as_model(self.model, name=self.name or None)
+        set_field(self, "model", own)
+        set_field(self, "name", self.name or own.name)
+        if self.rubric is not None:
+            set_field(self, "rubric", load_rubric(self.rubric))
+        check_timeout("timeout", self.timeout)
+        check_flag("token", self.token)
+        _check_choice("structured", self.structured, get_args(Structured))
+        _check_choice("scoring", self.scoring, get_args(Scoring))
+        for what in ("reader_labels", "reader_passes"):
+            set_field(self, what, _read_names(what, getattr(self, what)))
+        self._style().check()
+        check_functions(f"judge {self.name!r}", redact=self.redact, on_result=self.on_result)
+        if isinstance(self.reask, bool) or not isinstance(self.reask, int) or not 0 <= self.reask <= 5:
+            raise UsageError(f"reask must be a whole number from 0 to 5, got {self.reask!r}")
+
+    async def ask(self, question: Question | str, /) -> JudgeResult:
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
+
+        A model that fails, a reply that cannot be read and a timeout are undecided results, never exceptions.
+        ``UsageError`` is raised for what was wrong before anything was asked (content too long, no key).
+        """
+        result = await self._answer(make_question(question))
+        if self.on_result is not None:
+            await notify(self.on_result, result, what="on_result")
+        return result
+
+    async def _answer(self, posed: Question) -> JudgeResult:
+        """The result, and nobody told of it: a chain tells its seats' hooks once they can make no seat late."""
+        model = self.check(posed)
+        started = time.perf_counter()
+        limit = Limit(self.timeout)
+        call = _Call(self, posed, model, limit)
+        try:
+            answer = await limit.run(call.run(), what=f"judge {self.name!r}")
+        except TimeoutError as error:
+            late = limit.late
+            answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
+        except BaseException as error:
+            if is_for_us(error) or isinstance(error, CancelledError):  # a model's own as well: it is for the task
+                raise
+            answer = call.fail(error)  # whatever else a model raises, the judgement is undecided
+        try:
+            result = call.conclude(answer, since(started))
+        except Exception as error:  # noqa: BLE001 - what a model reports beside its replies cannot be added up
+            del call.replies[:-1]
+            result = call.conclude(call.fail(error), since(started))
+        log_result(result)
+        return result
+
+    def check(self, question: Question) -> Model:
+        """The model that will be asked; raises ``UsageError`` for what is wrong before anything is asked."""
+        self._style().check(question)
+        model = self._choose_model(question)
+        ready = getattr(model, "check", None)
+        if ready is not None:
+            ready()
+        size = sum([len(part.text) for part in question.parts])
+        limit = getattr(model, "max_input_characters", 1_000_000)
+        if size > limit:  # asked here too, since a model may have to put its name together
+            check_size(size, limit, model=model.name)
+        return model
+
+    def preview(self, question: Question) -> Request:
+        """The request that would be sent for a question, before any ``redact``; nothing is asked."""
+        return _Call(self, question, self._choose_model(question), Limit(None)).make_request()
+
+    async def aclose(self) -> None:
+        """Close the connections of this judge's models."""
+        for model in [self.model, *self._others.values()]:
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
+
+    def __repr__(self) -> str:
+        return f"Judge({self.name!r})"
+
+    def _style(self) -> ReplyStyle:
+        return ReplyStyle(reader=self.reader, labels=tuple(self.reader_labels), passes=tuple(self.reader_passes))
+
+    def _own_rubric(self) -> Rubric | None:
+        return self.rubric
+
+    def _choose_model(self, question: Question) -> Model:
+        name = question.model
+        if name is None:
+            return self.model
+        if name not in self._others:
+            self._others[name] = resolve_model(name, self.model)
+        return self._others[name]
+
+    def _settle(self, question: Question, answer: Answer, duration_ms: float) -> JudgeResult:
+        return make_result(question, answer, judge="rules", attempts=0, duration_ms=duration_ms)
+
+
+class _Call:
+    """One judgement under way: what was asked, what came back, how often. It lives as long as the call."""
+
+    __slots__ = ("asked", "asks_token", "judge", "limit", "model", "question", "replies", "token")
+
+    def __init__(self, judge: Judge, question: Question, model: Model, limit: Limit) -> None:
+        self.judge, self.question, self.model, self.limit = judge, question, model, limit
+        self.token = make_token(question.digest)
+        self.asks_token = judge.token and judge.reader == OWN and question.wording is not None
+        self.replies: list[Reply] = []
+        self.asked = 0
+
+    async def run(self) -> Answer:
+        """Ask, read, and ask once more when the reply could not be read."""
+        if self.judge.redact is not None:
+            try:
+                self.question = await _redact(self.judge.redact, self.question)
+                self.judge.check(self.question)  # it may have become too long
+            except AdjudgeError as error:
+                return give_up("error", str(error), self.question)
+        if self.question.wording is not None and any(self.token in part.text for part in self.question.parts):
+            # It cannot be guessed: whoever wrote this has seen the secret, and could close any fence.
+            return give_up("tampering", "the token of this question already stands in its data", self.question)
+        answer = await self._ask_once()
+        while answer.because in _REASKED and not answer.final and self.asked <= self.judge.reask:
+            try:
+                answer = await self._ask_once()
+            except MissingRecording:
+                # Whoever was recorded was asked once, and what was said then stands: it could not be read.
+                self.asked -= 1
+                break
+        return answer
+
+    async def _ask_once(self) -> Answer:
+        if self.limit.over:
+            # Whatever was awaited swallowed that it was cancelled. Nobody waits for this call any more, and each
+            # further request would be paid for nothing.
+            raise asyncio.CancelledError
+        request = self.make_request()
+        self.asked += 1
+        reply = await self.model.complete(request)
+        if not isinstance(reply, Reply):
+            raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
+        self.replies.append(reply)
+        token = self.token if self.asks_token else None
+        style = self.judge._style()  # noqa: SLF001 - a call is the judge's own
+        answer = read_reply(reply, self.question, token=token, style=style, scoring=self.judge.scoring)
+        return self._advise(answer, reply, token)
+
+    def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
+        """Tell whoever wrote a function that answers without the token what it is missing.
+
+        Not said of other models: there a missing token can be an attack, and going without it is no remedy.
+        """
+        alone = token is not None and token not in (reply.text or "") and (reply.text or "").lstrip().startswith("{")
+        if answer.because != "unparseable" or not alone or not isinstance(self.model, FunctionModel):
+            return answer
+        return replace(answer, detail=f"{answer.detail}; a function has to copy it, or be judged with token=False")
+
+    def make_request(self) -> Request:
+        judge, question = self.judge, self.question
+        structured = judge.structured == "schema" or (
+            judge.structured == "auto" and bool(getattr(self.model, "structured", False))
+        )
+        style = judge._style()  # noqa: SLF001
+        system, form = write_system(question, structured=structured, token=self.asks_token, style=style)
+        user = question.user(self.token, ask_token=self.asks_token)
+        return Request(
+            system=system,
+            user=user if self.asked == 0 else user + (_REMINDER if judge.reader == OWN else _REMINDER_OF_STYLE),
+            form=form,
+            temperature=judge.temperature,
+            seed=judge.seed,
+            max_output_tokens=judge.max_output_tokens,
+            logprobs=judge.logprobs or judge.scoring == "expected" or question.wants_confidence,
+            token=self.token if question.wording is not None else None,
+            case=question.case,
+            order=question.order,
+            attempt=self.asked + 1,
+            sample=question.sample,
+        )
+
+    def fail(self, error: BaseException) -> Answer:
+        """The answer when the model raised."""
+        if isinstance(error, ReplyError):
+            return give_up(error.because, error.detail, self.question)
+        if isinstance(error, CancelledError):
+            return give_up("error", "the judge cancelled itself", self.question)
+        said = tell_error(error)
+        if isinstance(error, ModelError):
+            said = said.partition(": ")[2]
+        return give_up("error", said, self.question)
+
+    def conclude(self, answer: Answer, duration_ms: float) -> JudgeResult:
+        """The result: the answer, and everything about this one call."""
+        return make_result(
+            self.question,
+            answer,
+            # When a rubric or the call named another model, this judge's own name would say who did not answer.
+            judge=self.judge.name if self.question.model is None else self.model.name,
+            attempts=self.asked,
+            duration_ms=duration_ms,
+            replies=self.replies,
+        )
+
+
+async def _redact(redact: Callable[[str], Any], question: Question) -> Question:
+    """The question with every piece of its data redacted, and its digests as they were: it is still that question."""
+    parts: list[Part] = []
+    for part in question.parts:
+        said, error = await call_safely(redact, part.text)
+        if not isinstance(said, str):
+            # Its type alone: what a redaction raises is likely to quote what it should have hidden.
+            found = type(said if error is None else error).__name__
+            raise AdjudgeError(f"the redaction of the {part.label} gave {found}; nothing was sent")
+        parts.append(replace(part, text=content_text(said, what=part.label)))
+    return replace(question, parts=tuple(parts))
+
+
+def make_question(question: Question | str) -> Question:
+    """A question as it is, or a ready-made prompt as one."""
+    if isinstance(question, Question):
+        return question
+    from adjudge.judges.evaluate import make_prompt
+
+    return make_prompt(question)
+
+
+def _read_names(what: str, given: object) -> tuple[str, ...]:
+    # A bare text is a sequence as well: "mM" would be the two names m and M.
+    if isinstance(given, list | tuple) and all(isinstance(item, str) for item in given):
+        return tuple(given)
+    raise UsageError(f"{what} must be a list of texts, like ['m', 'M'], got {given!r}")
+
+
+def _check_choice(what: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{what} must be one of {', '.join(choices)}; got {value!r}")

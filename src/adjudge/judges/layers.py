@@ -1,0 +1,123 @@
+"""A cache, a budget and prices between judges and their models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.judge import Judge
+from adjudge.models.cache import CachedModel
+from adjudge.models.model import Model
+from adjudge.models.price import PricedModel, Prices, make_finder
+from adjudge.models.rate_limit import PacedModel
+from adjudge.models.replay import ReplayModel
+from adjudge.models.wrapper import find_innermost
+
+if TYPE_CHECKING:
+    from adjudge.models.budget import Budget
+    from adjudge.models.cache_store import ReplyCache
+    from adjudge.models.rate_limit import Pace
+
+
+Wrap = Callable[[Model, int], Model]
+"""From a model, and how many seats before this one have the same model, to the model to be asked instead."""
+
+
+def rewire(judge: Any, wrap: Wrap) -> Any:
+    """A judge like this one whose every model, at any depth, is what ``wrap`` makes of it.
+
+    Seats keep their names. Two seats of one model are told apart by the number ``wrap`` is given: they are asked
+    separately, so what one was answered must not be handed to the other. A judge of another kind is left as it is.
+    """
+    return _rewire(judge, wrap, Counter())
+
+
+async def close_others(judge: Any) -> None:
+    """Close the models that a rewired judge opened because a rubric named them; its own are those of the original."""
+    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+        for _, seat in judge.judges:
+            await close_others(seat)
+    elif isinstance(judge, Judge) and type(judge).ask is Judge.ask:  # any other is not rewired, and somebody's own
+        for model in judge._others.values():  # noqa: SLF001 - they are nobody else's
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def _rewire(judge: Any, wrap: Wrap, met: Counter[str]) -> Any:
+    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+        return replace(judge, judges=[_rewire(seat, wrap, met) for _, seat in judge.judges], name=judge.name)
+    if not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
+        return judge
+    met[judge.model.name] += 1
+    return replace(judge, model=wrap(judge.model, met[judge.model.name] - 1), name=judge.name)
+
+
+def wire(
+    judge: Any,
+    *,
+    cache: ReplyCache | None = None,
+    budget: Budget | None = None,
+    prices: Prices | None = None,
+    identities: Mapping[str, str] | None = None,
+) -> Any:
+    """A judge or chain like this one that asks through a cache, within a budget, and says what it cost.
+
+    ``prices`` are dollars per million tokens by the model's name (``{"gpt-6.1-terra": {"input": 1, "output": 5}}``),
+    over those that ``genai-prices`` knows (extra ``[cost]``). ``identities`` gives functions, by their name, a text
+    that you change whenever their code does; a function without one is asked every time, and so is a recording. A reply
+    out of the cache costs nothing. Cache and budget stay yours to close and to read. A judge of your own class asks as
+    before: nobody here sees whom.
+
+    Raises ``UsageError`` where a budget cannot hold: a judge of your own class, or a seat without
+    ``max_output_tokens``. A model whose price is unknown is one before the first call.
+    """
+    if budget is not None:
+        check_reach(judge)
+    wrap = make_wrap(cache=cache, budget=budget, prices=prices, identities=identities)
+    return rewire(judge, wrap)
+
+
+def make_wrap(
+    *,
+    cache: ReplyCache | None = None,
+    budget: Budget | None = None,
+    prices: Prices | None = None,
+    identities: Mapping[str, str] | None = None,
+    pace: Pace | None = None,
+) -> Wrap:
+    """What ``wire`` puts around each model, and a ``pace`` that is told how providers answer.
+
+    Whoever uses it with a budget calls ``check_reach`` first.
+    """
+    find, known = make_finder(prices), dict(identities or {})
+
+    def wrap(model: Model, number: int) -> Model:
+        if isinstance(find_innermost(model), ReplayModel):
+            return model
+        priced = PricedModel(model if pace is None else PacedModel(model, pace), find, budget=budget)
+        identity = known.get(model.name)
+        if cache is None or (identity is None and getattr(priced, "identity", None) is None):
+            return priced
+        # The cache outermost: what is found in it is not charged to the budget.
+        return CachedModel(priced, cache, seat=number, identity=identity)
+
+    return wrap
+
+
+def check_reach(judge: Any) -> None:
+    """Raise ``UsageError`` for a judge some of whose calls a budget would not see, or could not bound."""
+    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+        for _, seat in judge.judges:
+            check_reach(seat)
+    elif not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
+        raise UsageError(
+            f"{getattr(judge, 'name', judge)!r} is no Judge or JudgeChain, so a budget cannot hold for what it asks; "
+            "take it out of the chain, or give its model to a Judge"
+        )
+    elif judge.max_output_tokens is None:
+        raise UsageError(f"a budget needs max_output_tokens on {judge.name!r}, or nobody knows what a call can cost")

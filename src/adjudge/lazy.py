@@ -1,0 +1,47 @@
+"""Packages that export names of their modules, and import a module only when a name of it is first used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+def export_lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return a package's ``__getattr__`` and ``__dir__``, which offer what the ``.pyi`` file beside it imports.
+
+    That file is the one list of what a package exports: type checkers and editors read it as it is, and it is read here
+    when a name is first asked for. So importing a package imports no module of it and reads no file.
+    """
+    homes: dict[str, str] = {}
+
+    def find_homes() -> dict[str, str]:
+        if not homes:
+            homes.update(_read_stub(package))
+        return homes
+
+    def get(name: str) -> object:
+        if name == "__all__":
+            return sorted(find_homes())
+        # Dunder names are what import machinery and inspection try on every module.
+        if name.startswith("__") or name not in find_homes():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def list_names() -> list[str]:
+        return sorted(find_homes())
+
+    return get, list_names
+
+
+def _read_stub(package: str) -> dict[str, str]:
+    """The module of each name that a package's stub imports."""
+    import re
+    from importlib.resources import files
+
+    text = files(package).joinpath("__init__.pyi").read_text(encoding="utf-8")
+    found = re.findall(r"^from (\S+) import (?:([^(\n]+)|\(([^)]*)\))", text, re.MULTILINE)
+    return {name: module for module, *names in found for name in re.findall(r"\w+ as (\w+)", "".join(names))}

@@ -1,0 +1,407 @@
+"""What an audit report is: a value that says what was looked at, what was found, and from which ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.invisible import doubt_name
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import clean
+from adjudge.ledger.entry import Head
+from adjudge.ledger.payload import write_payload
+from adjudge.ledger.verification import Signatures
+from adjudge.result import JudgeResult, RuleResult, make_id
+
+Opinion = Literal["unqualified", "qualified", "adverse", "disclaimer"]
+
+OPINIONS: tuple[Opinion, ...] = get_args(Opinion)
+
+
+Severity = Literal["critical", "major", "minor"]
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""Gravest first."""
+
+
+FindingCode = Literal[
+    "ledger_changed",
+    "conflict",
+    "tampering",
+    "contradiction",
+    "let_through",
+    "rule_failed",
+    "overridden",
+    "failed",
+    "undecided",
+    "opened",
+    "pending",
+    "erased",
+    "unreadable",
+    "stopped",
+    "answered",
+    "overruled",
+    "unjudged",
+    "warning",
+    "vote_refused",
+]
+
+
+SEVERITY_OF: dict[FindingCode, Severity] = {
+    "ledger_changed": "critical",
+    "conflict": "critical",
+    "tampering": "critical",
+    "contradiction": "critical",
+    "let_through": "critical",
+    "rule_failed": "critical",
+    "overridden": "major",
+    "failed": "major",
+    "undecided": "major",
+    "opened": "major",
+    "pending": "major",
+    "erased": "major",
+    "unreadable": "major",
+    "stopped": "minor",
+    "answered": "minor",
+    "overruled": "minor",
+    "unjudged": "minor",
+    "warning": "minor",
+    "vote_refused": "minor",
+}
+"""How grave each finding is; docs/audit.md says when there is one."""
+
+
+def choose_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> Opinion:
+    """The opinion on what was found.
+
+    ``judged`` is how many things were to be judged, ``undecided`` how many of them neither a judge nor a person
+    decided, and ``verified`` whether the ledger is as it was recorded. The first that applies: not verified, a
+    disclaimer; a critical finding, adverse; nothing judged or more than half undecided, a disclaimer; a major finding
+    or anything undecided, qualified; else unqualified.
+    """
+    # First of all: whoever could change the ledger could have changed every number below.
+    if not verified:
+        return "disclaimer"
+    # Before the next: otherwise whoever can make judges fail turns an adverse opinion into a disclaimer.
+    if critical > 0:
+        return "adverse"
+    if judged <= 0 or 2 * undecided > judged:
+        return "disclaimer"
+    return "qualified" if major > 0 or undecided > 0 else "unqualified"
+
+
+def explain_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> str:
+    """Why the rule says what it says, in a few words."""
+    if not verified:
+        return "the ledger is not as it was recorded, so nothing in it can be relied on"
+    if critical > 0:
+        return f"there are critical findings: {critical}"
+    if judged <= 0:
+        return "nothing was judged"
+    if 2 * undecided > judged:
+        return f"of {judged} things that were judged, nobody decided {undecided}"
+    if major > 0 or undecided > 0:
+        return f"there are major findings: {major}; undecided: {undecided} of {judged}"
+    return f"neither a critical nor a major finding about {judged} things that were judged"
+
+
+Became = Literal["let through", "stopped", "pending", "unknown"]
+
+
+MOST_LISTED = 1_000
+"""Findings, things judged and rule results that one report lists; the numbers count all of them."""
+
+_LARGEST = 2**53 - 1
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """How many findings there are of each severity."""
+
+    critical: int = 0
+    major: int = 0
+    minor: int = 0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            count = getattr(self, item.name)
+            if type(count) is not int or not 0 <= count <= _LARGEST:
+                raise UsageError(f"findings are counted from 0 up; got {clean(repr(count)[:40])} {item.name} ones")
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was found, and the entry of the ledger that shows it."""
+
+    severity: Severity
+    code: FindingCode
+    """Which of the findings of docs/audit.md it is."""
+    detail: str = ""
+    """One sentence for a person; it names judges and rules, and quotes no content."""
+    seq: int | None = None
+    """The entry's place; ``None`` where it is about no entry that can be read."""
+    hash: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Something that was judged, what came of it, and the entry of the ledger that says so."""
+
+    seq: int
+    """The place of the last entry about it."""
+    hash: str
+    kind: str
+    id: str
+    """The result's; of something without one, the decision's."""
+    outcome: str
+    """``passed``, ``failed`` or ``undecided``; ``unjudged`` or ``unreadable`` where there is none."""
+    became: Became = "unknown"
+    """What was done with it; ``unknown`` where the ledger does not say."""
+    judge: str = ""
+    gate: str = ""
+    subject: str = ""
+    """Digest of the content."""
+    undecided_because: str | None = None
+    score: float | None = None
+    decided_by: str = ""
+    """Who let it through or stopped it: ``judge``, ``rule``, ``policy``, ``human``. Where the ledger says of neither,
+    who decided the result; empty while it is pending."""
+    by: str = ""
+    """The people, or the judge asked before them, who answered a request for approval."""
+    approval_id: str | None = None
+    others: tuple[int, ...] = ()
+    """The places of earlier entries about it, the last 5 at most."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditBasis:
+    """The ledger that an audit was derived from, and how much of it."""
+
+    verified: bool
+    """Whether every entry was as it was recorded when the audit was made."""
+    head: Head | None = None
+    """The last entry that was found in order; pins the ledger as this audit saw it."""
+    problem: str = ""
+    """The first entry that was not in order, in one sentence."""
+    pinned_head: bool = False
+    """Whether a head kept elsewhere was compared."""
+    signatures: Signatures = "none"
+    unseen: tuple[str, ...] = ()
+    """What the check of the ledger could not have seen, one sentence each."""
+    entries: int = 0
+    """Entries that the audit is about."""
+    first: int | None = None
+    last: int | None = None
+    judged: int = 0
+    """Things that were to be judged."""
+    undecided: int = 0
+    """Those of them that neither a judge nor a person decided."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Not included, as in ``Ledger.query``."""
+    gate: str | None = None
+    execution: str | None = None
+    subject: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """An audit report.
+
+    One that was derived from a ledger has a ``basis``, and its opinion is what the rule makes of it, unless a person,
+    named in ``opinion_by``, gave another. One that somebody wrote has no basis, and its opinion is the author's.
+    """
+
+    schema: ClassVar[str] = "adjudge/audit/1"
+
+    objectives: str
+    """What the audit was to find out."""
+    opinion: Opinion
+    findings: Findings
+    """The numbers of findings; ``found`` lists them."""
+    scope: tuple[str, ...] = ()
+    """What was looked at, in words."""
+    opinion_by: str | None = None
+    """The person who gave another opinion than the rule; ``None`` where nobody did."""
+    reason: str = ""
+    """That person's reason."""
+    agent_id: str | None = None
+    execution_id: str | None = None
+    rule_results: tuple[RuleResult, ...] = ()
+    """What rules said, those that failed first; ``metadata["ledger_seq"]`` is the entry's place."""
+    judge_result: JudgeResult | None = None
+    """The result, where the audit is about exactly one."""
+    found: tuple[Finding, ...] = ()
+    """Gravest first, at most 1,000."""
+    judged: tuple[Judged, ...] = ()
+    """What was judged, those with findings first, at most 1,000."""
+    basis: AuditBasis | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(default_factory=make_id)
+    created_at: datetime = field(default_factory=_now)
+
+    def __post_init__(self) -> None:
+        if self.opinion not in OPINIONS:
+            raise UsageError(f"an opinion is one of {', '.join(OPINIONS)}; got {clean(repr(self.opinion)[:80])}")
+        _check_types(self)
+        _check_time(self.created_at)
+        for severity in SEVERITIES:
+            if sum(item.severity == severity for item in self.found) > getattr(self.findings, severity):
+                raise UsageError(f"an audit lists more {severity} findings than it counts; count those it lists")
+        _check_opinion(self)
+
+    @property
+    def computed_opinion(self) -> Opinion | None:
+        """What the rule says, whoever gave the opinion; ``None`` for an audit that was not derived from a ledger."""
+        return choose_opinion(**_count(self, self.basis)) if self.basis is not None else None
+
+    def explain(self) -> str:
+        """The opinion in one line: what, by whom, and why."""
+        if self.opinion_by is not None:
+            said = f"{self.opinion} by {self.opinion_by}: {self.reason}; the rule says {self.computed_opinion}"
+            return clean(said, keep_lines=False)
+        return f"{self.opinion}: {self._explain_rule()}" if self.basis is not None else self.opinion
+
+    def _explain_rule(self) -> str:
+        return explain_opinion(**_count(self, self.basis)) if self.basis is not None else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This audit as plain data, as a ledger would record it; ``read_audit`` reads it back.
+
+        Integers beyond 2^53 and half surrogate pairs, in metadata and results, become text. Raises ``UsageError``
+        for more than 10 MB.
+        """
+        data: dict[str, Any] = {"schema": self.schema}
+        data |= {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        data["created_at"] = self.created_at.astimezone(UTC).isoformat()
+        data["computed_opinion"] = self.computed_opinion
+        read: dict[str, Any] = _order(json.loads(write_payload(data), parse_int=_read_integer), data)
+        return read
+
+
+def _read_integer(digits: str) -> int | float:
+    # An integer beyond 2^53 would stand there as text: this is a number with a point, written without one.
+    return int(digits) if len(digits) < 16 or abs(int(digits)) <= _LARGEST else float(digits)
+
+
+def _order(read: Any, like: Any) -> Any:
+    """The same data with the members in the order of another form of it."""
+    if isinstance(read, list) and isinstance(like, list):
+        return [_order(item, other) for item, other in zip(read, like, strict=True)]
+    if isinstance(read, dict) and isinstance(like, dict) and read.keys() == like.keys():
+        return {name: _order(read[name], item) for name, item in like.items()}
+    return read
+
+
+def _check_types(entry: AuditEntry) -> None:
+    wanted: dict[str, Any] = {"objectives": str, "reason": str, "findings": Findings, "metadata": Mapping}
+    wanted |= {"id": str, "created_at": datetime, "basis": AuditBasis | None, "opinion_by": str | None}
+    wanted |= {"agent_id": str | None, "execution_id": str | None, "judge_result": JudgeResult | None}
+    for name, kind in wanted.items():
+        if not isinstance(getattr(entry, name), kind):
+            raise UsageError(f"an audit's {name} cannot be of type {type(getattr(entry, name)).__name__}")
+    held = {"scope": str, "found": Finding, "judged": Judged, "rule_results": RuleResult}
+    for name, kind in held.items():
+        items = getattr(entry, name)
+        if not isinstance(items, tuple) or not all(isinstance(item, kind) for item in items):
+            raise UsageError(f"an audit's {name} must be a tuple of {kind.__name__}, got {clean(repr(items)[:80])}")
+
+
+def _check_time(moment: datetime) -> None:
+    if moment.utcoffset() is None:
+        raise UsageError(f"a time needs a zone, got {moment.isoformat()}; use datetime.now(timezone.utc)")
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise UsageError(f"an audit was made in the years 1 to 9999, got {moment.isoformat()}") from None
+
+
+def _check_opinion(entry: AuditEntry) -> None:
+    given, said = entry.opinion_by is not None, entry.computed_opinion
+    if given != bool(entry.reason.strip()) or (entry.opinion_by is not None and not entry.opinion_by.strip()):
+        raise UsageError("another opinion than the rule's needs both a person, opinion_by, and that person's reason")
+    doubt = None if entry.opinion_by is None else doubt_name(entry.opinion_by)
+    if doubt is not None:
+        raise UsageError(f"opinion_by={entry.opinion_by!a:.80} names nobody for certain: {doubt}")
+    if said is None:
+        return
+    # Held here, no report, read from a file or made by code to come, says better of a ledger than the rule does
+    # without a person's name under it.
+    if not given and entry.opinion != said:
+        raise UsageError(f"the rule says {said} of these findings, not {entry.opinion}; name who says so, and why")
+    # Nobody can know what was recorded in a ledger that was changed.
+    if entry.basis is not None and not entry.basis.verified and entry.opinion in {"unqualified", "qualified"}:
+        raise UsageError(f"the ledger does not verify, so nobody can give an opinion of {entry.opinion}: disclaim it")
+
+
+def _count(entry: AuditEntry, basis: AuditBasis) -> dict[str, Any]:
+    counted = {"critical": entry.findings.critical, "major": entry.findings.major}
+    return {**counted, "judged": basis.judged, "undecided": basis.undecided, "verified": basis.verified}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuery:
+    """What an audit has to be like; everything given must hold, and every bound is included."""
+
+    opinion: Opinion | Collection[Opinion] | None = None
+    """One, or any of several."""
+    min_critical: int | None = None
+    min_major: int | None = None
+    agent_id: str | None = None
+    execution_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        # A word that no audit has would find nothing, and "no adverse audit" is what somebody reads out of that.
+        for said in self._opinions or ():
+            if said not in OPINIONS:
+                raise UsageError(f"an opinion is one of {', '.join(OPINIONS)}; got {said!r}")
+        for name in ("min_critical", "min_major"):
+            least = getattr(self, name)
+            if least is not None and (type(least) is not int or least < 0):
+                raise UsageError(f"{name} is a whole number from 0 up, got {least!r}")
+        for name in ("since", "until"):
+            moment = getattr(self, name)
+            if moment is not None and (not isinstance(moment, datetime) or moment.utcoffset() is None):
+                raise UsageError(f"{name} must be a time with a zone, got {moment!r}; use datetime.now(timezone.utc)")
+
+    @property
+    def _opinions(self) -> Collection[str] | None:
+        return (self.opinion,) if isinstance(self.opinion, str) else self.opinion
+
+    def matches(self, entry: AuditEntry) -> bool:
+        """Whether an audit is one of those looked for."""
+        if self._opinions is not None and entry.opinion not in self._opinions:
+            return False
+        if entry.findings.critical < (self.min_critical or 0) or entry.findings.major < (self.min_major or 0):
+            return False
+        for name in ("agent_id", "execution_id"):
+            if getattr(self, name) is not None and getattr(self, name) != getattr(entry, name):
+                return False
+        early = self.since is not None and entry.created_at < self.since
+        return not early and (self.until is None or entry.created_at <= self.until)

@@ -1,0 +1,416 @@
+"""Audit reports as files: Markdown for people, with YAML front matter that says the same to programs.
+
+The front matter is written here and not by a library, in the part of YAML that every reader reads alike: each text
+that is more than a word stands in double quotes on one line, with everything invisible escaped. So no text, whatever
+it holds, begins a line, ends the front matter or becomes a number, a date or a key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, date, datetime
+from hashlib import sha256
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import clean, flatten, show, suggest
+from adjudge.formats.yaml import MAX_DEPTH, MAX_VALUES, read_yaml
+from adjudge.ledger.audit.entry import SEVERITIES, AuditBasis, AuditEntry, Finding, Findings, Judged
+from adjudge.ledger.payload import write_payload
+from adjudge.result import RuleResult, read_result
+
+_MARKUP = re.compile(r"[\\`*_\[\]<>|~&#$]|:(?=//|[\w+-]+:)|(?<=www)\.", re.IGNORECASE)
+"""What means something within a cell: emphasis, code, links, HTML, entities, the cell's end, and addresses that some
+readers make links of. What only means something where a line begins needs nothing, since no cell begins one."""
+
+_LONGEST = 500
+
+
+def write_body(audit: AuditEntry) -> str:
+    """An audit for people."""
+    return "\n\n".join(_list_parts(audit)) + "\n"
+
+
+def escape(value: object, longest: int = _LONGEST) -> str:
+    """Any text as one line of a Markdown table's cell that shows it as it is: no markup, no HTML, no link."""
+    text = " ".join(clean(str(value), keep_lines=False).split())
+    cut = text if len(text) <= longest else f"{text[:longest]}…"
+    return _MARKUP.sub(lambda found: f"\\{found[0]}", cut)
+
+
+def _list_parts(audit: AuditEntry) -> Iterator[str]:
+    # The word is one of four. Everything that anybody wrote stands in the cells of tables, where it begins no line.
+    yield f"# Audit: {audit.opinion}"
+    yield _write_table(("", ""), _list_facts(audit))
+    yield "## Findings"
+    counts = [(name, getattr(audit.findings, name)) for name in SEVERITIES]
+    yield _write_table(("severity", "number"), counts)
+    if audit.found:
+        yield _write_table(("severity", "finding", "entry", "hash", "what"), map(_list_finding, audit.found))
+        yield from _tell_rest("findings", len(audit.found), sum(count for _, count in counts))
+    if audit.judged:
+        yield "## What was judged"
+        names = ("entry", "outcome", "became", "score", "judge", "gate", "decided by", "result", "subject", "hash")
+        yield _write_table(names, map(_list_judged, audit.judged))
+    if audit.rule_results:
+        yield "## Rules"
+        rows = [
+            (
+                item.metadata.get("ledger_seq", ""),
+                item.name,
+                "passed" if item.passed else "failed",
+                item.severity,
+                item.message,
+            )
+            for item in audit.rule_results
+        ]
+        yield _write_table(("entry", "rule", "said", "severity", "message"), rows)
+    if audit.basis is not None:
+        yield from _list_basis(audit.basis)
+
+
+def _list_facts(audit: AuditEntry) -> Iterator[tuple[str, object]]:
+    yield "opinion", audit.explain()
+    if audit.opinion_by is not None:
+        yield "given by", audit.opinion_by
+        yield "reason", audit.reason
+        yield "opinion by the rule", audit.computed_opinion
+    yield "objectives", audit.objectives
+    yield from (("scope", item) for item in audit.scope[:100])
+    for name, value in (("agent", audit.agent_id), ("execution", audit.execution_id)):
+        if value is not None:
+            yield name, value
+    yield "id", audit.id
+    yield "created", audit.created_at.astimezone(UTC).isoformat()
+
+
+def _list_finding(item: Finding) -> tuple[object, ...]:
+    return item.severity, item.code, item.seq if item.seq is not None else "", item.hash or "", item.detail
+
+
+def _list_judged(item: Judged) -> tuple[object, ...]:
+    said = f"{item.outcome} ({item.undecided_because})" if item.undecided_because else item.outcome
+    score = "" if item.score is None else f"{item.score:.2f}"
+    who = f"{item.decided_by} ({item.by})" if item.by else item.decided_by
+    return item.seq, said, item.became, score, item.judge, item.gate, who, item.id, item.subject, item.hash
+
+
+def _list_basis(basis: AuditBasis) -> Iterator[str]:
+    yield "## The ledger"
+    first = f"{basis.entries} entries" + (f", from {basis.first} to {basis.last}" if basis.entries else "")
+    rows: list[tuple[str, object]] = [
+        ("in order", "yes" if basis.verified else f"no: {basis.problem}"),
+        ("head", basis.head or ""),
+        ("looked at", first),
+        ("judged", f"{basis.judged}, undecided {basis.undecided}"),
+        ("pinned head", "compared" if basis.pinned_head else "none"),
+        ("signatures", basis.signatures),
+    ]
+    rows += [("could not see", item) for item in basis.unseen]
+    yield _write_table(("", ""), rows)
+    yield "`adjudge ledger show ENTRY` shows an entry with its hash, `adjudge ledger verify --head HEAD` checks all."
+
+
+def _tell_rest(what: str, listed: int, total: int) -> Iterator[str]:
+    if listed < total:
+        yield f"These are {listed:,} of {total:,} {what}."
+
+
+def _write_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [_write_row(names), _write_row(["---"] * len(names), raw=True)]
+    return "\n".join(lines + [_write_row(row) for row in rows])
+
+
+def _write_row(cells: Sequence[Any], *, raw: bool = False) -> str:
+    return f"| {' | '.join(str(cell) if raw else escape(cell) for cell in cells)} |"
+
+
+_ALIASES = {
+    "createdAt": "created_at",
+    "date": "created_at",
+    "agent": "agent_id",
+    "agentId": "agent_id",
+    "executionId": "execution_id",
+    "execution": "execution_id",
+    "ruleResults": "rule_results",
+    "judgeResult": "judge_result",
+}
+
+_BESIDE = ("schema", "type", "status", "computed_opinion")
+"""Members that are no field: what it is, where the work on it stands, and what the rule says."""
+
+_NEEDED = ("objectives", "opinion", "findings", "created_at")
+
+_FIELDS = tuple(item.name for item in fields(AuditEntry))
+
+_LISTS: dict[str, Any] = {
+    "scope": tuple[str, ...],
+    "found": tuple[Finding, ...],
+    "judged": tuple[Judged, ...],
+    "rule_results": tuple[RuleResult, ...],
+    "basis": AuditBasis | None,
+    "findings": Findings,
+    "opinion": str,
+    "objectives": str,
+    "reason": str,
+    "opinion_by": str | None,
+    "agent_id": str | None,
+    "execution_id": str | None,
+    "id": str,
+    "metadata": dict[str, Any],
+}
+
+
+def read_audit(data: Mapping[str, Any]) -> AuditEntry:
+    """An audit from what ``to_dict`` wrote, or from the front matter of a report that a person wrote.
+
+    ``date`` and ``createdAt`` (milliseconds) stand for ``created_at``, ``agent`` for ``agent_id``, and the other names
+    in camel case for theirs. A ``status`` goes to the metadata. An ``id`` that is missing is the digest of the rest,
+    so it is the same whenever the file is read. Raises ``UsageError`` for anything else, for numbers of findings that
+    are not there, and for an opinion that is not what its findings come to.
+    """
+    if not isinstance(data, Mapping):
+        raise UsageError(f"an audit is read from a mapping, got {type(data).__name__}")
+    given = _name_members(data)
+    given["created_at"] = _read_time(given["created_at"])
+    if "id" not in given:
+        said = {name: to_plain(_write_dates(item)) for name, item in data.items()}
+        given["id"] = f"sha256:{sha256(write_payload(said)).hexdigest()}"
+    if given.get("judge_result") is not None:
+        given["judge_result"] = read_result(given["judge_result"])
+    for name, kind in _LISTS.items():
+        if name in given:
+            given[name] = _convert(name, given[name], kind)
+    entry = AuditEntry(**given)
+    said = data.get("computed_opinion")
+    if said is not None and said != entry.computed_opinion:
+        raise UsageError(f"this audit says that the rule says {show(said)}, and the rule says {entry.computed_opinion}")
+    return entry
+
+
+def _name_members(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The members by the names of fields, each once, none unknown and none missing."""
+    given: dict[str, Any] = {}
+    for key, value in data.items():
+        name = _ALIASES.get(key, key)
+        if name in given:
+            raise UsageError(f"an audit says {name} twice, the second time as {show(key)}; keep one")
+        if name not in _FIELDS and name not in _BESIDE:
+            raise UsageError(f"an audit has no member {show(key)}{suggest(key, (*_FIELDS, *_ALIASES))}")
+        given[name] = value
+    _check_beside(given)
+    status = given.get("status")
+    for name in _BESIDE:
+        given.pop(name, None)
+    if status is not None:
+        given["metadata"] = {**_convert("metadata", given.get("metadata", {}), dict[str, Any]), "status": status}
+    for name in _NEEDED:
+        if name not in given:
+            raise UsageError(f"an audit needs {name}, and this one has none; write it into its front matter")
+    if "ruleResults" in data:
+        given["rule_results"] = [_name_rule(item) for item in _convert("ruleResults", data["ruleResults"], list[Any])]
+    return given
+
+
+def _check_beside(given: Mapping[str, Any]) -> None:
+    for name, wanted in (("schema", AuditEntry.schema), ("type", "audit")):
+        if given.get(name, wanted) != wanted:
+            raise UsageError(f"the {name} of an audit is {wanted!r}, got {show(given[name])}")
+
+
+def _name_rule(said: Any) -> Any:
+    """A rule's result with the seed's ``ruleName``."""
+    if not isinstance(said, dict) or "ruleName" not in said or "name" in said:
+        return said
+    return {"name": said["ruleName"], **{key: item for key, item in said.items() if key != "ruleName"}}
+
+
+def _read_time(said: Any) -> datetime:
+    """A moment: a text or a time with its zone, a day (its beginning, in UTC), or milliseconds since 1970."""
+    try:
+        if isinstance(said, str):
+            said = date.fromisoformat(said) if len(said) <= 10 else datetime.fromisoformat(said)
+        elif isinstance(said, int) and not isinstance(said, bool):
+            return datetime.fromtimestamp(said / 1000, UTC)
+        if isinstance(said, date) and not isinstance(said, datetime):
+            return datetime(said.year, said.month, said.day, tzinfo=UTC)
+    except (OSError, OverflowError, ValueError):
+        pass
+    if not isinstance(said, datetime):
+        raise UsageError(f"an audit's created_at is a time like 2026-11-20T12:00:00Z or a day, got {show(said)}")
+    return said
+
+
+def _write_dates(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _convert(name: str, value: Any, kind: Any) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.convert(value, kind)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"an audit's {name} cannot be read: {flatten(clean(str(error)), 200)}") from None
+
+
+LARGEST = 10_000_000
+"""Characters of the largest report that is read or written."""
+
+
+_FENCE = "---"
+
+_WORD = re.compile(r"[a-z]+(_[a-z]+)*")
+
+_MEANS_OTHER = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", "nan", "inf"}
+
+_LONGEST_KEY = 200
+"""Characters of a key that stands before its value; YAML reads no more than 1,024 there."""
+
+
+def write_audit(audit: AuditEntry, body: str | None = None) -> str:
+    """An audit as Markdown with YAML front matter; ``parse_audit`` reads the audit back.
+
+    ``body`` is what stands below the front matter; without it, the audit is written out for people. Raises
+    ``UsageError`` when the audit holds more than can be read back: 50,000 values, 49 levels, 10 MB.
+    """
+    given = audit.to_dict()
+    data = {name: item for name, item in given.items() if item not in (None, [], {}) and (name, item) != ("reason", "")}
+    first = {name: data.pop(name) for name in ("schema", "id", "created_at", "opinion") if name in data}
+    data = {"type": "audit", **first, **_leave_out(data)}
+    _check_size(data)
+    front = "\n".join(_write_block(data))
+    text = f"{_FENCE}\n{front}\n{_FENCE}\n\n{write_body(audit) if body is None else body}"
+    if len(text) > LARGEST:
+        raise UsageError(
+            f"a report has at most {LARGEST:,} characters, this one {len(text):,}; leave some metadata out"
+        )
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def parse_audit(text: str) -> AuditEntry:
+    """The audit that a report's front matter says; what stands below it is for people, and is not read.
+
+    Also reads reports that people wrote: see ``read_audit``. Raises ``UsageError`` for what is no report.
+    """
+    front = _find_front(text)
+    try:
+        data = read_yaml(front)[0]
+    except ValueError as error:
+        raise UsageError(f"the front matter of a report cannot be read: {flatten(str(error), 300)}") from None
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise UsageError("the front matter of a report is a list of names with values, like opinion: qualified")
+    return read_audit(data)
+
+
+def _find_front(text: str) -> str:
+    if not isinstance(text, str):
+        raise UsageError(f"a report is a text, got {type(text).__name__}")
+    if len(text) > LARGEST:
+        raise UsageError(f"a report has at most {LARGEST:,} characters, this one {len(text):,}")
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != _FENCE:
+        raise UsageError(f"a report begins with a line {_FENCE}, its front matter and another line {_FENCE}")
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == _FENCE:
+            return "\n".join(lines[1:number])
+    raise UsageError(f"the front matter of a report ends with a line {_FENCE}, and this one has none")
+
+
+def _check_size(data: dict[str, Any]) -> None:
+    """Raise ``UsageError`` for more than the reader of YAML takes, counted as it counts."""
+    left: list[tuple[Any, int]] = [(data, 1)]
+    values, steps = 1, 10
+    while left:
+        value, depth = left.pop()
+        inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        values += len(inner)
+        steps += len(inner) * (2 if isinstance(value, dict) else 1) + 1
+        if values > MAX_VALUES or steps > 2 * MAX_VALUES or depth >= MAX_DEPTH:
+            most = f"{MAX_VALUES:,} values, {MAX_DEPTH - 1} levels deep"
+            raise UsageError(f"an audit holds at most {most}; leave some metadata out")
+        left += [(item, depth + 1) for item in inner]
+
+
+def _leave_out(data: dict[str, Any]) -> dict[str, Any]:
+    """The same without what is not known, in what is ours; in metadata and results it stands as it was given."""
+    kept = dict(data)
+    for name in ("found", "judged", "rule_results"):
+        if name in kept:
+            kept[name] = [_drop_none(item) for item in kept[name]]
+    return kept | ({"basis": _drop_none(kept["basis"])} if "basis" in kept else {})
+
+
+def _drop_none(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in data.items() if item is not None}
+
+
+def _write_block(data: dict[str, Any]) -> list[str]:
+    """A line for each member, and one for each item of a member that holds several."""
+    lines: list[str] = []
+    for name, value in data.items():
+        if isinstance(value, dict) and value:
+            lines += [f"{name}:", *(f"  {_write_member(key, item)}" for key, item in value.items())]
+        elif isinstance(value, list) and value:
+            lines += [f"{name}:", *(f"- {_write_flow(item)}" for item in value)]
+        else:
+            lines.append(f"{name}: {_write_flow(value)}")
+    return lines
+
+
+def _write_member(key: str, value: Any) -> str:
+    name, said = _write_text(key), _write_flow(value)
+    return f"{name}: {said}" if len(name) <= _LONGEST_KEY else f"? {name}\n  : {said}"
+
+
+def _write_flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(_write_pair(key, item) for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_write_flow, value)) + "]"
+    if isinstance(value, str):
+        return _write_text(value)
+    if isinstance(value, float):
+        return _write_float(value)
+    return (
+        {None: "null", True: "true", False: "false"}[value]
+        if value is None or value is True or value is False
+        else str(value)
+    )
+
+
+def _write_pair(key: str, value: Any) -> str:
+    name = _write_text(key)
+    return f"{name}: {_write_flow(value)}" if len(name) <= _LONGEST_KEY else f"? {name} : {_write_flow(value)}"
+
+
+def _write_float(value: float) -> str:
+    # Without a point, YAML takes 1e+22 for a text.
+    digits, mark, exponent = repr(value).partition("e")
+    return f"{digits}.0e{exponent}" if mark and "." not in digits else repr(value)
+
+
+def _write_text(text: str) -> str:
+    if _WORD.fullmatch(text) and text not in _MEANS_OTHER:
+        return text
+    return '"' + "".join(map(_escape, text)) + '"'
+
+
+def _escape(char: str) -> str:
+    if char in '"\\':
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return (
+        "\\n"
+        if char == "\n"
+        else f"\\x{code:02x}"
+        if code < 256
+        else f"\\u{code:04x}"
+        if code < 65536
+        else f"\\U{code:08x}"
+    )

@@ -1,0 +1,147 @@
+"""One entry of a ledger: its bytes and its hashes. Pure: no store, no clock.
+
+An entry's hash covers everything it says but the payload's own bytes, which it covers by their hash, so a payload can
+be erased without breaking the chain. Each entry names the hash of the one before; the first is the genesis entry.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from hashlib import sha256
+from json.encoder import encode_basestring as write_string
+from typing import Any, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import clean
+
+SCHEMA = "adjudge/ledger-entry/1"
+
+LEDGER_SCHEMA = "adjudge/ledger/1"
+
+HEAD_SCHEMA = "adjudge/ledger-head/1"
+
+
+Kind = Literal[
+    "genesis",
+    "result",
+    "decision",
+    "approval.requested",
+    "approval.voted",
+    "approval.closed",
+    "override",
+    "tool.reviewed",
+    "tool.promoted",
+    "tool.demoted",
+    "run",
+    "certificate",
+    "erasure",
+    "anchor",
+]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What an entry can be about."""
+
+
+COLUMNS = ("seq", "id", "at", "kind", "subject", "payload", "payload_hash", "prev", "hash", "signature")
+
+Row = tuple[int, str, str, str, str, bytes | None, str, str, str, str | None]
+"""A stored entry, in the order of ``COLUMNS``: verification reads millions, and a tuple is what a driver hands over."""
+
+
+NO_PREV = "0" * 64
+"""What the genesis entry has where every other names the hash before it."""
+
+
+def write_time(moment: datetime) -> str:
+    """A moment as entries hold it: UTC, with six decimals always, so that texts sort as moments do."""
+    if moment.tzinfo is None:
+        raise UsageError(f"a time needs a zone, got {moment.isoformat()}; use datetime.now(timezone.utc)")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def hash_entry(seq: int, ident: str, at: str, kind: str, subject: str, payload_hash: str, prev: str) -> str:  # noqa: PLR0917 - in the order of the columns; verifying calls it for every entry
+    """SHA-256 of the canonical JSON (RFC 8785) of what an entry says."""
+    # Written by hand because verifying is mostly this line; tests hold it to the bytes of an RFC 8785 encoder.
+    header = (
+        f'{{"at":{write_string(at)},"id":{write_string(ident)},"kind":{write_string(kind)},'
+        f'"payload_hash":{write_string(payload_hash)},"prev":{write_string(prev)},"schema":"{SCHEMA}",'
+        f'"seq":{seq},"subject":{write_string(subject)}}}'
+    )
+    return sha256(header.encode()).hexdigest()
+
+
+def signed_bytes(entry_hash: str) -> bytes:
+    """What is signed for an entry: its hash, marked as ours, so that the signature can stand for nothing else."""
+    return f"{SCHEMA}\n{entry_hash}".encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The end of a ledger at some moment; kept elsewhere, it shows what was dropped or rewritten since."""
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hash}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {"schema": HEAD_SCHEMA, "seq": self.seq, "hash": self.hash}
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """A head from ``SEQ:HASH`` or from the JSON of ``to_dict``; raises ``UsageError`` for anything else."""
+        said = text.strip()
+        try:
+            data = json.loads(said) if said.startswith("{") else _split(said)
+            seq, found = data["seq"], data["hash"]
+            if type(seq) is int and seq > 0 and len(found) == 64 and int(found, 16) >= 0:
+                return cls(seq=seq, hash=found)
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            pass
+        shown = clean(repr(said[:80]), keep_lines=False)
+        raise UsageError(f"a head is SEQ:HASH, or the JSON that `adjudge ledger head --json` writes; got {shown}")
+
+
+def _split(text: str) -> dict[str, Any]:
+    seq, _, found = text.partition(":")
+    return {"seq": int(seq), "hash": found}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry as it was recorded."""
+
+    seq: int
+    """From 1, without gaps."""
+    id: str
+    at: datetime
+    """When it was recorded, by the clock of the machine that did."""
+    kind: str
+    subject: str
+    """What it is about, most often the digest of a content; empty where there is nothing."""
+    payload: dict[str, Any] | None
+    """What was recorded; ``None`` once it was erased."""
+    payload_hash: str
+    prev: str
+    hash: str
+    signature: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {"schema": SCHEMA} | data | {"at": write_time(self.at)}
+
+
+def read_entry(row: Row) -> Entry:
+    """An entry from its row; raises ``UsageError`` when a stored value is none of ours, which ``verify`` explains."""
+    values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    try:
+        values["at"] = datetime.fromisoformat(values["at"])
+        values["payload"] = None if values["payload"] is None else dict(json.loads(values["payload"]))
+    except (RecursionError, TypeError, ValueError):
+        raise UsageError(f"entry {row[0]} of the ledger cannot be read; `adjudge ledger verify` says why") from None
+    return Entry(**values)

@@ -1,0 +1,323 @@
+"""The ledger: an append-only record of what was decided, in which any change shows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import closing
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from adjudge.content import digest_text
+from adjudge.errors import LedgerError, UsageError
+from adjudge.formats.invisible import doubt_name
+from adjudge.ledger.entry import Entry, Head, Row, read_entry, write_time
+from adjudge.ledger.export import read_head, write_export
+from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, make_draft
+from adjudge.ledger.signature import find_check, open_check, open_signer
+from adjudge.ledger.store import PAGE, DamagedError, Store, Transaction, check_place, explain_missing
+from adjudge.ledger.verification import Chain, Verification, hand_on
+from adjudge.ledger.writer import Writer
+from adjudge.result import JudgeResult
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, MetaData
+
+    from adjudge.ledger.signature import PrivateKey, PublicKey
+
+
+T = TypeVar("T")
+
+
+class Ledger:
+    """A ledger in SQLite (``sqlite:///adjudge.db``) or PostgreSQL (``postgresql://host/database``).
+
+    Nothing is opened before the first use, and the first append makes the ledger. Use it as an async context
+    manager, or call ``aclose``. One object serves any number of tasks, threads and loops.
+
+    Args:
+        url: where it is: ``sqlite:///FILE``, ``postgresql://HOST/DATABASE``, or the path of a file, as ``--ledger``
+            takes it. A ``Path``, and a text that does not begin with a scheme (letters and a colon), is a path from the
+            working directory, of a SQLite file. A new one is readable by its owner alone.
+        store_content: what is kept of texts that can quote what was judged: ``hash`` (their SHA-256, the default),
+            ``redacted`` (what ``redact`` makes of them) or ``full``.
+        key: an Ed25519 private key that signs every entry: the path of a PEM file, its bytes, or cryptography's own
+            object. A ledger is signed from its first entry with one key, or never.
+        redact: a function from text to text, for ``redacted``.
+
+    Raises:
+        UsageError: for an address, a choice or a key that cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        store_content: StoreContent = "hash",
+        key: PrivateKey | None = None,
+        redact: Callable[[str], str] | None = None,
+    ) -> None:
+        self._keep = choose_keep(store_content, redact)
+        self._signer = open_signer(key) if key is not None else None
+        self._about = {"store_content": store_content}
+        self._url = url
+        self._store_content = store_content
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._writer: Writer | None = None
+        self._finalizer: weakref.finalize[[], Ledger] | None = None
+        self._store = Store(self._url, signer=self._signer, about=self._about)
+
+    @property
+    def public_key(self) -> str | None:
+        """The key that checks this ledger's signatures, in hexadecimal; ``None`` when it signs nothing."""
+        return self._signer.public_key if self._signer else None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._store.name}>"
+
+    # ---------------------------------------------------------------- writing
+
+    async def append(
+        self,
+        value: JudgeResult | Mapping[str, Any] | object,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        content: str | None = None,
+        gate: str | None = None,
+        execution: str | None = None,
+    ) -> int:
+        """Record a value and return its place (from 1; the genesis entry is 1). When this returns, it is durable.
+
+        ``value`` is a result, anything else with ``to_dict``, or a mapping. ``kind`` is needed where neither the type
+        nor a member ``kind`` says it; ``subject`` is the value's own unless it is given. ``content``, the text that
+        was judged, is kept as ``store_content`` says. ``gate`` and ``execution`` become members of the payload, for
+        ``query``. A cancelled append is recorded wholly or not at all.
+
+        Raises ``UsageError`` for what cannot be recorded and ``LedgerError`` when the store fails.
+        """
+        more = {"gate": gate, "execution": execution}
+        for name, text in more.items():
+            if text is not None:
+                check_text(name, text)
+        if content is not None:
+            more["content"] = self._keep(content)
+            subject = digest_text(content) if subject is None and not _has_subject(value) else subject
+        # Written here and not in the thread: the value may be changed by the caller before its turn comes.
+        draft = make_draft(value, self._keep, kind=kind, subject=subject, more=more)
+        return await self._submit(draft)
+
+    async def prepare(self) -> None:
+        """Make the ledger if there is none, and find out now whether it can be written.
+
+        ``append`` does so by itself, after what it records was paid for. Raises ``UsageError`` for a ledger that this
+        one cannot go on with (another key, another schema) and ``LedgerError`` when the store fails.
+        """
+        await self._submit(self._find_store().prepare)
+
+    async def transact(self, work: Callable[[Transaction], T], *, tables: MetaData) -> T:
+        """Do some work on tables beside the ledger and append entries about it: all of it, durably, or nothing.
+
+        ``work`` runs in the writer's thread, while every other writer of this ledger waits, and its exceptions are
+        raised here; ``make_entry`` makes what its transaction appends. The tables are made when they are missing.
+        """
+        store = self._find_store()
+        said: T = await self._submit(lambda: store.transact(work, tables))
+        return said
+
+    async def look(self, work: Callable[[Connection], T], *, tables: MetaData) -> T | None:
+        """What some reading makes of tables beside the ledger; ``None`` where ``transact`` never made them.
+
+        Raises ``UsageError`` where there is no ledger.
+        """
+        return await asyncio.to_thread(self._find_store().look, work, tables)
+
+    def make_entry(
+        self,
+        value: JudgeResult | Mapping[str, Any] | object,
+        *,
+        kind: str,
+        subject: str,
+        quoting: Mapping[str, str] | None = None,
+    ) -> Draft:
+        """What ``append`` would record of a value, for ``transact``; raises ``UsageError`` for what it cannot.
+
+        ``quoting`` are further members, texts that can quote what was judged: kept as ``store_content`` says.
+        """
+        more = {name: self._keep(text) for name, text in (quoting or {}).items()}
+        return make_draft(value, self._keep, kind=kind, subject=subject, more=more)
+
+    async def erase(self, seq: int, reason: str, by: str) -> int:
+        """Erase the payload of an entry, keep its hash, and record who did it and why; the place of that record.
+
+        Raises ``UsageError`` when there is no such payload, or ``reason`` or ``by`` is empty.
+        """
+        for name, text in (("reason", reason), ("by", by)):
+            check_text(name, text)
+            if not text.strip():
+                raise UsageError(f"an erasure needs {name!r}: it is what explains the gap later")
+        doubt = doubt_name(by)
+        if doubt is not None:
+            raise UsageError(f"by={by[:80]!a} names nobody for certain: {doubt}")
+        check_place(seq)
+        store = self._find_store()
+        place: int = await self._submit(lambda: store.erase(seq, reason, by))
+        return place
+
+    # ---------------------------------------------------------------- reading
+
+    async def query(
+        self,
+        *,
+        outcome: str | None = None,
+        judge: str | None = None,
+        gate: str | None = None,
+        subject: str | None = None,
+        execution: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> AsyncIterator[Entry]:
+        """The entries that match everything given, in order; ``since`` is included and ``until`` is not.
+
+        ``outcome`` and ``judge`` are those of the result that was recorded, or of the one a decision is about;
+        ``judge`` also names a seat of a chain. Raises ``UsageError`` where there is no ledger.
+        """
+        wanted: dict[str, Any] = {"kind": kind, "subject": subject}
+        inside = {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
+        for name, text in (wanted | inside).items():
+            if text is not None:
+                check_text(name, text)
+        wanted["since"] = write_time(since) if since is not None else None
+        wanted["until"] = write_time(until) if until is not None else None
+        inside = {name: said for name, said in inside.items() if said is not None}
+        after = 0
+        while rows := await asyncio.to_thread(self._find_store().fetch, after=after, **wanted):
+            for row in rows:
+                entry = _match(row, inside)
+                if entry is not None:
+                    yield entry
+            after = rows[-1][0]
+            if len(rows) < PAGE:
+                return
+
+    async def read(self, seq: int) -> Entry:
+        """One entry by its place; raises ``UsageError`` when there is none."""
+        check_place(seq)
+        rows = await asyncio.to_thread(self._find_store().fetch, after=seq - 1, count=1)
+        if not rows or rows[0][0] != seq:
+            raise explain_missing(seq)
+        return read_entry(rows[0])
+
+    async def head(self) -> Head:
+        """The last entry's place and hash; kept elsewhere, it shows later what was dropped or rewritten."""
+        found = await asyncio.to_thread(self._find_store().head)
+        if found is None:
+            raise LedgerError(f"the ledger {self._store.name} has lost its entries")
+        return found
+
+    async def verify(
+        self,
+        head: Head | str | os.PathLike[str] | None = None,
+        *,
+        public_key: PublicKey | None = None,
+        each: Callable[[Row], object] | None = None,
+    ) -> Verification:
+        """Whether every entry is what was recorded, from the genesis on; names the first that is not.
+
+        ``head`` is a head kept elsewhere (the value, ``SEQ:HASH``, or the path of a file with either form);
+        ``public_key`` the key to trust, by default that of this ledger's own ``key``. ``each`` is called, in the
+        thread that reads, with the stored values of every entry that was found in order, in the order of the columns.
+        """
+        chain = make_chain(head, public_key if public_key is not None else self.public_key)
+        return await asyncio.to_thread(_verify_store, self._find_store(), chain, each)
+
+    async def export(self, path: str | os.PathLike[str]) -> Head:
+        """Write every entry to a new file, one JSON object per line, and return the last one's head.
+
+        ``verify_export`` checks the file without the ledger. Raises ``UsageError`` when the file exists.
+        """
+        return await asyncio.to_thread(write_export, self._find_store(), path)
+
+    # ---------------------------------------------------------------- its end
+
+    async def aclose(self) -> None:
+        """Wait for what was handed in and close all connections; a later use opens them again."""
+        store = self._find_store()
+        with self._lock:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.let_go()
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        if writer is not None:
+            await asyncio.to_thread(writer.join)
+        else:
+            store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def _find_store(self) -> Store:
+        # A connection or a thread of the process this one was forked from must not be used, or even closed.
+        if self._pid != os.getpid():
+            self._pid, self._writer, self._lock = os.getpid(), None, threading.Lock()
+            self._store = Store(self._url, signer=self._signer, about=self._about)
+        return self._store
+
+    def _submit(self, work: Draft | Callable[[], Any]) -> asyncio.Future[Any]:
+        store = self._find_store()
+        # Loops of several threads may come here at once. Handed in under the lock as well: what came behind the end
+        # of a writer that another thread closes would never be written, and never be given up.
+        with self._lock:
+            if self._writer is None:
+                self._writer = Writer(store)
+                # A ledger that nobody holds any more closes itself, though nobody can wait for it then.
+                self._finalizer = weakref.finalize(self, self._writer.let_go)
+            return self._writer.submit(work)
+
+
+def make_chain(head: Head | str | os.PathLike[str] | None, public_key: PublicKey | None) -> Chain:
+    """A check that has not begun, with the protections the caller has."""
+    check = open_check(public_key) if public_key is not None else None
+    return Chain(head=read_head(head), check=check, find_check=find_check)
+
+
+def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | None) -> Verification:
+    try:
+        with closing(store.stream()) as rows:
+            return chain.verify(rows if each is None else hand_on(rows, each))
+    except DamagedError as error:
+        # A text that is no UTF-8, or a page that is no page: damage is a finding, not a failure to look.
+        return chain.break_off(str(error))
+
+
+def _has_subject(value: object) -> bool:
+    return getattr(value, "subject", None) is not None
+
+
+def _match(row: Row, inside: Mapping[str, str]) -> Entry | None:
+    """The entry, if its payload says all of this."""
+    if not inside:
+        return read_entry(row)
+    if row[5] is None:
+        return None
+    entry = read_entry(row)
+    said = entry.payload or {}
+    inner = said.get("result")
+    about: dict[str, Any] = inner if isinstance(inner, dict) else said
+    seats = about.get("results")
+    # Lists and not sets: a mapping of anybody's may hold anything under these names.
+    found = {name: [said.get(name), about.get(name)] for name in ("outcome", "gate", "execution")}
+    found["judge"] = [about.get("judge")]
+    found["judge"] += [
+        seat.get("judge") for seat in (seats if isinstance(seats, list) else ()) if isinstance(seat, dict)
+    ]
+    return entry if all(text in found[name] for name, text in inside.items()) else None

@@ -1,0 +1,258 @@
+"""What is recorded of a value: which kind it is, which of its texts are kept, and the canonical bytes.
+
+The texts of a result can quote what was judged, so by default a ledger keeps their digests and not the texts. Scores,
+outcomes, reasons and names are never touched: they are what a decision is explained with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from typing import Any, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import clean
+from adjudge.ledger.entry import KINDS
+
+StoreContent = Literal["hash", "redacted", "full"]
+
+STORE_CONTENT: tuple[StoreContent, ...] = get_args(StoreContent)
+
+
+MOST_BYTES = 10_000_000
+"""The largest payload that is recorded, in bytes of canonical JSON."""
+
+MOST_SUBJECT = 1_000
+"""The longest subject, in characters."""
+
+_LARGEST = 2**53 - 1
+"""The largest integer every reader of JSON reads exactly; RFC 8785 has none beyond."""
+
+
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+
+_STORABLE = frozenset((bool, type(None)))
+
+
+_RESULTS = ("adjudge/result/1", "adjudge/chain-result/1")
+
+_QUOTING = ("detail", "raw_response", "earlier_responses", "reasoning", "suggestions", "value")
+"""Members of a result that are, or can quote, the content or a reply to it."""
+
+_VERDICTS = ("adjudge/creation-verdict/1", "adjudge/review-verdict/1")
+"""Verdicts on forged tools: the reviewer's words can quote the tool."""
+
+_QUOTING_INSIDE = {"criteria": ("reasoning", "evidence"), "rule_results": ("message", "metadata")}
+
+_OWN_KINDS = ("genesis", "erasure")
+"""What only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was removed."""
+
+_KIND_OF = {"result": "result", "chain-result": "result", "decision": "decision", "run": "run"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What is to be an entry; place, time and hash are given where it is written."""
+
+    kind: str
+    subject: str
+    payload: bytes
+
+
+Keep = Callable[[str], str]
+"""What becomes of a text that can quote the content."""
+
+
+def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep:
+    """What ``store_content`` does with a text; raises ``UsageError`` for what cannot be done."""
+    if store_content not in STORE_CONTENT:
+        raise UsageError(f"store_content is one of {', '.join(STORE_CONTENT)}, got {store_content!r}")
+    if (store_content == "redacted") != (redact is not None):
+        raise UsageError('store_content="redacted" and redact=, a function from text to text, are given together')
+    return {"hash": digest, "full": str}.get(store_content, redact or digest)
+
+
+def digest(text: str) -> str:
+    """A text's SHA-256 as it stands in place of the text; nothing stays nothing."""
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}" if text else ""
+
+
+def drop_digests(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload of an entry without the texts of which it holds only the digest, to go on with what it says.
+
+    Kept, they would be read as what a judge wrote, and recorded as the digest of a digest.
+    """
+    kept: dict[str, Any] = _keep_texts(dict(data), lambda text: "" if _DIGEST.fullmatch(text) else text)
+    return kept
+
+
+def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
+    """What is recorded of a value; raises ``UsageError`` when it cannot be."""
+    data = value.to_dict() if getattr(type(value), "writes_plain", False) is True else to_plain(value)
+    if not isinstance(data, dict):
+        raise UsageError(f"a ledger records results and mappings, got {type(value).__name__}; wrap it in a mapping")
+    said = kind if kind is not None else _find_kind(data)
+    check_kind(said)
+    if kind is None and not hasattr(value, "to_dict"):  # a mapping of the caller's, which names its kind itself
+        data.pop("kind", None)
+    found = subject if subject is not None else _find_subject(data)
+    check_text("subject", found)
+    kept = _keep_texts(data, keep) | {name: item for name, item in more.items() if item is not None}
+    return Draft(kind=said, subject=found, payload=write_payload(kept))
+
+
+def write_payload(data: Mapping[str, Any]) -> bytes:
+    """The canonical bytes (RFC 8785) of plain data; raises ``UsageError`` when there are too many."""
+    odd: list[Any] = []
+    storable = _make_storable(data, odd)
+    if odd:
+        import rfc8785
+
+        written = rfc8785.dumps(storable)
+    else:
+        # The same bytes, many times faster: what the two encoders write differently is what is odd.
+        import msgspec
+
+        written = msgspec.json.encode(storable, order="sorted")
+    if len(written) > MOST_BYTES:
+        raise UsageError(f"a payload has at most {MOST_BYTES:,} bytes, this one {len(written):,}; record its digest")
+    return written
+
+
+def check_kind(kind: object) -> None:
+    """Raise ``UsageError`` for a kind nobody may append."""
+    if kind in KINDS and kind not in _OWN_KINDS:
+        return
+    near = get_close_matches(str(kind), KINDS, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(KINDS)}"
+    if kind in _OWN_KINDS:
+        hint = "the ledger writes that one itself"
+    raise UsageError(f"a ledger has no entries of kind {clean(repr(kind)[:80])} to append; {hint}")
+
+
+def check_text(name: str, text: object) -> None:
+    """Raise ``UsageError`` for a text that not every store can hold exactly."""
+    if not isinstance(text, str):
+        raise UsageError(f"{name} must be a text, got {type(text).__name__}")
+    if len(text) > MOST_SUBJECT:
+        raise UsageError(f"{name} has at most {MOST_SUBJECT:,} characters, got {len(text):,}; give its digest")
+    if not can_store(text):
+        raise UsageError(f"{name} holds a NUL or half a surrogate pair, which cannot be stored: {clean(text)[:80]!r}")
+
+
+def can_store(text: str) -> bool:
+    """Whether every store can hold a text exactly, and so be asked for it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair has no UTF-8
+        return False
+    return "\0" not in text  # which no text of PostgreSQL holds
+
+
+def _find_kind(data: Mapping[str, Any]) -> str:
+    noun = str(data.get("schema", "")).split("/")[1:2]
+    found = data.get("kind") or _KIND_OF.get(noun[0] if noun else "")
+    if not isinstance(found, str):
+        raise UsageError('what is recorded needs a kind: append(value, kind="run"), or a member "kind"')
+    return found
+
+
+def _find_subject(data: Mapping[str, Any]) -> str:
+    inner = data.get("result")
+    found = data.get("subject") or (inner.get("subject") if isinstance(inner, Mapping) else None)
+    return found if isinstance(found, str) else ""
+
+
+def _keep_texts(node: Any, keep: Keep) -> Any:
+    """The same data with the texts of every result and verdict in it handed to ``keep``."""
+    if keep is str:
+        return node
+    if isinstance(node, list):
+        return [_keep_texts(item, keep) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("schema") not in _RESULTS:
+        kept = {name: _keep_texts(item, keep) for name, item in node.items()}
+        if node.get("schema") in _VERDICTS:
+            _replace_texts(kept, ("reasoning",), keep)
+        return kept
+    kept = dict(node)
+    _replace_texts(kept, _QUOTING, keep)
+    for name, members in _QUOTING_INSIDE.items():
+        kept[name] = [dict(item) if isinstance(item, dict) else item for item in kept.get(name) or ()]
+        for item in kept[name]:
+            _replace_texts(item, members, keep)
+    if "results" in kept:
+        kept["results"] = _keep_texts(kept["results"], keep)
+    return kept
+
+
+def _replace_texts(data: dict[str, Any], names: tuple[str, ...], keep: Keep) -> None:
+    for name in names:
+        if name in data:
+            data[name] = _replace(data[name], keep)
+
+
+def _replace(value: Any, keep: Keep) -> Any:
+    if isinstance(value, str):
+        return keep(value)
+    if isinstance(value, list):
+        return [_replace(item, keep) for item in value]
+    if isinstance(value, dict):  # its names were chosen by whoever wrote the reply, so they can quote as well
+        return {_replace(name, keep): _replace(item, keep) for name, item in value.items()}
+    return value
+
+
+def _make_storable(value: Any, odd: list[Any]) -> Any:
+    """What RFC 8785 has no form for, in one: integers beyond 2^53 and half surrogate pairs as text.
+
+    ``odd`` collects what only an encoder made for that standard writes as it says.
+    """
+    kind = type(value)
+    if kind is str:
+        # The escape stands there as text. Nothing is dropped, and nothing that was paid for stays unrecorded.
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if kind is dict:
+        if not all(map(str.isascii, value)):  # sorted by UTF-16 units there, and by bytes here
+            odd.append(value)
+            return {_make_storable(name, odd): _make_storable(item, odd) for name, item in value.items()}
+        # What most members are is looked for here: a call for each would take longer than all the rest.
+        return {
+            name: item
+            if (held := type(item)) in _STORABLE
+            or (held is str and item.isascii())
+            or (held is float and 1e-4 <= item < 1)
+            else _make_storable(item, odd)
+            for name, item in value.items()
+        }
+    if kind is list:
+        return [_make_storable(item, odd) for item in value]
+    if kind is float:
+        return _make_float(value, odd)
+    return value if kind is bool or value is None else _make_leaf(value, odd)
+
+
+def _make_leaf(value: Any, odd: list[Any]) -> Any:
+    if isinstance(value, int):
+        return int(value) if abs(value) <= _LARGEST else _write_integer(int(value))
+    # A text or number of the caller's own type, which is recorded as what it is derived from.
+    return _make_storable(str.__str__(value), odd) if isinstance(value, str) else _make_float(float(value), odd)
+
+
+def _make_float(value: float, odd: list[Any]) -> float | int:
+    if abs(value) <= _LARGEST and value.is_integer():
+        return int(value)  # the standard writes no point, and no minus before zero
+    if not 1e-4 <= abs(value) < 1e15:  # from where on some encoders write exponents
+        odd.append(value)
+    return value
+
+
+def _write_integer(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:  # more digits than Python writes in linear time
+        return hex(value)

@@ -1,0 +1,137 @@
+"""Ed25519 signatures of entries, with the extra ``sign`` (the package cryptography)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.ledger.verification import SignatureCheck
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+    PrivateKey = Ed25519PrivateKey | bytes | str | os.PathLike[str]
+    PublicKey = Ed25519PublicKey | bytes | str | os.PathLike[str]
+
+
+_HINT = "signatures need the package cryptography; to have it, pip install 'adjudge[sign]'"
+
+_LARGEST = 100_000
+"""A key file is smaller than this, in bytes; whatever else was named is not read to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signer:
+    """What signs entries, and the public key that checks them."""
+
+    sign: Callable[[bytes], str] = field(repr=False)
+    """Bytes to a signature in hexadecimal."""
+    public_key: str
+    """32 bytes in hexadecimal."""
+
+
+def create_key(path: str | os.PathLike[str]) -> str:
+    """Write a new private key to a file that only its owner can read, and return its public key in hexadecimal.
+
+    Raises ``UsageError`` when the file exists: a key that is written over can sign nothing any more.
+    """
+    ed25519, serialization = _load()
+    key = ed25519.Ed25519PrivateKey.generate()
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    written: bytes = key.private_bytes(serialization.Encoding.PEM, *form)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise UsageError(f"the key cannot be written to {os.fspath(path)}: {error.strerror}; name a new file") from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(written)
+    return _write_public(key.public_key())
+
+
+def open_signer(key: PrivateKey) -> Signer:
+    """A signer of a private key: the path of a PEM file, its bytes, 32 raw bytes, or cryptography's own object."""
+    ed25519, serialization = _load()
+    found: Any = _read_file(key) if isinstance(key, str | os.PathLike) else key
+    if isinstance(found, bytes):
+        try:
+            make = ed25519.Ed25519PrivateKey.from_private_bytes
+            found = make(found) if len(found) == 32 else serialization.load_pem_private_key(found, None)
+        except (TypeError, ValueError):
+            found = None  # and not the error's own words, which may quote the key
+    if not isinstance(found, ed25519.Ed25519PrivateKey):
+        raise UsageError("key is no Ed25519 private key in PEM without a password; adjudge.ledger.create_key makes one")
+    return Signer(sign=lambda data: found.sign(data).hex(), public_key=_write_public(found.public_key()))
+
+
+def open_check(key: PublicKey) -> SignatureCheck:
+    """A check of signatures with a public key: 64 hexadecimal digits, a PEM file, its bytes, or an object."""
+    from cryptography.exceptions import InvalidSignature
+
+    found = _read_public(key)
+
+    def check(signature: str, data: bytes) -> bool:
+        try:
+            raw = bytes.fromhex(signature)
+            found.verify(raw, data)
+        except (InvalidSignature, ValueError, TypeError):
+            return False
+        # One signature has one spelling: otherwise a changed letter would go unseen.
+        return raw.hex() == signature
+
+    return check
+
+
+def find_check(public_key: str) -> SignatureCheck | None:
+    """A check with the key that a ledger itself names; ``None`` where cryptography is not installed."""
+    try:
+        _load()
+    except UsageError:
+        return None
+    try:
+        return open_check(public_key)
+    except UsageError:
+        return lambda *_: False  # a ledger that names a key which is none was not begun by us
+
+
+def _read_public(key: PublicKey) -> Ed25519PublicKey:
+    ed25519, serialization = _load()
+    found: Any = key
+    if isinstance(key, str) and len(key) == 64 and not key.strip("0123456789abcdefABCDEF"):
+        found = bytes.fromhex(key)
+    elif isinstance(key, str | os.PathLike):
+        found = _read_file(key)
+    if isinstance(found, bytes):
+        try:
+            make = ed25519.Ed25519PublicKey.from_public_bytes
+            found = make(found) if len(found) == 32 else serialization.load_pem_public_key(found)
+        except (TypeError, ValueError):
+            found = None
+    if not isinstance(found, ed25519.Ed25519PublicKey):
+        raise UsageError("public_key is no Ed25519 public key: give 64 hexadecimal digits, or a PEM file")
+    return found
+
+
+def _read_file(path: str | os.PathLike[str]) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_LARGEST)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or "it is no path"
+        raise UsageError(f"the key {os.fspath(path)[:200]!r} cannot be read: {said}; name a PEM file") from None
+
+
+def _write_public(key: Ed25519PublicKey) -> str:
+    return key.public_bytes_raw().hex()
+
+
+def _load() -> tuple[Any, Any]:
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise UsageError(_HINT) from None
+    return ed25519, serialization

@@ -1,0 +1,503 @@
+"""Where entries are kept: one table, through SQLAlchemy Core, on SQLite or PostgreSQL.
+
+Entries are appended in one transaction that first excludes every other writer, so places have no gaps and every hash
+names the one before it, whatever the number of threads, processes and machines. The database refuses updates and
+deletions by itself; whoever owns its file can take those triggers away, which is what the hashes are for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from adjudge.errors import LedgerError, UsageError
+from adjudge.formats.text import clean, show
+from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes, write_time
+from adjudge.ledger.payload import Draft, check_text, write_payload
+from adjudge.result import make_id
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, MetaData, Select, Table
+    from sqlalchemy.engine import URL
+
+    from adjudge.ledger.signature import Signer
+
+
+TABLE = "adjudge_ledger"
+
+
+@cache
+def make_table() -> Table:
+    """The table's description; every database makes its own form of it."""
+    from sqlalchemy import BigInteger, Column, Integer, LargeBinary, MetaData, Table, Text
+
+    types = {"seq": BigInteger().with_variant(Integer(), "sqlite"), "payload": LargeBinary()}
+    columns = [
+        Column(
+            name,
+            types.get(name, Text()),
+            primary_key=name == "seq",
+            autoincrement=False,
+            nullable=name in ("payload", "signature"),
+            unique=name == "id",
+            index=name in ("at", "subject"),
+        )
+        for name in COLUMNS
+    ]
+    # STRICT: otherwise SQLite keeps whatever type it is given, and a number that became a text hashes the same.
+    return Table(TABLE, MetaData(), *columns, sqlite_strict=True)
+
+
+_KEPT = [name for name in COLUMNS if name != "payload"]
+
+_CHANGED = " OR ".join(f"NEW.{name} IS NOT OLD.{name}" for name in _KEPT)
+
+_EXCUSED = f"EXISTS (SELECT 1 FROM {TABLE} e WHERE e.kind = 'erasure' AND e.subject = OLD.id)"  # noqa: S608 - the name is ours
+
+_FIXED = f"NEW.payload IS NOT NULL OR OLD.kind IN ('genesis', 'erasure') OR {_CHANGED} OR NOT {_EXCUSED}"
+
+
+_NO_DELETE = f"""CREATE TRIGGER {TABLE}_no_delete BEFORE DELETE ON {TABLE}
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: nothing is deleted'); END"""
+
+_NO_UPDATE = f"""CREATE TRIGGER {TABLE}_no_update BEFORE UPDATE ON {TABLE} WHEN {_FIXED}
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: nothing is changed'); END"""
+
+# INSERT OR REPLACE deletes without asking the first of these.
+_IN_ORDER = f"""CREATE TRIGGER {TABLE}_in_order BEFORE INSERT ON {TABLE}
+WHEN NEW.seq IS NOT (SELECT COALESCE(MAX(seq), 0) + 1 FROM {TABLE})
+OR EXISTS (SELECT 1 FROM {TABLE} WHERE id = NEW.id)
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: entries are added at the end'); END"""  # noqa: S608 - the name is ours
+
+SQLITE_DDL = (_NO_DELETE, _NO_UPDATE, _IN_ORDER)
+
+
+_REFUSE = f"""CREATE OR REPLACE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'a ledger is append-only: nothing is changed or deleted'; END $$"""
+
+_CHECK = f"""CREATE OR REPLACE FUNCTION {TABLE}_check() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF {_FIXED.replace("IS NOT OLD", "IS DISTINCT FROM OLD")}
+THEN RAISE EXCEPTION 'a ledger is append-only: nothing is changed or deleted'; END IF; RETURN NEW; END $$"""
+
+_EACH = f"FOR EACH ROW EXECUTE FUNCTION {TABLE}"
+
+POSTGRES_DDL = (
+    _REFUSE,
+    _CHECK,
+    f"CREATE TRIGGER {TABLE}_no_delete BEFORE DELETE ON {TABLE} {_EACH}_refuse()",
+    f"CREATE TRIGGER {TABLE}_no_truncate BEFORE TRUNCATE ON {TABLE} EXECUTE FUNCTION {TABLE}_refuse()",
+    f"CREATE TRIGGER {TABLE}_no_update BEFORE UPDATE ON {TABLE} {_EACH}_check()",
+)
+
+
+T = TypeVar("T")
+
+
+BUSY_SECONDS = 30
+"""How long a writer waits for others to finish."""
+
+PAGE = 200
+"""Rows that are fetched at once: their payloads, which can be large, are in memory together."""
+
+_CREATE_LOCK = 0x61646A75
+"""Held on PostgreSQL while the table is looked for and made; any number that is ours."""
+
+
+def check_place(seq: object) -> None:
+    """Raise ``UsageError`` for what is no place of an entry; no database can even be asked for such a number."""
+    if isinstance(seq, bool) or not isinstance(seq, int):
+        raise UsageError(f"an entry's place is a whole number, got {show(seq)}")
+    if not 1 <= seq < 2**63:
+        raise explain_missing(seq)
+
+
+def explain_missing(seq: int) -> UsageError:
+    """The error for a place at which no entry is."""
+    return UsageError(f"the ledger has no entry {show(seq)}; `adjudge ledger list` shows those it has")
+
+
+class Store:
+    """A ledger's database. Opened at first use; its methods block, so they are called from threads."""
+
+    def __init__(self, url: str | os.PathLike[str], *, signer: Signer | None, about: dict[str, Any]) -> None:
+        """``about`` is what the genesis entry says beside the schema and the public key."""
+        self._url = _read_url(url)
+        self._signer, self._about = signer, about
+        self._engine: Engine | None = None
+        self._is_ready = False
+        self._made: tuple[MetaData, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The address, without a password."""
+        return self._url.render_as_string(hide_password=True)
+
+    # ---------------------------------------------------------------- reading
+
+    def fetch(self, *, after: int = 0, count: int = PAGE, **wanted: Any) -> list[Row]:
+        """The next rows in order: of a ``kind`` and a ``subject``, and ``since`` and ``until`` a time."""
+        with self._reading() as connection:
+            statement = _select(after, wanted).limit(count)
+            return [_plain(row) for row in connection.execute(statement)]
+
+    def stream(self) -> Generator[Row]:
+        """All rows, as they are at one moment."""
+        with self._reading() as connection:
+            options = {"yield_per": PAGE, "stream_results": True}
+            for part in connection.execution_options(**options).execute(_select(0, {})).partitions():
+                yield from map(_plain, part)
+
+    def head(self) -> Head | None:
+        """The last entry; ``None`` when there is none."""
+        with self._reading() as connection:
+            found = _find_last(connection)
+        return Head(seq=found[0], hash=found[1]) if found[0] else None
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        # Reading makes no ledger: a mistyped address would otherwise verify as an empty one.
+        if self._is_file and not _is_there(str(self._url.database)):
+            raise UsageError(f"there is no ledger at {self.name}; the first append makes one")
+        with self._explaining("read"), self._open().connect() as connection:
+            from sqlalchemy import inspect
+
+            if not inspect(connection).has_table(TABLE):
+                raise UsageError(f"{self.name} holds no ledger; the first append makes one")
+            yield connection
+
+    # ---------------------------------------------------------------- writing
+
+    def append(self, drafts: Sequence[Draft]) -> list[int]:
+        """Record some drafts, in their order, in one durable commit, and return their places."""
+        with self._writing() as connection:
+            return self._insert(connection, drafts)
+
+    def prepare(self) -> None:
+        """Make the ledger if there is none, and find out whether it can be written."""
+        with self._writing():
+            pass
+
+    def transact(self, work: Callable[[Transaction], T], tables: MetaData) -> T:
+        """What some work makes of the ledger and of tables beside it, in one durable commit, or nothing of it."""
+        with self._writing() as connection:
+            if tables not in self._made:
+                tables.create_all(connection)
+            said = work(Transaction(connection, lambda draft: self._insert(connection, [draft])[0]))
+        self._made = (*self._made, tables) if tables not in self._made else self._made
+        return said
+
+    def look(self, work: Callable[[Connection], T], tables: MetaData) -> T | None:
+        """What some reading makes of tables beside the ledger; ``None`` where they were never written."""
+        from sqlalchemy import inspect
+
+        with self._reading() as connection:
+            there = set(inspect(connection).get_table_names())
+            return work(connection) if set(tables.tables) <= there else None
+
+    def erase(self, seq: int, reason: str, by: str) -> int:
+        """Record the erasure of an entry's payload and erase it, both or neither; the place of the record."""
+        table = make_table()
+        with self._writing() as connection:
+            found = connection.execute(table.select().where(table.c.seq == seq)).one_or_none()
+            if found is None:
+                raise explain_missing(seq)
+            if found.kind in ("genesis", "erasure"):
+                raise UsageError(f"entry {seq} is a {found.kind}; it holds nothing of what was judged, and it stays")
+            if found.payload is None:
+                raise UsageError(f"the payload of entry {seq} was erased before")
+            said = {"seq": seq, "id": found.id, "payload_hash": found.payload_hash, "reason": reason, "by": by}
+            payload = write_payload({"schema": "adjudge/erasure/1", **said})
+            places = self._insert(connection, [Draft(kind="erasure", subject=found.id, payload=payload)])
+            connection.execute(table.update().where(table.c.seq == seq).values(payload=None))
+        if self._is_file:
+            self._write_back()
+        return places[0]
+
+    def _write_back(self) -> None:
+        """Empty the write-ahead log, where what was erased still stands; given up soon when somebody is reading."""
+        with self._explaining("written"), self._open().connect() as connection:
+            connection.exec_driver_sql("COMMIT")
+            # Others wait behind this one: a long verification must not hold up every append.
+            connection.exec_driver_sql("PRAGMA busy_timeout=200")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+            connection.exec_driver_sql("BEGIN")
+
+    def _insert(self, connection: Connection, drafts: Sequence[Draft]) -> list[int]:
+        seq, prev = _find_last(connection)
+        if seq == 0:
+            # Beginning anew would make a ledger whose entries were all removed look like a new one.
+            raise LedgerError(f"the ledger {self.name} has lost its entries; restore it, or begin another")
+        rows: list[Row] = []
+        at = write_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
+        for draft in drafts:
+            seq += 1
+            rows.append(self._make_row(seq, at, prev, draft))
+            prev = rows[-1][8]
+        self._put(connection, rows)
+        return [row[0] for row in rows]
+
+    def _put(self, connection: Connection, rows: list[Row]) -> None:
+        # Straight to the driver: what the toolkit does for every value of every row is a fifth of an append, and
+        # these are integers, texts and bytes, which both drivers take as they are.
+        marks = ", ".join(["?" if self._is_file else "%s"] * len(COLUMNS))
+        connection.exec_driver_sql(f"INSERT INTO {TABLE} ({', '.join(COLUMNS)}) VALUES ({marks})", rows)  # noqa: S608 - the names are ours, the values are bound
+
+    def _make_row(self, seq: int, at: str, prev: str, draft: Draft) -> Row:
+        ident = make_id()
+        payload_hash = sha256(draft.payload).hexdigest()
+        said = hash_entry(seq, ident, at, draft.kind, draft.subject, payload_hash, prev)
+        signature = self._signer.sign(signed_bytes(said)) if self._signer else None
+        return seq, ident, at, draft.kind, draft.subject, draft.payload, payload_hash, prev, said, signature
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        if not self._is_ready:
+            self._make_ready()
+        with self._explaining("written"), self._begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _begin(self) -> Iterator[Connection]:
+        """A transaction that excludes every other writer of this ledger."""
+        with self._open().execution_options(adjudge_writes=True).begin() as connection:
+            if not self._is_file and self._is_ready:
+                # A lock of our own, not of the table: that one would stop vacuuming, and be stopped by it. Where the
+                # server answers before its log is on disk, that is switched off, or an append could be lost.
+                connection.exec_driver_sql(
+                    f"SELECT pg_advisory_xact_lock({_CREATE_LOCK}::bigint << 32 | '{TABLE}'::regclass::oid::bigint), "
+                    "set_config('synchronous_commit', 'on', true)"
+                )
+            yield connection
+
+    def _make_ready(self) -> None:
+        """Make the ledger with its genesis entry if there is none; else check that it is one we can go on with."""
+        from sqlalchemy import inspect
+
+        if self._is_file:
+            self._create_file()
+        with self._explaining("written"), self._begin() as connection:
+            if not self._is_file:
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK})")
+            if inspect(connection).has_table(TABLE):
+                self._check_genesis(connection)
+            else:
+                self._create(connection)
+        self._is_ready = True
+
+    def _create(self, connection: Connection) -> None:
+        make_table().create(connection)
+        for statement in SQLITE_DDL if self._is_file else POSTGRES_DDL:
+            connection.exec_driver_sql(statement)
+        said = {"schema": LEDGER_SCHEMA, "public_key": self._signer.public_key if self._signer else None}
+        draft = Draft(kind="genesis", subject="", payload=write_payload(said | self._about))
+        self._put(connection, [self._make_row(1, write_time(datetime.now(UTC)), NO_PREV, draft)])
+
+    def _check_genesis(self, connection: Connection) -> None:
+        table = make_table()
+        found = connection.execute(table.select().where(table.c.seq == 1)).one_or_none()
+        if found is None or found.payload is None:
+            raise LedgerError(f"the ledger {self.name} has lost its genesis entry; restore it, or begin another")
+        import json
+
+        try:
+            data = json.loads(found.payload)
+            schema, named = data["schema"], data["public_key"]
+        except (KeyError, TypeError, ValueError, RecursionError):
+            schema = named = None
+        if schema != LEDGER_SCHEMA:
+            raise UsageError(f"{self.name} holds a ledger of another schema than {LEDGER_SCHEMA}; update adjudge")
+        own = self._signer.public_key if self._signer else None
+        if named != own:
+            told = f"is signed with {clean(str(named)[:64])}" if named else "was begun without signatures"
+            raise UsageError(f"the ledger {self.name} {told}; open it with that key, or begin another ledger")
+
+    # ---------------------------------------------------------------- the database
+
+    @property
+    def _is_file(self) -> bool:
+        return self._url.get_backend_name() == "sqlite"
+
+    def _create_file(self) -> None:
+        # SQLite gives its log the mode of the database, so this one decides for all three files.
+        try:
+            os.close(os.open(str(self._url.database), os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise UsageError(f"the ledger {self.name} cannot be written: {error.strerror}; name another file") from None
+
+    def _open(self) -> Engine:
+        if self._engine is None:
+            from sqlalchemy import create_engine, event
+
+            try:
+                engine = create_engine(self._url)
+            except ImportError:
+                raise UsageError(
+                    "PostgreSQL needs the package psycopg; to have it, pip install 'adjudge[postgres]'"
+                ) from None
+            if self._is_file:
+                event.listen(engine, "connect", _set_up_file)
+                event.listen(engine, "begin", _begin_file)
+            # Last: a thread that found it earlier would connect without all of that, and its connection is used again.
+            self._engine = engine
+        return self._engine
+
+    @contextmanager
+    def _explaining(self, what: str) -> Iterator[None]:
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+        try:
+            yield
+        except DBAPIError as error:  # whose own text quotes the payload
+            said = clean(" ".join(str(error.orig).split())[:300], keep_lines=False)
+            kind = DamagedError if any(sign in said for sign in _DAMAGE) else LedgerError
+            raise kind(f"the ledger {self.name} cannot be {what}: {said}") from None
+        except (UnicodeEncodeError, OverflowError):  # said by the driver, before anything reached the database
+            raise UsageError(
+                f"the ledger {self.name} cannot be {what}: a number is too large, or a text holds half a character"
+            ) from None
+        except (SQLAlchemyError, UnicodeDecodeError) as error:
+            raise LedgerError(f"the ledger {self.name} cannot be {what}: {type(error).__name__}") from None
+
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones."""
+        if self._engine is not None:
+            self._engine.dispose()
+        self._engine, self._is_ready, self._made = None, False, ()
+
+
+class Transaction:
+    """A transaction of a ledger: its connection, for tables beside the entries, and a way to append entries."""
+
+    __slots__ = ("_insert", "connection")
+
+    def __init__(self, connection: Connection, insert: Callable[[Draft], int]) -> None:
+        self.connection = connection
+        self._insert = insert
+
+    def append(self, draft: Draft) -> int:
+        """Append an entry within the transaction; its place, which holds once the transaction is committed."""
+        return self._insert(draft)
+
+
+class DamagedError(LedgerError):
+    """What is stored is no database, or no text, any more."""
+
+
+_DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
+
+
+def _is_there(file: str) -> bool:
+    try:
+        return Path(file).is_file()
+    except (OSError, ValueError):  # a name that is too long, or no name
+        return False
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
+"""How an address begins, or what was meant as one; one letter before a colon is a drive."""
+
+
+def _find_file(url: str | os.PathLike[str]) -> str | None:
+    """The path of a file that is given as one, else ``None``: a ``Path``, and a text that is no address."""
+    if isinstance(url, str):
+        return None if _SCHEME.match(url) or not url.strip() else url
+    try:
+        found = os.fspath(url)
+    except TypeError:
+        found = None
+    if not isinstance(found, str) or not found:
+        raise UsageError(f"a ledger's url is a text or the path of a file, got {type(url).__name__}")
+    return found
+
+
+def _read_url(url: str | os.PathLike[str]) -> URL:
+    from sqlalchemy import URL, make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if isinstance(url, str):
+        check_text("a ledger's url", url)
+    file = _find_file(url)
+    if file is not None:
+        # Not pasted into an address: there, a question mark in a name would begin options.
+        return URL.create("sqlite", database=file)
+    try:
+        found = make_url(str(url))
+    except (ArgumentError, ValueError):
+        found = None
+    name = found.get_backend_name() if found is not None else ""
+    if found is not None and name in ("postgresql", "postgres"):
+        return found.set(drivername="postgresql+psycopg")
+    if found is None or found.drivername != "sqlite":
+        raise UsageError(
+            "a ledger's url is sqlite:///FILE or postgresql://HOST/DATABASE, or the path of a file; this one is neither"
+        )
+    if not found.database or found.database == ":memory:" or found.query:
+        raise UsageError("a ledger in SQLite needs a file and no options: sqlite:///adjudge.db")
+    return found
+
+
+def _set_up_file(connection: Any, _record: object) -> None:
+    # Transactions are begun by us: the driver would begin one that only locks when it is too late to wait.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+    _enter_wal(cursor)
+    # Without FULL, a commit in WAL mode is not on disk when it returns. secure_delete: what is erased is overwritten.
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.execute("PRAGMA secure_delete=ON")
+    cursor.close()
+
+
+def _enter_wal(cursor: Any) -> None:
+    # Two processes that open a new file at once both want its lock, and here SQLite does not wait for it by itself.
+    import sqlite3
+
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _begin_file(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("adjudge_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+_LAST = f"SELECT seq, hash FROM {TABLE} ORDER BY seq DESC LIMIT 1"  # noqa: S608 - the name is ours
+
+
+def _find_last(connection: Connection) -> tuple[int, str]:
+    row = connection.exec_driver_sql(_LAST).one_or_none()
+    return (row[0], row[1]) if row else (0, NO_PREV)
+
+
+def _select(after: int, wanted: dict[str, Any]) -> Select[Any]:
+    table = make_table()
+    statement = table.select().where(table.c.seq > after).order_by(table.c.seq)
+    for name in ("kind", "subject"):
+        if wanted.get(name) is not None:
+            statement = statement.where(table.c[name] == wanted[name])
+    if wanted.get("since") is not None:
+        statement = statement.where(table.c.at >= wanted["since"])
+    if wanted.get("until") is not None:
+        statement = statement.where(table.c.at < wanted["until"])
+    return statement
+
+
+def _plain(row: Any) -> Row:
+    return tuple(row)  # type: ignore[return-value]

@@ -1,0 +1,209 @@
+"""The check of a chain of entries: what is in order, the first that is not, and what could not be seen. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from typing import Any, Literal
+
+from adjudge.formats.text import clean
+from adjudge.ledger.entry import LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes
+
+Code = Literal[
+    "empty",
+    "not_a_genesis",
+    "sequence_broken",
+    "chain_broken",
+    "payload_changed",
+    "payload_missing",
+    "entry_changed",
+    "erasure_unfounded",
+    "signature_missing",
+    "signature_invalid",
+    "signature_unexpected",
+    "head_changed",
+    "head_missing",
+    "unreadable",
+]
+"""Why a ledger does not verify."""
+
+
+Signatures = Literal["pinned", "own", "unchecked", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Whether a ledger is what was recorded, and what the check could not see."""
+
+    valid: bool
+    entries: int
+    """How many entries were found to be in order, from the first."""
+    code: Code | None = None
+    """Why it is not valid; ``None`` when it is."""
+    seq: int | None = None
+    """The first bad entry, by its place counted from 1."""
+    detail: str = ""
+    """One sentence on the first bad entry."""
+    head: Head | None = None
+    """The last entry that was found in order."""
+    pinned_head: bool = False
+    """Whether a head kept elsewhere was compared."""
+    signatures: Signatures = "none"
+    """``pinned``: checked with a key the caller gave; ``own``: with the key the ledger itself names, which whoever
+    rewrites it names anew; ``unchecked``: there are some and nothing to check them with; ``none``: there are none."""
+    erased: dict[int, int] = field(default_factory=dict)
+    """Entries whose payload was erased, each with the entry that records the erasure."""
+
+    def __bool__(self) -> bool:
+        # Without this every verification is true, and `if await ledger.verify()` accepts a forged one.
+        return self.valid
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """What this check could not have seen, one sentence each."""
+        said = () if self.pinned_head else ("entries dropped from the end, because no head was pinned",)
+        if self.signatures != "pinned" and not self.pinned_head:
+            said += ("a rewrite with recomputed hashes, because neither a head nor a public key was given",)
+        elif self.signatures != "pinned":
+            said += ("a rewrite of what follows the pinned head, because no public key was given",)
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        data["head"] = self.head.to_dict() if self.head else None
+        data["erased"] = {str(seq): by for seq, by in self.erased.items()}
+        return {"schema": "adjudge/ledger-verification/1"} | data | {"unseen": list(self.unseen)}
+
+
+SignatureCheck = Callable[[str, bytes], bool]
+"""Whether a signature, in hexadecimal, is one of some bytes."""
+
+Problem = tuple[Code, str]
+
+
+class Chain:
+    """A check in progress: what has been seen of a chain so far."""
+
+    def __init__(
+        self,
+        *,
+        head: Head | None = None,
+        check: SignatureCheck | None = None,
+        find_check: Callable[[str], SignatureCheck | None] = lambda _: None,
+    ) -> None:
+        """``check`` is that of a key the caller trusts; ``find_check`` makes one of the key a genesis entry names."""
+        self.pinned = head
+        self.signatures: Signatures = "none" if check is None else "pinned"
+        self.seq = 0
+        self.hash: str = NO_PREV
+        self._check, self._find_check = check, find_check
+        self._gone: dict[int, str] = {}
+        self._erased: dict[int, int] = {}
+
+    def verify(self, rows: Iterable[Row]) -> Verification:
+        """Check rows from the first on; ends at the first that is bad."""
+        problem: Problem | None = None
+        for row in rows:
+            try:
+                problem = self._check_row(row)
+            except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
+                problem = "unreadable", "holds what no ledger of ours has written"
+            if problem is not None:
+                return self._say(problem, self.seq + 1)
+            self.seq, self.hash = row[0], row[8]
+        return self.finish()
+
+    def break_off(self, why: str) -> Verification:
+        """What there is to say when the next entry cannot even be read from where it is kept."""
+        return self._say(("unreadable", f"cannot be read: {why}"), self.seq + 1)
+
+    def finish(self) -> Verification:
+        """The verdict when all entries were in order by themselves."""
+        if self.seq == 0:
+            return self._say(("empty", "is missing: a ledger begins with a genesis entry"), 1)
+        if self._gone:
+            return self._say(("payload_missing", "has lost its payload, and no erasure is recorded"), min(self._gone))
+        if self.pinned is not None and self.seq < self.pinned.seq:
+            said = f"is missing: the pinned head is entry {self.pinned.seq}, and the ledger ends before it"
+            return self._say(("head_missing", said), self.seq + 1)
+        return self._say(None, None)
+
+    def _say(self, problem: Problem | None, seq: int | None) -> Verification:
+        return Verification(
+            valid=problem is None,
+            entries=self.seq if seq is None else seq - 1,
+            code=problem[0] if problem else None,
+            seq=seq,
+            detail=f"entry {seq} {problem[1]}" if problem else "",
+            head=Head(seq=self.seq, hash=self.hash) if self.seq else None,
+            pinned_head=self.pinned is not None,
+            signatures=self.signatures,
+            erased=dict(self._erased),
+        )
+
+    def _check_row(self, row: Row) -> Problem | None:
+        seq, ident, at, kind, subject, payload, payload_hash, prev, said, signature = row
+        if seq != self.seq + 1 or type(seq) is not int:
+            return "sequence_broken", f"is missing or out of place: {clean(repr(seq)[:40])} stands there"
+        if prev != self.hash:
+            return "chain_broken", "does not follow the entry before it: the hash it names is another"
+        if payload is not None and sha256(payload).hexdigest() != payload_hash:
+            return "payload_changed", "has another payload than was recorded"
+        if hash_entry(seq, ident, at, kind, subject, payload_hash, prev) != said:
+            return "entry_changed", "is not what its hash says"
+        problem = None
+        if seq == 1:
+            problem = self._check_genesis(kind, payload)
+        if problem is None and payload is None:
+            self._gone[seq] = payload_hash
+        if problem is None and kind == "erasure":
+            problem = self._check_erasure(seq, payload)
+        if problem is None and (signature is not None or self._check is not None):
+            problem = self._check_signature(said, signature)
+        pinned = self.pinned
+        if problem is None and pinned is not None and seq == pinned.seq and said != pinned.hash:
+            return "head_changed", "is not the entry that was pinned as head"
+        return problem
+
+    def _check_genesis(self, kind: str, payload: bytes | None) -> Problem | None:
+        if kind != "genesis" or payload is None:
+            return "not_a_genesis", "is not a genesis entry, so the beginning of the ledger is missing"
+        data = json.loads(payload)
+        if data["schema"] != LEDGER_SCHEMA:
+            return "not_a_genesis", f"begins a ledger of schema {clean(repr(data['schema'])[:60])}, not {LEDGER_SCHEMA}"
+        named = data["public_key"]
+        if named is not None and self._check is None:
+            self._check = self._find_check(named)
+            self.signatures = "unchecked" if self._check is None else "own"
+        return None
+
+    def _check_erasure(self, seq: int, payload: bytes | None) -> Problem | None:
+        data = json.loads(payload or b"{}")
+        target = data.get("seq")
+        # An erasure of a payload that is still there is one that was cut short, or restored from a copy: its bytes
+        # are checked like any other.
+        if self._gone.get(target, data.get("payload_hash")) != data.get("payload_hash"):
+            return "erasure_unfounded", "records the erasure of another payload than the one that is gone"
+        if self._gone.pop(target, None) is not None:
+            self._erased[target] = seq
+        return None
+
+    def _check_signature(self, said: str, signature: str | None) -> Problem | None:
+        if self._check is None:
+            wanted = self.signatures == "unchecked"
+            return None if wanted else ("signature_unexpected", "is signed, and this ledger was begun without a key")
+        if signature is None:
+            return "signature_missing", "is not signed"
+        if not self._check(signature, signed_bytes(said)):
+            return "signature_invalid", "has a signature that is not of the key"
+        return None
+
+
+def hand_on(rows: Iterable[Row], each: Callable[[Row], object]) -> Generator[Row]:
+    """The same rows; each is handed to ``each`` when whoever checks them has found it in order and wants the next."""
+    for row in rows:
+        yield row
+        each(row)

@@ -1,0 +1,17 @@
+from adjudge.models.budget import Budget as Budget
+from adjudge.models.cache_store import ReplyCache as ReplyCache
+from adjudge.models.defaults import DEFAULT_MODELS as DEFAULT_MODELS
+from adjudge.models.function import as_model as as_model
+from adjudge.models.model import FinishReason as FinishReason
+from adjudge.models.model import Form as Form
+from adjudge.models.model import Model as Model
+from adjudge.models.model import Reply as Reply
+from adjudge.models.model import Request as Request
+from adjudge.models.model import TokenLogprob as TokenLogprob
+from adjudge.models.open import hosts_of as hosts_of
+from adjudge.models.open import open_model as open_model
+from adjudge.models.open import resolve_model as resolve_model
+from adjudge.models.price import Price as Price
+from adjudge.models.recording import RecordingModel as RecordingModel
+from adjudge.models.replay import MissingRecording as MissingRecording
+from adjudge.models.replay import ReplayModel as ReplayModel

@@ -1,0 +1,168 @@
+"""A number of dollars that calls share, held before they are made so that it is not overrun."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.errors import ReplyError, UsageError
+
+_PARTS = 10**12
+"""Amounts are whole numbers of these parts of a dollar: sums of floats drift, and a limit must not."""
+
+
+MOST = 10**15
+"""The largest number of dollars that is believed. What somebody says a call cost may be absurd; counting it must not
+fail, or what was held for the call stays held and whoever waits for it is never told."""
+
+
+PAY_AGAIN: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("adjudge_pay_again", default=None)
+"""Awaited before a request that broke off on the way is sent again: the provider may charge for both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is held for one call; handed back to ``settle``."""
+
+    parts: int
+
+
+class Budget:
+    """So many US dollars, altogether or in any stretch of ``per`` seconds, for calls of any number of models.
+
+    Before a call is made, the most it can cost is held; afterwards what it did cost is spent and the rest is free
+    again. A call that does not fit waits while calls are under way that may leave enough, and is otherwise not made:
+    its result is ``undecided: budget``. So no more is spent than ``usd``, as long as no call costs more than the most
+    that was computed for it.
+
+    ``spent`` is what was spent before, for going on with something. ``on_hold`` is awaited when something is held and
+    before the call is made, for whoever writes down what is gone; where it raises, the call is not made. One budget may
+    be used by several event loops in several threads; it is not shared between processes. Raises ``UsageError`` for
+    amounts that are none.
+    """
+
+    def __init__(
+        self,
+        usd: float,
+        *,
+        per: float | None = None,
+        spent: float = 0.0,
+        on_hold: Callable[[], Awaitable[None]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.usd = float(_check_amount("a budget", usd, least=0.0))
+        """What may be spent."""
+        self.per = None if per is None else float(_check_amount("per of a budget", per, least=None))
+        """Seconds after which what was spent no longer counts; ``None``: it counts for ever."""
+        self._on_hold = on_hold
+        self._clock = clock
+        self._total = int(self.usd * _PARTS)
+        self._spent = _round_up(_check_amount("what was spent of a budget", spent, least=0.0))
+        self._held = 0
+        self.dearest: float | None = None
+        """The most that one call was to be held for; ``None`` before the first."""
+        self._lock = threading.Lock()
+        # With ``per``: what was spent when, to be taken off again.
+        self._recent: deque[tuple[float, int]] = deque([(clock(), self._spent)] if per is not None else ())
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+
+    @property
+    def spent(self) -> float:
+        """Dollars that count as spent; calls whose cost nobody knows are in it with the most they can have cost."""
+        with self._lock:
+            self._forget_old()
+            return self._spent / _PARTS
+
+    @property
+    def held(self) -> float:
+        """Dollars held for calls under way."""
+        return self._held / _PARTS
+
+    @property
+    def left(self) -> float:
+        """Dollars that are neither spent nor held; 0 where more was spent than allowed."""
+        with self._lock:
+            self._forget_old()
+            return max(self._total - self._spent - self._held, 0) / _PARTS
+
+    async def reserve(self, usd: float) -> Held:
+        """Hold the most a call can cost, waiting for calls under way where that can help.
+
+        Raises ``ReplyError`` (``budget``) when it does not fit. What is returned must be given to ``settle``.
+        """
+        self.dearest = max(self.dearest or 0.0, usd)
+        held = await self._wait_for_room(_round_up(usd))
+        if self._on_hold is not None:
+            try:
+                await self._on_hold()
+            except BaseException:  # nothing was asked
+                self.settle(held, 0.0)
+                raise
+        return held
+
+    async def _wait_for_room(self, parts: int) -> Held:
+        while True:
+            with self._lock:
+                self._forget_old()
+                if self._spent + self._held + parts <= self._total:
+                    self._held += parts
+                    return Held(parts)
+                if self._spent + parts > self._total:  # not even if all that is held came back
+                    raise self._refuse(parts)
+                loop = asyncio.get_running_loop()
+                turn: asyncio.Future[None] = loop.create_future()
+                self._waiting.append((loop, turn))
+            await turn
+
+    def settle(self, held: Held, usd: float | None) -> None:
+        """Count what a call cost, and free the rest of what was held; ``None``: unknown, so all of it."""
+        cost = held.parts if usd is None else _round_up(usd)
+        with self._lock:
+            self._held -= held.parts
+            self._spent += cost
+            if self.per is not None:
+                self._recent.append((self._clock(), cost))
+            waiting, self._waiting = self._waiting, []
+        for loop, turn in waiting:
+            # Somebody whose loop is closed waits no more.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_wake, turn)
+
+    def __repr__(self) -> str:
+        return f"<Budget {self.spent:.4f} of {self.usd:.4f} USD spent>"
+
+    def _forget_old(self) -> None:
+        while self.per is not None and self._recent and self._recent[0][0] <= self._clock() - self.per:
+            self._spent -= self._recent.popleft()[1]
+
+    def _refuse(self, parts: int) -> ReplyError:
+        left = max(self._total - self._spent, 0) / _PARTS
+        every = "" if self.per is None else f" in {self.per:g} seconds"
+        limit, cost = f"${self.usd:.4f}{every}", f"${parts / _PARTS:.4f}"
+        return ReplyError("budget", f"of the budget of {limit}, ${left:.4f} are left, and the call may cost {cost}")
+
+
+def _wake(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
+
+
+def _round_up(usd: float) -> int:
+    return math.ceil(min(usd, MOST) * _PARTS)
+
+
+def _check_amount(what: str, value: Any, *, least: float | None) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and -MOST <= value <= MOST  # and so no NaN
+    if not good or (value <= 0 if least is None else value < least):
+        unit = "dollars, 0 or more" if least is not None else "a finite number of seconds above 0"
+        most = f" and at most {MOST:,}" if isinstance(value, int | float) and value > MOST else ""
+        raise UsageError(f"{what} must be {unit}{most}; got {value!r}")
+    return value

@@ -1,0 +1,374 @@
+"""Where replies are kept to be given again: one SQLite file, for any number of processes and threads.
+
+**The file is trusted.** Whoever can write it decides what judges say, so it is created for its owner alone, and one
+that others can write is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sqlite3
+import stat
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from adjudge.concurrency import PerLoop
+from adjudge.errors import UsageError
+from adjudge.formats.text import clean
+
+SCHEMA = "adjudge/reply-cache/1"
+
+BUSY_SECONDS = 10.0
+
+LOOKUP_SECONDS = 0.1
+"""How long a lookup, which is made on the event loop, waits for another process; then the model is asked."""
+
+
+_DDL = (
+    "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
+    """CREATE TABLE IF NOT EXISTS replies (
+        place INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, at REAL NOT NULL, model TEXT NOT NULL,
+        body BLOB NOT NULL) STRICT""",
+)
+
+# Of each model at its address: what its newest reply reported as its name, and since when that is so. In files of
+# earlier versions it is missing, and made.
+_DDL_NAMES = """CREATE TABLE IF NOT EXISTS names (
+    source TEXT PRIMARY KEY, reported TEXT NOT NULL, since REAL NOT NULL) STRICT"""
+
+_FIND = """SELECT body FROM replies WHERE key = ?1 AND at BETWEEN ?2 AND ?3
+    AND at >= coalesce((SELECT since FROM names WHERE source = ?4), ?2)"""
+
+_FIND_NAME = "SELECT reported FROM names WHERE source = ?"
+
+# The place goes up with each reply that is kept, also where it takes another's: the lowest is the oldest.
+_KEEP = "INSERT OR REPLACE INTO replies (key, at, model, body) VALUES (?, ?, ?, ?)"
+
+_DROP = """DELETE FROM replies WHERE place IN (
+    SELECT place FROM replies ORDER BY place LIMIT (SELECT count(*) / 8 + 1 FROM replies))"""
+
+
+_log = logging.getLogger("adjudge.cache")
+
+
+Kept = tuple[str, float, str, bytes]
+"""A reply on its way into the file: key, time, model, row."""
+
+
+Noted = tuple[str, str, float]
+"""A reported name on its way into the file: source, name, time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedReply:
+    """What is known of a reply in a cache, without what was asked or said."""
+
+    key: str
+    at: float
+    """When it was kept, in seconds since 1970."""
+    model: str
+    size: int
+    """In bytes."""
+
+
+class ReplyCache:
+    """A file of replies, each under a key that holds everything that determined it.
+
+    ``expires_in`` is in seconds, for lookups of this object; ``None`` (the default) is never. With ``max_bytes`` the
+    oldest replies are dropped when the file grows larger. The file is created, readable by its owner alone, when it is
+    first used. A reply is written a moment after it came, together with others; ``flush`` waits for that.
+
+    A file that cannot be opened, is no cache of ours, or can be written by others raises ``UsageError`` from ``check``,
+    which judges call before anything is asked. What breaks later, a full disk or a damaged page, never changes what a
+    judgement says: it is logged once, and the models are asked.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        expires_in: float | None = None,
+        max_bytes: int | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = Path(path)
+        self.expires_in = _check_above("expires_in", expires_in)
+        self.max_bytes = _check_above("max_bytes", max_bytes)
+        self._wall = wall
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        # Writes have a connection and a lock of their own: a writer that waits for another process must not stop
+        # lookups, which are made on the event loop.
+        self._waiting: dict[str, Kept] = {}
+        self._noted: list[Noted] = []
+        self._writer: Future[None] | None = None
+        self._writing: sqlite3.Connection | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._complained = False
+        # A cache that nobody closes is closed when it is dropped, and at the end of the program.
+        self._opened: list[sqlite3.Connection] = []
+        weakref.finalize(self, _close_all, self._opened)
+        self.under_way: PerLoop[dict[str, Any]] = PerLoop(dict)
+        """The requests of each running loop that are being made, by key, for those who want the same."""
+
+    def check(self) -> Self:
+        """Open the file, or begin one; raises ``UsageError`` when it cannot serve as a cache."""
+        with self._using():
+            pass
+        return self
+
+    def find(self, key: str, source: str = "") -> bytes | None:
+        """The row kept under a key and not expired; ``None`` too where the file cannot be read.
+
+        Nor is a row found that is older than the last change of the name that ``source`` reports.
+        """
+        with self._lock:
+            waiting = self._waiting.get(key)
+        since, until = -math.inf, math.inf
+        if self.expires_in is not None:
+            until = self._wall()
+            since = until - self.expires_in
+        if waiting is not None and waiting[1] >= since:
+            return waiting[3]
+        try:
+            with self._using() as connection:
+                row = connection.execute(_FIND, (key, since, until, source)).fetchone()
+        except (sqlite3.Error, UsageError) as error:
+            self._complain("read", error)
+            return None
+        return row[0] if row else None
+
+    def find_name(self, source: str) -> str | None:
+        """The name that the newest reply of a source reported, whichever process asked; ``None`` where none did."""
+        with self._lock:
+            for noted, name, _ in reversed(self._noted):
+                if noted == source:
+                    return name
+        try:
+            with self._using() as connection:
+                row = connection.execute(_FIND_NAME, (source,)).fetchone()
+        except (sqlite3.Error, UsageError) as error:
+            self._complain("read", error)
+            return None
+        return row[0] if row else None
+
+    def note_name(self, source: str, name: str) -> None:
+        """Note, soon, which name a live reply reported; where it is another than before, what is kept is too old."""
+        with self._lock:
+            if (source, name) not in [noted[:2] for noted in self._noted[-1:]]:
+                self._noted.append((source, name, self._wall()))
+            self._start_writing()
+
+    def keep(self, key: str, model: str, row: bytes) -> None:
+        """Keep a row under a key, soon; it is found from now on."""
+        with self._lock:
+            self._waiting[key] = (key, self._wall(), model, row)
+            self._start_writing()
+
+    def _start_writing(self) -> None:
+        """Let the writer take what waits; the caller holds the lock."""
+        if self._writer is not None:
+            return
+        self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="adjudge-cache")
+        try:
+            self._writer = self._pool.submit(self._write_waiting)
+        except RuntimeError as error:  # the interpreter is about to end
+            self._complain("written", error)
+
+    def entries(self) -> Iterator[CachedReply]:
+        """What is in the file, oldest first."""
+        query = "SELECT key, at, model, length(body) FROM replies ORDER BY place"
+        self.flush()
+        with closing(self._connect(BUSY_SECONDS)) as connection:
+            for key, at, model, size in connection.execute(query):
+                yield CachedReply(key=key, at=at, model=model, size=size)
+
+    def clear(self, *, model: str | None = None, older_than: float | None = None) -> int:
+        """Drop all replies, or those of one model or older than so many seconds; returns how many."""
+        self.flush()
+        before = math.inf if older_than is None else self._wall() - older_than
+        with closing(self._connect(BUSY_SECONDS)) as connection:
+            query = "DELETE FROM replies WHERE at <= ? AND (? IS NULL OR model = ?)"
+            dropped = connection.execute(query, (before, model, model)).rowcount
+            connection.execute("VACUUM")
+        return dropped
+
+    def flush(self) -> None:
+        """Wait until everything kept so far is in the file."""
+        with self._lock:
+            writer = self._writer
+        if writer is not None:
+            writer.result()
+
+    def close(self) -> None:
+        """Write what is left and close the file; a later use opens it again."""
+        self.flush()
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+        with self._lock:
+            self._connection = self._writing = None
+            _close_all(self._opened)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ReplyCache({str(self.path)!r})"
+
+    # ---------------------------------------------------------------- the file
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._connect(LOOKUP_SECONDS)
+                self._opened.append(self._connection)
+            yield self._connection
+
+    def _connect(self, patience: float) -> sqlite3.Connection:
+        self._prepare()
+        connection = None
+        try:
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+            # Before anything is changed: the file may be somebody else's database.
+            _check_schema(connection, self.path)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(f"PRAGMA busy_timeout={patience * 1000:.0f}")
+        except (sqlite3.Error, UsageError) as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, UsageError):
+                raise
+            said = clean(str(error), keep_lines=False)
+            raise UsageError(
+                f"{self.path} cannot be used as a cache ({said}); delete it, or name another file"
+            ) from None
+        return connection
+
+    def _prepare(self) -> None:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            found = self.path.stat()
+        except (OSError, ValueError) as error:  # ValueError: a path with NUL in it
+            said = clean(f"the cache {self.path} cannot be opened: {getattr(error, 'strerror', None) or error}")
+            raise UsageError(f"{said}; name another file") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise UsageError(f"the cache {self.path} is not a regular file; name another")
+        # Otherwise anybody on the machine could write what a judge is to have said.
+        if os.name == "posix" and found.st_mode & 0o022:
+            raise UsageError(
+                f"the cache {self.path} can be written by others than its owner, who could write verdicts into it; "
+                "take that right away (chmod go-w), or name another"
+            )
+
+    def _write_waiting(self) -> None:
+        try:
+            while taken := self._take():
+                if self._writing is None:
+                    self._writing = self._connect(BUSY_SECONDS)
+                    self._opened.append(self._writing)
+                self._write(self._writing, *taken)
+        except Exception as error:  # noqa: BLE001 - whatever happens to the file, judgements go on without it
+            self._complain("written", error)
+            if self._writing is not None:
+                self._opened.remove(self._writing)
+                self._writing.close()
+            with self._lock:
+                self._waiting.clear()
+                self._noted.clear()
+                self._writer = self._writing = None
+
+    def _take(self) -> tuple[list[Kept], list[Noted]] | None:
+        with self._lock:
+            rows, noted = list(self._waiting.values()), list(self._noted)
+            if not rows and not noted:
+                # Under the same lock as ``keep``: what is handed in from now on starts a new writer.
+                self._writer = None
+                return None
+        return rows, noted
+
+    def _write(self, connection: sqlite3.Connection, rows: list[Kept], noted: list[Noted]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        for item in noted:
+            self._write_name(connection, *item)
+        connection.executemany(_KEEP, rows)
+        connection.execute("COMMIT")
+        if self.max_bytes is not None:
+            while _measure(connection) > self.max_bytes and connection.execute(_DROP).rowcount > 0:
+                pass
+        with self._lock:
+            del self._noted[: len(noted)]
+            for row in rows:
+                if self._waiting.get(row[0]) is row:
+                    del self._waiting[row[0]]
+
+    def _write_name(self, connection: sqlite3.Connection, source: str, name: str, at: float) -> None:
+        found = connection.execute("SELECT reported, since FROM names WHERE source = ?", (source,)).fetchone()
+        if found is None:
+            # What is kept already may be an earlier version's: each row says which name it reported.
+            connection.execute("INSERT INTO names VALUES (?, ?, 0)", (source, name))
+        elif found[0] != name and found[1] <= at:  # else another process has met a later change
+            connection.execute("UPDATE names SET reported = ?, since = ? WHERE source = ?", (name, at, source))
+            said = [repr(clean(text, keep_lines=False)[:100]) for text in (name, found[0])]
+            _log.warning(
+                "the cache %s: the model %s answers now and not %s, whose replies are not used", self.path, *said
+            )
+
+    def _complain(self, what: str, error: Exception) -> None:
+        if not self._complained:
+            self._complained = True
+            said = clean(str(error), keep_lines=False)
+            _log.warning("the cache %s cannot be %s (%s); models are asked instead", self.path, what, said)
+
+
+def _close_all(opened: list[sqlite3.Connection]) -> None:
+    while opened:
+        opened.pop().close()
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if not names:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in (*_DDL, _DDL_NAMES):
+            connection.execute(statement)
+        connection.execute("INSERT OR IGNORE INTO about VALUES ('schema', ?)", (SCHEMA,))
+        connection.execute("COMMIT")
+        return
+    said = None
+    if "about" in names:
+        found = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
+        said = found[0] if found else None
+    if said != SCHEMA:
+        raise UsageError(f"{path} is a database, but no cache of schema {SCHEMA}; name another file")
+    if "names" not in names:
+        connection.execute(_DDL_NAMES)
+
+
+def _measure(connection: sqlite3.Connection) -> int:
+    """Bytes of the pages in use; those freed are used again before the file grows."""
+    pragmas = ("page_count", "freelist_count", "page_size")
+    used, free, size = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+    return (used - free) * size
+
+
+def _check_above(what: str, value: Any) -> Any:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    if value is not None and not good:
+        raise UsageError(f"{what} of a cache must be a finite number above 0, or None; got {value!r}")
+    return value

@@ -1,0 +1,229 @@
+"""From a model's name to a model: ``openai:gpt-6.1-terra``, ``http://host:port/v1#NAME``, ``replay:FILE``."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+from urllib.parse import parse_qsl
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+from adjudge.models.defaults import EXAMPLE
+from adjudge.models.function import as_model
+from adjudge.models.model import Model, Reply, Request
+
+_HTTP_OPTIONS = ("base_url", "key_env", "max_concurrency", "requests_per_minute", "max_input_characters")
+
+_CHAT_OPTIONS = (*_HTTP_OPTIONS, "free_text")
+
+_PREFIXES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("openai", "mistral", "groq", "together", "openrouter", "azure", "ollama"), _CHAT_OPTIONS),
+    **dict.fromkeys(("anthropic", "gemini"), _HTTP_OPTIONS),
+    **dict.fromkeys(("http", "https"), tuple(name for name in _CHAT_OPTIONS if name != "base_url")),
+    "python": ("max_concurrency",),
+    "replay": ("model",),
+    "rules": (),
+}
+"""Every prefix, with the options it takes."""
+
+
+_LATER = ("decisions", "systemone", "llama")
+
+
+def open_model(spec: str, *, allow_python: bool = False, **options: object) -> Model:
+    """The model of a name.
+
+    Options may also stand in the name: ``openai:gpt-6.1-terra?requests_per_minute=500``,
+    ``http://host/v1?key_env=MY_KEY#NAME``; one given here wins. Nothing is contacted, and no key is read, before the
+    first call. ``allow_python`` admits ``python:package.module:function``, which runs code: only for names that come
+    from the caller's own command line or configuration. Raises ``UsageError`` for a name that cannot be opened.
+    """
+    if not isinstance(spec, str) or not spec.strip():
+        raise UsageError(f"the name of a model must be a text like '{EXAMPLE}', got {show(spec)}")
+    spec = spec.strip()
+    prefix, colon, rest = spec.partition(":")
+    if spec == "rules":
+        return _RulesOnly()
+    if prefix in _LATER and colon:
+        raise UsageError(f"{_show(spec)}: {prefix}: models arrive in a later version")
+    if prefix not in _PREFIXES or not colon or prefix == "rules":
+        _reject(spec, prefix)
+    rest, written = _split_options(prefix, rest)
+    chosen = _check_options(spec, prefix, written | options)
+    if prefix in ("http", "https"):
+        return _open_server(f"{prefix}:{rest}", chosen)
+    if not rest:
+        raise UsageError(f"{spec!r} needs a name after the colon, like {prefix}:NAME")
+    return _open_named(prefix, rest, chosen, allow_python=allow_python)
+
+
+def resolve_model(name: str, own: Model) -> Model:
+    """The model a rubric or a call names: a full name as it is, else another model of ``own``'s provider.
+
+    What stands around ``own`` (a recording, a cache, a budget) stands around the other model too. Raises ``UsageError``
+    when ``own`` has no other models. A name never runs code: ``python:`` is refused.
+    """
+    prefix, colon, _ = name.partition(":")
+    if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _LATER)):
+        around: Callable[[Model], Model] | None = getattr(own, "around", None)
+        return open_model(name) if around is None else around(open_model(name))
+    rename: Callable[[str], Model] | None = getattr(own, "named", None)
+    if rename is None:
+        raise UsageError(f"{name!r} is not the full name of a model, and {own.name} has no other models")
+    return rename(name)
+
+
+def hosts_of(model: Model) -> tuple[str, ...]:
+    """The hosts a model can contact, with ports where they are given; none for functions and recordings."""
+    return tuple(getattr(model, "hosts", ()))
+
+
+class _RulesOnly:
+    """No model: for rubrics whose criteria are all rules."""
+
+    name = "rules"
+    structured = False
+    hosts: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise ``UsageError``: it is called only when a model would be asked."""
+        raise UsageError("no model: give every criterion a rule, or the judge a model")
+
+    async def complete(self, _request: Request, /) -> Reply:
+        """Raise ``UsageError``."""
+        raise UsageError("no model: give every criterion a rule, or the judge a model")
+
+    def __repr__(self) -> str:
+        return "<rules, no model>"
+
+
+def _open_named(prefix: str, rest: str, options: dict[str, Any], *, allow_python: bool) -> Model:
+    if prefix == "python":
+        return _open_function(rest, options, allow_python=allow_python)
+    if prefix == "replay":
+        from adjudge.models.replay import ReplayModel
+
+        return ReplayModel(rest, **options)
+    from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE, Place
+
+    where = {name: options.pop(name) for name in ("base_url", "key_env") if name in options}
+    if prefix == "anthropic":
+        from adjudge.models.providers.anthropic import Anthropic
+
+        return Anthropic(rest, place=Place(provider=ANTHROPIC, **where), **options)
+    if prefix == "gemini":
+        from adjudge.models.providers.gemini import Gemini
+
+        return Gemini(rest, place=Place(provider=GEMINI, **where), **options)
+    from adjudge.models.providers.openai import OpenAICompatible
+
+    return OpenAICompatible(rest, place=Place(provider=OPENAI_COMPATIBLE[prefix], **where), **options)
+
+
+def _open_server(address: str, options: dict[str, Any]) -> Model:
+    from adjudge.models.providers.catalog import SERVER, Place
+    from adjudge.models.providers.openai import OpenAICompatible
+
+    base, _, name = address.partition("#")
+    # Checked before the name is, so that an address with a password is not repeated by a later message.
+    place = Place(provider=SERVER, base_url=base, key_env=options.pop("key_env", None))
+    if not name:
+        raise UsageError(f"{base} needs the model's name after '#', like {base}#NAME")
+    return OpenAICompatible(name, place=place, **options)
+
+
+def _open_function(rest: str, options: dict[str, Any], *, allow_python: bool) -> Model:
+    spec = f"python:{rest}"
+    if not allow_python:
+        raise UsageError(
+            f"{spec} runs code, so it works on the command line and in adjudge.toml only; "
+            "in Python pass the function itself"
+        )
+    module, colon, path = rest.partition(":")
+    if not module or not colon or not path:
+        raise UsageError(f"{spec} must be like python:package.module:function")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{spec} cannot be found: {error}") from None
+    return as_model(found, spec, **options)
+
+
+def _split_options(prefix: str, rest: str) -> tuple[str, dict[str, object]]:
+    before, question, query = rest.partition("?")
+    if not question:
+        return rest, {}
+    mark, name = "", ""
+    if prefix in ("http", "https"):
+        query, mark, name = query.partition("#")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    return before + mark + name, dict(pairs)
+
+
+def _check_options(spec: str, prefix: str, options: Mapping[str, object]) -> dict[str, Any]:
+    known = _PREFIXES[prefix]
+    for name in options:
+        if name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise UsageError(f"{_show(spec)} has no option {show(name)}; {takes}")
+    return {name: _READERS.get(name, _read_text)(name, value) for name, value in options.items() if value is not None}
+
+
+def _read_int(name: str, value: object) -> object:
+    if isinstance(value, str):
+        if not value.isascii() or not value.isdigit() or len(value) > 12:
+            raise UsageError(f"{name} must be a whole number, got {show(value)}")
+        return int(value)
+    return value
+
+
+def _read_float(name: str, value: object) -> object:
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            raise UsageError(f"{name} must be a number, got {show(value)}") from None
+    return value
+
+
+def _read_object(name: str, value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    import msgspec
+
+    try:
+        return msgspec.json.decode(value, type=dict[str, str | int | float | bool | None])
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{name} must be a JSON object of JSON Schema keywords: {error}") from None
+
+
+def _read_text(name: str, value: object) -> object:
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be a text, got {type(value).__name__}")
+    return value
+
+
+_READERS: Mapping[str, Callable[[str, object], object]] = {
+    "max_concurrency": _read_int,
+    "max_input_characters": _read_int,
+    "requests_per_minute": _read_float,
+    "free_text": _read_object,
+}
+
+
+def _show(spec: str) -> str:
+    """A spec for a message; what may hold a password is left out."""
+    return show(spec.partition("?")[0]) if "@" not in spec else "the model's address"
+
+
+def _reject(spec: str, prefix: str) -> NoReturn:
+    near = difflib.get_close_matches(prefix.lower(), list(_PREFIXES), n=1, cutoff=0.75)
+    hint = f" (did you mean {near[0]}{'' if near[0] == 'rules' else ':'}?)" if near else ""
+    known = ", ".join(f"{name}:" for name in _PREFIXES if name not in ("http", "https", "rules"))
+    raise UsageError(
+        f"{_show(spec)} is not the name of a model{hint}; names begin with {known}, http://HOST/v1#NAME or are rules"
+    )

@@ -1,0 +1,349 @@
+"""What calls cost: prices, the most a call can cost, and the model that writes costs into usages and keeps a budget."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.models.budget import MOST, PAY_AGAIN, Budget, Held
+from adjudge.models.model import Form, Model, Reply, Request
+from adjudge.models.providers.base import HttpModel
+from adjudge.models.providers.catalog import same_site
+from adjudge.models.replay import ReplayModel
+from adjudge.models.wrapper import Around, find_innermost
+from adjudge.result import Usage
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelPrice
+
+
+FRAME_TOKENS = 1_000
+"""Input tokens a provider may add to a prompt: its chat format, and what it says to hold a model to a schema."""
+
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a model costs, in US dollars per million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """For input that was in the provider's prompt cache; ``None``: as other input."""
+    written: float | None = None
+    """For input that is written to it, where that costs more; ``None``: as other input."""
+    above: int | None = None
+    """A prompt of more input tokens than this is priced by ``beyond``, all of it."""
+    beyond: Price | None = None
+
+    def __post_init__(self) -> None:
+        for item in fields(self)[:4]:
+            value = getattr(self, item.name)
+            if value is not None and not _is_amount(value):
+                raise UsageError(f"a price's {item.name} must be dollars per million tokens, 0 or more; got {value!r}")
+        if (self.above is None) != (self.beyond is None):
+            raise UsageError("a price has above and beyond, or neither")
+
+    def cost_of(self, usage: Usage) -> float:
+        """What a usage costs, in US dollars. Counts below 0, which only a broken server reports, are taken as 0."""
+        tokens = max(usage.input_tokens, 0)
+        if self.beyond is not None and self.above is not None and tokens > self.above:
+            return self.beyond.cost_of(usage)
+        cached = min(max(usage.cached_tokens, 0), tokens)
+        written = min(max(usage.written_tokens, 0), tokens - cached)
+        paid = (tokens - cached - written) * self.input + max(usage.output_tokens, 0) * self.output
+        paid += cached * (self.input if self.cached is None else self.cached)
+        paid += written * (self.input if self.written is None else self.written)
+        return paid / _MILLION
+
+    def bound(self, input_tokens: int, output_tokens: int) -> float:
+        """The most that at most so many tokens can cost, in US dollars."""
+        dearest = max(self.input, self.cached or 0.0, self.written or 0.0)
+        own = (input_tokens * dearest + output_tokens * self.output) / _MILLION
+        if self.beyond is None or self.above is None or input_tokens <= self.above:
+            return own
+        return max(own, self.beyond.bound(input_tokens, output_tokens))
+
+
+def bound_input(request: Request) -> int:
+    """The most input tokens a request can be: one for each byte of UTF-8, and what a provider adds.
+
+    A tokenizer that works on bytes, as those of all providers do, makes no more of them; typical text has four times
+    fewer.
+    """
+    prompt = len(request.system.encode(errors="replace")) + len(request.user.encode(errors="replace"))
+    return prompt + _measure_form(request.form) + FRAME_TOKENS
+
+
+class PricedModel(Around):
+    """A model whose replies say what they cost, and whose calls keep a budget where one is given.
+
+    ``find_price`` gives a model's price, or ``None`` where it is unknown: then ``usage.cost_usd`` stays ``None``, and
+    with a budget ``check`` raises ``UsageError``. A call that does not fit the budget is not made and is
+    ``undecided: budget``. A call that was cancelled, or broke off on the way, counts as the most it can have cost:
+    nobody knows what the provider charges for it.
+    """
+
+    def __init__(
+        self,
+        model: Model | Callable[..., Any],
+        find_price: Callable[[Model], Price | None],
+        *,
+        budget: Budget | None = None,
+    ) -> None:
+        super().__init__(model)
+        self.find_price = find_price
+        self.budget = budget
+        self._price: Price | None = None
+        self._day = -1
+
+    @property
+    def price(self) -> Price | None:
+        """The model's price; ``None`` is unknown. Looked up once a day: a gate outlives a price."""
+        today = int(time.time() // 86_400)
+        if today != self._day:
+            self._price, self._day = self.find_price(self.model), today
+        return self._price
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for a budget without a price, or for what the model's own ``check`` finds."""
+        super().check()
+        # Looked up here in any case: the first time takes a moment, which is not to be taken from a judge's timeout.
+        if self.price is None and self.budget is not None:
+            self._need_price()
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The model's reply with its cost; raises ``ReplyError`` (``budget``) when the call may not be made."""
+        if self.budget is None:
+            return _add_cost(await self.model.complete(request), self.price)
+        price = self._need_price()
+        most = price.bound(bound_input(request), _bound_output(self.name, request))
+        holding = _Holding(self.budget, most)
+        await holding.begin()
+        before = PAY_AGAIN.set(holding.pay_again)
+        # Until more is known: a call that is cancelled may be charged in full.
+        spent: float | None = None
+        try:
+            reply = _add_cost(await self.model.complete(request), price)
+            spent = reply.usage.cost_usd if reply.usage is not None else None
+        except UsageError:
+            spent = 0.0  # nothing was asked
+            raise
+        except ModelError as error:
+            spent = 0.0 if error.status is not None or not error.sent else None
+            raise
+        else:
+            return reply
+        finally:
+            PAY_AGAIN.reset(before)
+            holding.end(spent)
+
+    def _need_price(self) -> Price:
+        if self.price is None:
+            raise UsageError(
+                f"a budget needs the price of {self.name}, which is unknown; give it under prices ([prices] in "
+                "adjudge.toml), in dollars per million tokens, or install 'adjudge[cost]', which knows those of "
+                "providers"
+            )
+        return self.price
+
+    def _again(self, model: Model) -> Self:
+        return type(self)(model, self.find_price, budget=self.budget)
+
+
+class _Holding:
+    """What is held for one call, and for each request of it that has to be sent again."""
+
+    def __init__(self, budget: Budget, most: float) -> None:
+        self.budget, self.most = budget, most
+        self._held: Held | None = None
+        self._outer = PAY_AGAIN.get()
+
+    async def begin(self) -> None:
+        """Hold the most a request can cost; raises ``ReplyError`` (``budget``) when it does not fit."""
+        self._held = await self.budget.reserve(self.most)
+
+    async def pay_again(self) -> None:
+        """Count the request that broke off as the most it can have cost, and hold as much for the next."""
+        self.end(None)
+        await self.begin()
+        if self._outer is not None:  # a budget around this one
+            await self._outer()
+
+    def end(self, usd: float | None) -> None:
+        """Count what the request cost; ``None``: unknown, so all that was held."""
+        held, self._held = self._held, None
+        if held is not None:
+            self.budget.settle(held, usd)
+
+
+def _add_cost(reply: Reply, price: Price | None) -> Reply:
+    usage = reply.usage
+    if usage is None or price is None:
+        return reply
+    if usage.cost_usd is not None and _is_amount(usage.cost_usd):
+        return reply  # who answered knows better
+    # A server that counts nothing reports 0 for what was certainly not 0: unknown, and not free.
+    counted = usage.input_tokens > 0 or (price.input == 0 and price.output == 0)
+    return replace(reply, usage=replace(usage, cost_usd=price.cost_of(usage) if counted else None))
+
+
+def _bound_output(name: str, request: Request) -> int:
+    if request.max_output_tokens is None:
+        raise UsageError(f"a budget needs max_output_tokens: without it, nobody knows what a call to {name} can cost")
+    return request.max_output_tokens
+
+
+@lru_cache(maxsize=64)
+def _measure_form(form: Form | None) -> int:
+    import msgspec
+
+    return 0 if form is None else len(msgspec.json.encode(form.schema))
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST  # and so no NaN
+
+
+Prices = Mapping[str, Price | Mapping[str, float]]
+"""Prices by the model's name, in full (``openai:gpt-6.1-terra``) or as its provider has it (``gpt-6.1-terra``)."""
+
+
+FREE = Price(input=0.0, output=0.0)
+
+
+_KEYS = ("input", "output", "cached", "written")
+
+_PROVIDERS = {"gemini": "google"}
+"""What ``genai-prices`` calls a provider, where that is not what a model's name begins with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What several calls cost together, as far as it is known."""
+
+    usd: float = 0.0
+    """Of the calls whose cost is known; where ``unknown`` is not 0, the whole is at least this."""
+    unknown: int = 0
+    """Usages whose cost is not known."""
+
+    def __str__(self) -> str:
+        said = f"${self.usd:.4f}"
+        return f"at least {said}, and {self.unknown} of unknown cost" if self.unknown else said
+
+
+def add_costs(usages: Iterable[Usage | None]) -> Cost:
+    """The cost of several usages; ``None`` is nothing asked, or nothing known of it, and counts as unknown."""
+    usd, unknown = 0.0, 0
+    for usage in usages:
+        if usage is None or usage.cost_usd is None:
+            unknown += 1
+        else:
+            usd += usage.cost_usd
+    return Cost(usd=usd, unknown=unknown)
+
+
+def make_finder(prices: Prices | None = None) -> Callable[[Model], Price | None]:
+    """A function from a model to its price; raises ``UsageError`` for prices that are none."""
+    own = {name: _read_price(name, said) for name, said in (prices or {}).items()}
+    return lambda model: find_price(model, own)
+
+
+def find_price(model: Model, prices: Mapping[str, Price] | None = None) -> Price | None:
+    """The price of a model, or ``None`` where it is unknown.
+
+    A recording costs nothing. A function and a server of your own cost what ``prices`` says; no price is guessed for
+    them from the name of a model.
+    """
+    inner = find_innermost(model)
+    if isinstance(inner, ReplayModel):
+        return FREE
+    names = (inner.name, inner.model) if isinstance(inner, HttpModel) else (inner.name,)
+    for name in names:
+        if prices and name in prices:
+            return prices[name]
+    return _look_up(inner) if isinstance(inner, HttpModel) else None
+
+
+def _look_up(model: HttpModel) -> Price | None:
+    provider = model.place.provider
+    base = model.place.find_base(model.name)
+    if _is_near(base):  # and no provider's: not worth the 60 MB that the list takes
+        return None
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return None
+    snapshot = get_snapshot()
+    known = provider.base_url is not None and same_site(base, provider.base_url)
+    where = _PROVIDERS.get(provider.prefix, provider.prefix) if known else None
+    try:
+        _, info = snapshot.find_provider_model(model.model, None, where, None if known else base)
+    except LookupError:
+        return None
+    now = datetime.now(UTC)
+    return None if _depends_on_the_hour(info.prices) else _convert(info.get_prices(now))
+
+
+def _is_near(base: str) -> bool:
+    """Whether an address is on this machine or in a private network, as far as it says so itself."""
+    host = urlsplit(base).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
+    return address.is_private or address.is_loopback
+
+
+def _depends_on_the_hour(prices: Any) -> bool:
+    # Such a price is not one number, and a budget that is computed by night would not hold by day.
+    return isinstance(prices, list) and any(hasattr(item.constraint, "start_time") for item in prices)
+
+
+def _convert(found: ModelPrice) -> Price | None:
+    values: dict[str, Any] = {
+        "input": found.input_mtok,
+        "output": found.output_mtok,
+        "cached": found.cache_read_mtok,
+        "written": found.cache_write_mtok,
+    }
+    # Half a price, or one for each request besides, would make a cost that is too low and looks exact.
+    if values["input"] is None or values["output"] is None or found.requests_kcount is not None:
+        return None
+    levels = sorted({tier.start for value in values.values() for tier in getattr(value, "tiers", ())})
+    price: Price | None = None
+    for at, level in reversed(list(enumerate([-1, *levels]))):
+        said: dict[str, Any] = {name: _read_tier(value, level) for name, value in values.items()}
+        price = Price(**said) if price is None else Price(**said, above=levels[at], beyond=price)
+    return price
+
+
+def _read_tier(value: Any, level: int) -> float | None:
+    """A price for prompts of more tokens than a level."""
+    if value is None or not hasattr(value, "tiers"):
+        return None if value is None else float(value)
+    reached = [tier.price for tier in value.tiers if tier.start <= level]
+    return float(reached[-1] if reached else value.base)
+
+
+def _read_price(name: str, said: object) -> Price:
+    if isinstance(said, Price):
+        return said
+    if not isinstance(said, Mapping) or not {"input", "output"} <= set(said) <= set(_KEYS):
+        raise UsageError(
+            f"the price of {name!r} must be like {{input = 0.25, output = 2.0}}, in dollars per million tokens, with "
+            f"cached and written where they differ; got {said!r}"
+        )
+    try:
+        return Price(**said)
+    except UsageError as error:
+        raise UsageError(f"the price of {name!r}: {error}") from None

@@ -1,0 +1,1 @@
+"""The models of each provider, over one HTTP client."""

@@ -1,0 +1,144 @@
+"""Anthropic's Messages API, version 2026-10-21.
+
+That version takes no ``temperature`` (any value is answered with 400) and offers neither a seed nor
+log-probabilities, so these parts of a request are not sent. Source: "Migrating to API version 2026-10-21" of the
+Claude Platform docs, and the request types of the package anthropic 2.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from adjudge.models.model import FinishReason, Reply, Request
+from adjudge.models.providers.base import HttpModel, Schema, Sent, change_schemas, find_reason
+from adjudge.models.providers.catalog import ANTHROPIC, Place
+from adjudge.result import Usage
+
+_VERSION = "2026-10-21"
+
+_LIMIT = 4096
+"""Output tokens where the request sets no limit; the API demands one."""
+
+
+_REASONS: Mapping[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "pause_turn": "length",  # the turn is to be continued
+}
+
+
+_KEYWORDS = frozenset(
+    {"$defs", "$ref", "type", "enum", "const", "anyOf", "allOf", "description", "title", "properties", "required"}
+    | {"additionalProperties", "items", "minItems", "format"}
+)
+"""The JSON Schema keywords the API takes. Left out are, above all, ``minimum``, ``maximum``, ``multipleOf``,
+``minLength``, ``maxLength``, ``pattern``, ``maxItems``, ``uniqueItems``, ``default`` and ``examples``; ``oneOf``
+becomes ``anyOf``, ``minItems`` above 1 goes. Source: ``anthropic/lib/_parse/_transform.py`` of the package anthropic
+2.11. What the schema no longer says, code still checks."""
+
+
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"})
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _StopDetails(msgspec.Struct):
+    explanation: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Message(msgspec.Struct):
+    content: list[_Block]
+    id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    stop_details: _StopDetails | None = None
+    usage: _Usage | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Message)
+
+
+class Anthropic(HttpModel):
+    """A Claude model. The system part is marked for the provider's prompt cache."""
+
+    def __init__(self, model: str, *, place: Place = Place(provider=ANTHROPIC), **options: Any) -> None:  # noqa: B008
+        super().__init__(model, place=place, **options)
+
+    def _find_path(self) -> str:
+        return "/messages" if self.place.find_base(self.name).endswith("/v1") else "/v1/messages"
+
+    def _extra_headers(self) -> dict[str, str]:
+        return {"anthropic-version": _VERSION}
+
+    def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
+        if request.form is None or "output_config" in refused:
+            return {}
+        return {"output_config": ("output_config", "structured outputs")}
+
+    def _write_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        body: dict[str, Any] = {"model": self.model, "max_tokens": request.max_output_tokens or _LIMIT}
+        if request.system:
+            body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
+        if request.form is not None and "output_config" not in refused:
+            schema = change_schemas(request.form.schema, strip_schema)
+            body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+        body["messages"] = [{"role": "user", "content": ""}]
+        encoded = msgspec.json.encode(body)
+        return encoded.removesuffix(b'""}]}'), b"}]}"
+
+    def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
+        said = _DECODER.decode(data)
+        # Text blocks alone: thinking, redacted thinking and tool blocks are no part of the answer.
+        text = "".join(block.text for block in said.content if block.type == "text" and block.text)
+        explained = said.stop_details.explanation if said.stop_details else None
+        # "In non-streaming mode this value is always non-null": without it, something cut the reply off.
+        reason = find_reason(_REASONS, said.stop_reason, missing="length")
+        return Reply(
+            text=text or (explained if reason == "refusal" else None) or text,
+            finish_reason=reason,
+            usage=_read_usage(said.usage),
+            model=said.model,
+            request_id=headers.get("request-id") or said.id,
+        )
+
+
+def strip_schema(part: Schema) -> Schema:
+    """One schema, its inner ones done already, without the keywords the API does not take."""
+    if "oneOf" in part and "anyOf" not in part:
+        part = part | {"anyOf": part["oneOf"]}
+    kept = {name: value for name, value in part.items() if name in _KEYWORDS}
+    if kept.get("minItems", 0) not in (0, 1):
+        del kept["minItems"]
+    if kept.get("format", "date") not in _FORMATS:
+        del kept["format"]
+    return kept | {"additionalProperties": False} if kept.get("type") == "object" else kept
+
+
+def _read_usage(usage: _Usage | None) -> Usage | None:
+    if usage is None:
+        return None
+    cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    return Usage(
+        # The API counts cached input apart; here it is part of the input, as with every other provider.
+        input_tokens=(usage.input_tokens or 0) + written + cached,
+        output_tokens=usage.output_tokens or 0,
+        cached_tokens=cached,
+        written_tokens=written,
+    )

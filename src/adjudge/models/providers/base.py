@@ -1,0 +1,332 @@
+"""What the adapters of providers share: key and address, the cached frame of a body, and learning what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import msgspec
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.formats.model_name import LONGEST_NAME
+from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
+from adjudge.models.providers.api_key import SHORTEST_KEY, hide_key
+from adjudge.models.providers.catalog import Place, read_host
+from adjudge.models.providers.error import clean, find_refused, read_complaint, refuse
+from adjudge.models.providers.http import Transport
+from adjudge.models.reported_name import REPORTED
+
+MAX_INPUT_CHARACTERS = 1_000_000
+
+_ADAPTATIONS = 4
+
+_FRAMES = 64
+
+
+Sent = dict[str, tuple[str, ...]]
+"""The optional parameters of a request, each with the names a provider's complaint may call it by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    url: str
+    host: str
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+
+class HttpModel:
+    """A model behind HTTP. An adapter adds how its provider writes a request and a reply.
+
+    The body of a request is a frame, constant for a rubric and therefore cached, around the encoded user part.
+    """
+
+    structured = True
+    """``Request.form`` is honoured; the reply is checked in code all the same."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        place: Place,
+        max_concurrency: int | None = None,
+        requests_per_minute: float | None = None,
+        max_input_characters: int = MAX_INPUT_CHARACTERS,
+        transport: Transport | None = None,
+    ) -> None:
+        if not model.strip():
+            raise UsageError(f"{place.provider.prefix}: needs a model's name after it")
+        self.model = model
+        """The name the provider knows the model by."""
+        self.place = place
+        self.max_input_characters = check_count("max_input_characters", max_input_characters)
+        self.transport = transport or Transport(
+            max_concurrency=None if max_concurrency is None else check_count("max_concurrency", max_concurrency),
+            requests_per_minute=None if requests_per_minute is None else _check_rate(requests_per_minute),
+        )
+        self._ready: _Ready | None = None
+        self._refused: frozenset[str] = frozenset()
+        self._frames: dict[Any, tuple[bytes, bytes]] = {}
+
+    @property
+    def name(self) -> str:
+        """How results and recordings call this model: its spec, without options."""
+        place = self.place
+        if place.provider.prefix == "http":
+            return f"{place.find_base('')}#{self.model}"
+        return f"{place.provider.prefix}:{self.model}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts this model can contact; none while nothing says where it is."""
+        try:
+            return (read_host(self.place.find_base("")),)
+        except UsageError:
+            return ()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What determines its answers besides its name and the request: the address. For the keys of caches."""
+        return {"address": self.place.find_base(self.name)}
+
+    def named(self, name: str) -> Self:
+        """Another model of the same provider, over the same connections and under the same limits."""
+        return type(self)(name, **self._options())
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for what is wrong before anything is asked: no key, no address."""
+        self._prepare()
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Ask the provider; raises ``ModelError`` when it does not serve the request.
+
+        Where it names a parameter that it does not take, the request is sent again without it, and the model
+        remembers that once the provider has accepted the rest.
+        """
+        ready = self._ready or self._prepare()
+        refused = self._refused
+        user = _encode(request.user)
+        for _ in range(_ADAPTATIONS + 1):
+            head, tail = self._find_frame(request, refused)
+            status, headers, data = await self.transport.post(
+                ready.url, ready.headers, head + user + tail, secrets=ready.secrets
+            )
+            if 200 <= status < 300:
+                self._refused |= refused
+                return self.compare_names(self._read_safely(data, headers, ready))
+            complaint = read_complaint(data)
+            more = find_refused(complaint, self._list_sent(request, refused)) if status in (400, 422) else frozenset()
+            if not more:
+                break
+            refused |= more
+        if status == 401:
+            # A key that was replaced in the environment is read again.
+            self._ready = None
+        raise refuse(ready.host, status, complaint.message, ready.secrets)
+
+    def compare_names(self, reply: Reply) -> Reply:
+        """The reply with the name that was asked for, and that which is expected; logs once where they differ.
+
+        A reply out of a cache is compared as well: it was this model's.
+        """
+        if not reply.model:
+            return replace(reply, model_requested=self.model, model_expected=None)
+        model, reported = (self.name, self.place.find_base(self.name)), reply.model[:LONGEST_NAME]
+        expected = REPORTED.expect(model, reported) if self.place.provider.any_name else None
+        REPORTED.compare(model, reported, expected or self.model, asked=expected is None)
+        return replace(reply, model=reported, model_requested=self.model, model_expected=expected)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop; the next call opens new ones."""
+        await self.transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    # What an adapter adds.
+
+    def _options(self) -> dict[str, Any]:
+        return {"place": self.place, "max_input_characters": self.max_input_characters, "transport": self.transport}
+
+    def _find_path(self) -> str:
+        raise NotImplementedError
+
+    def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
+        raise NotImplementedError
+
+    def _write_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        raise NotImplementedError
+
+    def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
+        raise NotImplementedError
+
+    def _extra_headers(self) -> dict[str, str]:
+        return {}
+
+    def _prepare(self) -> _Ready:
+        if self._ready is None:
+            provider, spec = self.place.provider, self.name
+            key, base = self.place.find_key(spec), self.place.find_base(spec)
+            headers = self._extra_headers()
+            if key is not None:
+                headers[provider.key_header] = provider.key_scheme + key
+            self._ready = _Ready(
+                url=base + self._find_path(), host=read_host(base), headers=headers, secrets=(key,) if key else ()
+            )
+        return self._ready
+
+    def _find_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        form = request.form
+        key = (
+            request.system,
+            form and (form.name, form.digest),
+            request.temperature,
+            request.seed,
+            request.max_output_tokens,
+            request.logprobs,
+            refused,
+        )
+        frame = self._frames.get(key)
+        if frame is None:
+            if len(self._frames) >= _FRAMES:
+                self._frames.pop(next(iter(self._frames)), None)
+            try:
+                frame = self._frames[key] = self._write_frame(request, refused)
+            except UnicodeEncodeError:
+                raise _half_character() from None
+        return frame
+
+    def _read_safely(self, data: bytes, headers: Mapping[str, str], ready: _Ready) -> Reply:
+        try:
+            return _hide(self._read(data, headers), ready.secrets)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            said = clean(str(error), ready.secrets)
+            failed = ModelError(f"{ready.host} answered with something that is not its reply format: {said}")
+        except ModelError as error:
+            failed = ModelError(f"{ready.host} {clean(str(error), ready.secrets)}", status=error.status)
+        # Out here, so that the error does not carry the one before it, which was not cleaned.
+        raise failed
+
+
+def find_reason(known: Mapping[str, FinishReason], said: str | None, *, missing: FinishReason) -> FinishReason:
+    """Why a reply ended. ``missing`` is what it means where the provider says nothing.
+
+    Raises ``ModelError`` for a reason that is not known: something stopped the model, and a reply that was stopped may
+    hold a verdict that its model was about to take back.
+    """
+    if not said:
+        return missing
+    reason = known.get(said)
+    if reason is None:
+        raise ModelError(f"ended its reply with the reason {said!r}, which does not say that the reply is complete")
+    return reason
+
+
+def _hide(reply: Reply, secrets: tuple[str, ...]) -> Reply:
+    """The reply with ``***`` for each secret: a server may send back the key it was asked with.
+
+    Log-probabilities with a secret in them are dropped; they would not fit the text any more.
+    """
+    if not secrets:
+        return reply
+    texts = {name: text for name in ("text", "model", "request_id") if (text := getattr(reply, name))}
+    # Together: a look through one text costs less than through three.
+    whole = "\n".join(texts.values())
+    if hide_key(whole, secrets) != whole:
+        hidden = {name: hide_key(text, secrets) for name, text in texts.items()}
+        same = hidden.get("text", reply.text) == reply.text
+        reply = replace(
+            reply,
+            text=hidden.get("text", reply.text),
+            model=hidden.get("model", reply.model),
+            request_id=hidden.get("request_id", reply.request_id),
+            logprobs=reply.logprobs if same else None,
+        )
+    if reply.logprobs is not None and _holds(reply.logprobs, reply.text, secrets):
+        reply = replace(reply, logprobs=None)
+    return reply
+
+
+def _holds(found: tuple[TokenLogprob, ...], text: str | None, secrets: tuple[str, ...]) -> bool:
+    # The chosen tokens joined, since they cut a secret in pieces; of the others, each is all there is, and what is
+    # shorter than a part that counts is passed over.
+    chosen = "".join([item.token for item in found])
+    others = "\n".join([other for item in found for other, _ in item.top if len(other) >= SHORTEST_KEY])
+    return any(hide_key(item, secrets) != item for item in (chosen, others) if item and item != text)
+
+
+def check_count(what: str, value: Any) -> int:
+    """A whole number above 0, or a ``UsageError`` that names it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"{what} must be a whole number of at least 1, got {value!r}")
+    return value
+
+
+def _check_rate(value: Any) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    if not good:
+        raise UsageError(f"requests_per_minute must be a finite number above 0, got {value!r}")
+    return float(value)
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return msgspec.json.encode(text)
+    except UnicodeEncodeError:
+        raise _half_character() from None
+
+
+def _half_character() -> UsageError:
+    return UsageError("the prompt holds half of a surrogate pair, which is no character; decode the content properly")
+
+
+Schema = dict[str, Any]
+
+
+_NAMED = ("properties", "$defs", "definitions", "patternProperties")
+
+_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+
+_SINGLE = ("items", "additionalProperties", "not")
+
+
+def change_schemas(schema: Mapping[str, Any], change: Callable[[Schema], Schema]) -> Schema:
+    """A copy of ``schema`` with ``change`` applied to it and to every schema inside it, innermost first.
+
+    Order is kept: a model writes members in the order of the schema. Values that only look like schemas (inside
+    ``enum``, ``const``, ``default``) are left alone.
+    """
+    copy: Schema = {}
+    for name, value in schema.items():
+        if name in _NAMED and isinstance(value, Mapping):
+            copy[name] = {key: _change(item, change) for key, item in value.items()}
+        elif name in _LISTED and isinstance(value, list | tuple):
+            copy[name] = [_change(item, change) for item in value]
+        elif name in _SINGLE:
+            copy[name] = _change(value, change)
+        else:
+            copy[name] = value
+    return change(copy)
+
+
+def add_to_free_text(schema: Mapping[str, Any], extra: Mapping[str, Any]) -> Schema:
+    """A copy in which every string that may be anything also has the keywords ``extra``, such as ``maxLength``."""
+
+    def add(part: Schema) -> Schema:
+        free = part.get("type") == "string" and not {"enum", "const", "pattern"} & set(part)
+        return part | dict(extra) if free else part
+
+    return change_schemas(schema, add)
+
+
+def _change(value: Any, change: Callable[[Schema], Schema]) -> Any:
+    # "additionalProperties" and "items" may also be a boolean.
+    return change_schemas(value, change) if isinstance(value, Mapping) else value

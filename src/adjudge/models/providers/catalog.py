@@ -1,0 +1,242 @@
+"""The providers that are known, as data: where they are, which key they take, what they call things."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import SplitResult, urlsplit
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One provider. The defaults are those of an unknown OpenAI-compatible server."""
+
+    prefix: str
+    """What a model's spec begins with."""
+    base_url: str | None = None
+    """``None``: the address comes from ``base_variable`` or from the spec."""
+    base_variable: str | None = None
+    """The environment variable that gives another address, as in the provider's own SDK."""
+    base_suffix: str = ""
+    """What follows an address given by ``base_variable``."""
+    key_variables: tuple[str, ...] = ()
+    """The environment variables that may hold the key; the first that is set counts."""
+    key_header: str = "Authorization"
+    key_scheme: str = "Bearer "
+    max_tokens: str = "max_tokens"
+    """What the limit of output tokens is called."""
+    seed: str = "seed"
+    logprobs: Literal["no", "top", "count"] = "top"
+    """``top``: ``logprobs`` and ``top_logprobs``; ``count``: a number in ``logprobs``; ``no``: not offered."""
+    structured: bool = True
+    """Whether ``response_format`` takes a JSON Schema."""
+    any_name: bool = False
+    """Whether a reply may report any model's name: deployments are named by whoever made them, routers choose, and a
+    server of one's own says what it likes. Then the name that is reported first is expected of every later reply."""
+    says_why: bool = False
+    """Whether every reply must say why it ended, so that one which does not was cut off. Local servers often leave it
+    out, and so may Together and OpenRouter."""
+
+
+# Sources: the request types of the packages openai 3.52, mistralai 3.7, groq 1.7 and together 3.1, and the
+# OpenAI-compatibility pages of OpenRouter, Azure ("v1 API") and Ollama.
+OPENAI_COMPATIBLE: Mapping[str, Provider] = {
+    item.prefix: item
+    for item in (
+        Provider(
+            prefix="openai",
+            base_url="https://api.openai.com/v1",
+            base_variable="OPENAI_BASE_URL",
+            key_variables=("OPENAI_API_KEY",),
+            max_tokens="max_completion_tokens",
+            says_why=True,
+        ),
+        Provider(
+            prefix="mistral",
+            base_url="https://api.mistral.ai/v1",
+            key_variables=("MISTRAL_API_KEY",),
+            seed="random_seed",
+            says_why=True,
+        ),
+        Provider(
+            prefix="groq",
+            base_url="https://api.groq.com/openai/v1",
+            key_variables=("GROQ_API_KEY",),
+            max_tokens="max_completion_tokens",
+            logprobs="no",
+            says_why=True,
+        ),
+        Provider(
+            prefix="together",
+            base_url="https://api.together.ai/v1",
+            key_variables=("TOGETHER_API_KEY",),
+            logprobs="count",
+        ),
+        Provider(
+            prefix="openrouter",
+            base_url="https://openrouter.ai/api/v1",
+            key_variables=("OPENROUTER_API_KEY",),
+            any_name=True,
+        ),
+        Provider(
+            prefix="azure",
+            base_variable="AZURE_OPENAI_ENDPOINT",
+            base_suffix="/openai/v1",
+            key_variables=("AZURE_OPENAI_API_KEY",),
+            key_header="api-key",
+            key_scheme="",
+            max_tokens="max_completion_tokens",
+            any_name=True,
+            says_why=True,
+        ),
+        Provider(
+            prefix="ollama",
+            base_url="http://127.0.0.1:11434/v1",
+            base_variable="OLLAMA_HOST",
+            base_suffix="/v1",
+            any_name=True,
+        ),
+    )
+}
+
+
+SERVER = Provider(prefix="http", any_name=True)
+"""Any other server that speaks the OpenAI format: vLLM, llama.cpp, SGLang, a LiteLLM proxy."""
+
+
+ANTHROPIC = Provider(
+    prefix="anthropic",
+    base_url="https://api.anthropic.com",
+    base_variable="ANTHROPIC_BASE_URL",
+    key_variables=("ANTHROPIC_API_KEY",),
+    key_header="x-api-key",
+    key_scheme="",
+    logprobs="no",
+)
+
+
+GEMINI = Provider(
+    prefix="gemini",
+    base_url="https://generativelanguage.googleapis.com/v1beta",
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    key_header="x-goog-api-key",
+    key_scheme="",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a model is asked and with which key variable: a provider, and what the caller said about it."""
+
+    provider: Provider
+    base_url: str | None = None
+    """The caller's address; takes the place of the provider's."""
+    key_env: str | None = None
+    """The caller's key variable; takes the place of the provider's."""
+
+    def __post_init__(self) -> None:
+        if self.base_url is not None:
+            _check_address(self.base_url, "base_url")
+        if self.key_env is not None and not self.key_env.strip():
+            raise UsageError("key_env must name an environment variable, and is empty")
+
+    def find_base(self, spec: str) -> str:
+        """The address, without a slash at its end; raises ``UsageError`` when nothing says where the model is."""
+        provider = self.provider
+        if self.base_url is not None:
+            return self.base_url.rstrip("/")
+        said = os.environ.get(provider.base_variable, "").strip() if provider.base_variable else ""
+        if said:
+            return _read_variable(provider, said)
+        if provider.base_url is None:
+            raise UsageError(f"{spec} needs an address: set {provider.base_variable}")
+        return provider.base_url
+
+    def find_key(self, spec: str) -> str | None:
+        """The key to send, or ``None`` where none is sent; raises ``UsageError`` naming the variable to set."""
+        variables = self._key_variables()
+        for name in variables:
+            key = os.environ.get(name, "").strip()
+            if key and (not key.isascii() or not key.isprintable()):
+                raise UsageError(f"{name} holds characters that no key has; set it to the key alone")
+            if key:
+                return key
+        if not variables:
+            return None
+        raise UsageError(f"{spec} needs a key: set {' or '.join(variables)}")
+
+    def _key_variables(self) -> tuple[str, ...]:
+        if self.key_env is not None:
+            return (self.key_env,)
+        if self.base_url is not None and not same_site(self.base_url, self.provider.base_url):
+            # A provider's key goes to that provider. Whoever can write a spec must not be able to send it elsewhere
+            # without saying so by key_env.
+            return ()
+        return self.provider.key_variables
+
+
+def read_host(base: str) -> str:
+    """Host and, where one is given, port of an address."""
+    parts = _split(base, "the address")
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    return f"{host}:{parts.port}" if parts.port is not None else host
+
+
+def _read_variable(provider: Provider, said: str) -> str:
+    if provider.prefix == "ollama":
+        said = _read_ollama_host(said)
+    _check_address(said, provider.base_variable or "the address")
+    base = said.rstrip("/")
+    return base if not provider.base_suffix or base.endswith(provider.base_suffix) else base + provider.base_suffix
+
+
+def _read_ollama_host(said: str) -> str:
+    """``OLLAMA_HOST`` is what the server binds to: host, host:port or a URL; 0.0.0.0 is everywhere, so also here."""
+    whole = said if "://" in said else f"http://{said}"
+    parts = _split(whole, "OLLAMA_HOST")
+    port = _port(parts, "OLLAMA_HOST") or (None if "://" in said else 11434)
+    host = "127.0.0.1" if parts.hostname in (None, "", "0.0.0.0") else parts.hostname  # noqa: S104 - not a binding
+    host = f"[{host}]" if host and ":" in host else host
+    return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
+
+
+def _split(url: str, what: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:  # half a bracket, or a character that becomes a slash when it is normalised
+        shown = "" if "@" in url else f", got {show(url)}"
+        raise UsageError(f"{what} must be like https://host/v1{shown}") from None
+
+
+def _port(parts: SplitResult, what: str) -> int | None:
+    try:
+        return parts.port
+    except ValueError:
+        raise UsageError(f"{what} has a port that is not a number from 0 to 65535") from None
+
+
+def _check_address(url: str, what: str) -> None:
+    """Raise ``UsageError`` for an address that cannot be used; its text is repeated only where it holds no password."""
+    parts = _split(url, what)
+    if "@" in parts.netloc:
+        raise UsageError(
+            f"{what} holds a user name or password; addresses are written into results, so name the "
+            "environment variable of the key with key_env instead"
+        )
+    # urlsplit drops some control characters and keeps others; what it and the client read must be the same address.
+    odd = not url.isprintable() or any(char in url for char in " \\")
+    if odd or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise UsageError(f"{what} must be like https://host/v1, got {show(url)}")
+    _port(parts, what)
+
+
+def same_site(url: str, known: str | None) -> bool:
+    """Whether an address is on a provider's own host, or one below it, by the same scheme."""
+    host, own = urlsplit(url), urlsplit(known or "")
+    name, expected = host.hostname or "", own.hostname or ""
+    return bool(expected) and host.scheme == own.scheme and (name == expected or name.endswith(f".{expected}"))

@@ -1,0 +1,141 @@
+"""What a provider says when it does not answer: read as hostile data, cut short, never a key in it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from adjudge.errors import ModelError
+from adjudge.models.providers.api_key import cut_key, holds_key
+
+LONGEST = 300
+"""Characters of a provider's own words that an error message repeats."""
+
+
+_LEFT_OUT = "(what it said repeats the key, and is left out)"
+
+
+_UNSUPPORTED = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|extra|not permitted|not allowed|deprecated|invalid|not available|"
+    r"unavailable|not implemented|cannot find field|removed|not enabled|forbidden",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complaint:
+    """A provider's error body: its sentence, and the parameter it names."""
+
+    message: str = ""
+    param: str = ""
+    code: str = ""
+
+
+# Typed and not recursive: an untyped decode of a deeply nested body can exhaust the C stack and end the process.
+class _Detail(msgspec.Struct):
+    loc: list[str | int] = []
+    msg: str = ""
+
+
+class _Details(msgspec.Struct):
+    detail: list[_Detail] = []
+
+
+class _Error(msgspec.Struct):
+    message: str | None = None
+    param: str | None = None
+    code: str | int | None = None
+
+
+class _Body(msgspec.Struct):
+    error: str | _Error | None = None
+    message: str | _Details | None = None
+    detail: str | list[_Detail] | None = None
+    param: str | None = None
+    code: str | int | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Body | list[_Body])
+
+
+def clean(text: str, secrets: Iterable[str] = ()) -> str:
+    """A foreign text for an error message: one line, no control or direction characters, no secret, at most 300.
+
+    Where a secret is still in it in another form (encoded, broken up), nothing of it is shown.
+    """
+    known = tuple(secrets)
+    for secret in known:
+        # Before cutting: half a key at the cut would otherwise survive.
+        text = text.replace(secret, "[key]") if secret else text
+    text = text[: 20 * LONGEST]
+    for secret in known:
+        text = cut_key(text, secret, instead="[key]")
+    text = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text)
+    text = " ".join(text.split())
+    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return _LEFT_OUT if holds_key(text, known) else text
+
+
+def read_complaint(data: bytes) -> Complaint:
+    """The error in a body, whatever shape the provider gives it; the body itself when it has none of them."""
+    try:
+        said = _DECODER.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        said = None
+    body = (said[0] if said else None) if isinstance(said, list) else said
+    found = _read(body) if body is not None else Complaint()
+    return found if found.message else Complaint(message=data[: 100 * LONGEST].decode("utf-8", "replace"))
+
+
+def refuse(host: str, status: int, said: str, secrets: Iterable[str] = ()) -> ModelError:
+    """The error for an answer that is not a reply: host, status and the provider's own words."""
+    if 300 <= status < 400:
+        return ModelError(
+            f"{host} answered {status}, and redirects are not followed: give the address it points to instead",
+            status=status,
+        )
+    words = clean(said, secrets)
+    return ModelError(f"{host} answered {status}: {words}" if words else f"{host} answered {status}", status=status)
+
+
+def find_refused(complaint: Complaint, sent: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """The parameters a provider says it does not take, out of those that were sent.
+
+    ``sent`` maps each parameter to the names a provider may call it by. A complaint that names one without saying
+    that it is not supported (a prompt too long for ``max_tokens``) finds nothing.
+    """
+    if not _UNSUPPORTED.search(f"{complaint.message} {complaint.code}"):
+        return frozenset()
+    for text in (complaint.param, complaint.message):
+        named = frozenset(name for name, words in sent.items() if any(_names(text, word) for word in words))
+        if named:
+            return named
+    return frozenset()
+
+
+def _names(text: str, word: str) -> bool:
+    return re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])", text, re.IGNORECASE) is not None
+
+
+def _read(body: _Body) -> Complaint:
+    if isinstance(body.error, str):
+        return Complaint(message=body.error)
+    if body.error is not None and body.error.message:
+        return Complaint(
+            message=body.error.message, param=body.error.param or "", code=str(body.error.code or body.code or "")
+        )
+    if isinstance(body.message, str):
+        return Complaint(message=body.message, param=body.param or "", code=str(body.code or ""))
+    if isinstance(body.detail, str):
+        return Complaint(message=body.detail)
+    details = body.message.detail if body.message is not None else body.detail
+    return Complaint(message="; ".join(_join(item) for item in details or ()))
+
+
+def _join(item: _Detail) -> str:
+    # Validation errors of FastAPI servers name the parameter in "loc", not in the sentence.
+    return f"{'.'.join(str(part) for part in item.loc)}: {item.msg}" if item.loc else item.msg

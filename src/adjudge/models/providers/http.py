@@ -1,0 +1,333 @@
+"""The one way out: POST over aiohttp, with retries, limits and sessions that close with their loop."""
+
+from __future__ import annotations
+
+import asyncio
+import random as _random
+import time
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from adjudge.concurrency import PerLoop
+from adjudge.errors import ModelError, UsageError
+from adjudge.models.budget import PAY_AGAIN
+from adjudge.models.providers.error import clean, read_complaint, refuse
+from adjudge.models.rate_limit import PACE
+from adjudge.models.retry import LONGEST_WAIT, attempts_for, back_off, may_retry, read_wait
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+LARGEST_REPLY = 8 * 2**20
+"""Bytes of a reply that are read at most; the text of a judgement has some thousand."""
+
+
+Answer = tuple[int, Mapping[str, str], bytes]
+"""HTTP status, headers (looked up without regard to case) and body."""
+
+
+class Transport:
+    """Posts bytes and returns what came back, asking again where that can help.
+
+    One aiohttp session per running loop, opened at first use and closed with the loop or by ``aclose``. Proxy
+    (``HTTP_PROXY``, ``HTTPS_PROXY``, ``NO_PROXY``) and CA variables (``SSL_CERT_FILE``, ``SSL_CERT_DIR``) are read
+    when a session opens. There is no timeout for a whole request: the caller's ``asyncio.timeout`` covers retries too.
+
+    ``sleep``, ``random``, ``clock`` and ``wall`` are parameters so that tests need not wait.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_concurrency: int | None = None,
+        requests_per_minute: float | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Callable[[], float] = _random.random,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.max_concurrency = max_concurrency
+        self.requests_per_minute = requests_per_minute
+        self._sleep, self._random, self._clock, self._wall = sleep, random, clock, wall
+        # Not a method of ours: that would tie a knot, and a dropped model would wait for the garbage collector.
+        make = partial(_Line, max_concurrency, throttled=requests_per_minute is not None)
+        self._lines: PerLoop[_Line] = PerLoop(make, _Line.abandon)
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, secrets: tuple[str, ...] = ()) -> Answer:
+        """Send ``body`` and return the answer whose status is final.
+
+        Refused, reset and dropped connections, 408 and 5xx are tried 4 times in all, 429 10 times; what
+        ``Retry-After`` asks for is waited. Raises ``ModelError`` when no answer comes, when it is larger than
+        8 MB or compressed, and when the server asks for a wait of more than 60 seconds. ``secrets`` never stand in
+        an error's message.
+        """
+        line = self._lines.get()
+        if line.session is None:
+            await line.open()
+        failures: dict[int | None, int] = {}
+        sent = False
+        while True:
+            found = await self._try(line, url, headers, body, secrets)
+            pace = PACE.get()
+            if pace is not None and not isinstance(found, _Broken):
+                pace.note(found[0], found[1])
+            if not isinstance(found, _Broken) and not may_retry(*found):
+                return found
+            sent = sent or not isinstance(found, _Broken) or found.sent
+            kind = 429 if not isinstance(found, _Broken) and found[0] == 429 else None
+            failures[kind] = failures.get(kind, 0) + 1
+            if failures[kind] >= attempts_for(kind):
+                if isinstance(found, _Broken):
+                    raise ModelError(str(found), sent=sent)
+                return found
+            pay = PAY_AGAIN.get()
+            if pay is not None and isinstance(found, _Broken) and found.sent:
+                await pay()
+            await self._sleep(self._find_wait(line.host(url), found, failures[kind], secrets))
+
+    async def aclose(self) -> None:
+        """Close the running loop's session and its connections; the next request opens a new one."""
+        line = self._lines.pop()
+        if line is not None:
+            await line.close()
+
+    async def _try(
+        self, line: _Line, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]
+    ) -> Answer | _Broken:
+        try:
+            if line.places is None and line.turns is None:
+                return await line.send(url, headers, body, secrets)
+            async with line.places or _FREE:
+                await self._take_turn(line)
+                return await line.send(url, headers, body, secrets)
+        except _Broken as broken:
+            return broken
+
+    async def _take_turn(self, line: _Line) -> None:
+        if line.turns is None or self.requests_per_minute is None:
+            return
+        # Whoever holds the lock waits for the next turn; a caller that is cancelled leaves the queue and costs
+        # nobody a turn.
+        async with line.turns:
+            wait = line.next_turn - self._clock()
+            if wait > 0:
+                await self._sleep(wait)
+            line.next_turn = max(line.next_turn, self._clock()) + 60.0 / self.requests_per_minute
+
+    def _find_wait(self, host: str, found: Answer | _Broken, attempt: int, secrets: tuple[str, ...]) -> float:
+        asked = None if isinstance(found, _Broken) else read_wait(found[1], self._wall)
+        if asked is None or isinstance(found, _Broken):
+            return back_off(attempt, self._random)
+        if asked > LONGEST_WAIT:
+            said = clean(read_complaint(found[2]).message, secrets)
+            wait = clean(f"{asked:.0f}", secrets)
+            raise ModelError(
+                f"{host} answered {found[0]} and asks to wait {wait} seconds, more than the {LONGEST_WAIT:.0f} "
+                f"that are waited for" + (f": {said}" if said else ""),
+                status=found[0],
+            )
+        return asked
+
+
+class _Broken(Exception):
+    """A connection that failed in a way another try may mend; its text is for the final error."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+        """Whether any of the request may have left."""
+
+
+class _Free:
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, *exc: object) -> None:
+        return None
+
+
+_FREE = _Free()
+
+
+class _Line:
+    """What belongs to one event loop: its session, its places and its turns."""
+
+    def __init__(self, max_concurrency: int | None, *, throttled: bool) -> None:
+        self.max_concurrency = max_concurrency
+        self.places = asyncio.Semaphore(max_concurrency) if max_concurrency else None
+        self.turns = asyncio.Lock() if throttled else None
+        self.next_turn = 0.0
+        self.session: aiohttp.ClientSession | None = None
+        self._keeper: AsyncGenerator[None, None] | None = None
+        self._context: Any = None
+        self._ways: dict[str, tuple[str, dict[str, Any]]] = {}
+
+    async def open(self) -> None:
+        """Open the session, and have it closed with the loop."""
+        import aiohttp
+
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, limit_per_host=self.max_concurrency or 0, ttl_dns_cache=300),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=30.0),
+            auto_decompress=False,
+            # Not compressed: decompressing costs more than it saves on a judgement, and can be made a bomb.
+            headers={"User-Agent": "adjudge", "Accept-Encoding": "identity", "Content-Type": "application/json"},
+        )
+        # A model that is dropped while its loop runs is closed by the generator below. Until then somebody outside
+        # must hold the session, or the garbage collector finds both at once and the session complains first.
+        weakref.finalize(self, _let_go, self.session)
+        # An asynchronous generator is the one thing a loop closes by itself (asyncio.run, shutdown_asyncgens).
+        self._keeper = _keep(self.session)
+        await anext(self._keeper)
+
+    async def close(self) -> None:
+        """Close the session now."""
+        keeper, self._keeper, self.session = self._keeper, None, None
+        if keeper is not None:
+            await keeper.aclose()
+
+    def abandon(self) -> None:
+        """Mark the session of a closed loop as closed; its sockets went with the loop."""
+        if self.session is None or self.session.closed:
+            return
+        closing = self.session.close()
+        # Nothing can be awaited any more, and with a closed loop nothing needs to be.
+        with suppress(StopIteration, RuntimeError):
+            closing.send(None)
+        closing.close()
+
+    def host(self, url: str) -> str:
+        """The host of an address, for messages."""
+        return self._find_way(url)[0]
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]) -> Answer:
+        """One request and its answer; whatever goes wrong leaves no connection in use."""
+        import aiohttp
+
+        if self.session is None:
+            raise ModelError("the model was closed while a request was waiting")
+        host, way = self._find_way(url)
+        proxy = way.get("proxy")
+        if proxy is not None and proxy.password:
+            secrets = (*secrets, proxy.password)
+        try:
+            answer = await self.session.post(url, data=body, headers=headers, allow_redirects=False, **way)
+            try:
+                return answer.status, answer.headers, await _read(answer, host, secrets)
+            except BaseException:
+                # Cancelled, too large or broken: the connection still carries the rest and must not be used again.
+                answer.close()
+                raise
+        except aiohttp.ClientError as error:
+            failed = _translate(host, error, secrets)
+        # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
+        raise failed
+
+    def _find_way(self, url: str) -> tuple[str, dict[str, Any]]:
+        way = self._ways.get(url)
+        if way is None:
+            if len(self._ways) >= 256:
+                self._ways.clear()
+            way = self._ways[url] = self._make_way(url)
+        return way
+
+    def _make_way(self, url: str) -> tuple[str, dict[str, Any]]:
+        import ssl
+        from urllib.request import getproxies_environment, proxy_bypass
+
+        from yarl import URL
+
+        address = URL(url)
+        host = address.host_port_subcomponent or url if not address.is_default_port() else address.host or url
+        # Looked up once, here: aiohttp's own trust_env asks again, in a thread, for every request.
+        proxies = getproxies_environment()
+        proxy = proxies.get(address.scheme)
+        way: dict[str, Any] = {}
+        if proxy and not proxy_bypass(f"{address.host}:{address.port}"):
+            way["proxy"] = URL(proxy if "://" in proxy else f"http://{proxy}")
+        if address.scheme == "https":
+            # Made now and not by aiohttp, whose context is made at import and would miss SSL_CERT_FILE set later.
+            self._context = self._context or ssl.create_default_context()
+            way["ssl"] = self._context
+        return host, way
+
+
+def _let_go(session: aiohttp.ClientSession) -> None:
+    """Nothing is left to do: the generator holds the session until it has closed it."""
+
+
+async def _keep(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        await session.close()
+
+
+async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
+    encoding = answer.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        raise ModelError(
+            f"{host} sent a reply compressed with {clean(encoding, secrets)!r} although it was asked not to compress; "
+            "turn compression off at the server or proxy"
+        )
+    size = answer.content_length
+    if size is not None and size <= LARGEST_REPLY:
+        return await answer.read()
+    pieces, total = [], size or 0
+    if size is None:
+        async for piece in answer.content.iter_any():
+            pieces.append(piece)
+            total += len(piece)
+            if total > LARGEST_REPLY:
+                break
+    if total > LARGEST_REPLY:
+        raise ModelError(f"{host} sent a reply of more than {LARGEST_REPLY // 2**20} MB; nothing of it was read")
+    return b"".join(pieces)
+
+
+def _translate(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> Exception:
+    """What a failed request means: ``_Broken`` where another try may help, else an error for the caller.
+
+    Only the kind of failure and the system's words are repeated: aiohttp's own messages hold addresses of proxies,
+    which may hold a password.
+    """
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
+        said = clean(str(getattr(error, "os_error", "") or getattr(error, "certificate_error", "")), secrets)
+        return ModelError(
+            f"{host}: the TLS connection could not be trusted ({said}); a private CA goes into SSL_CERT_FILE"
+        )
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return refuse(f"the proxy for {host}", error.status, error.message, secrets)
+    if isinstance(error, aiohttp.InvalidURL):
+        return UsageError(f"{host!r} is not an address that can be asked")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return ModelError(f"{host} sent something that is not HTTP ({type(error).__name__})")
+    return _find_break(host, error, secrets) or ModelError(f"{host} could not be asked ({type(error).__name__})")
+
+
+def _find_break(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> _Broken | None:
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return _Broken(f"{host}: the name could not be resolved", sent=False)
+    cause = _name_cause(error, secrets)
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return _Broken(f"the proxy for {host} could not be reached ({cause})", sent=False)
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError):
+        sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        return _Broken(f"{host} could not be reached ({cause})", sent=sent)
+    if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
+        return _Broken(f"{host} closed the connection before the reply was complete ({cause})")
+    return None
+
+
+def _name_cause(error: aiohttp.ClientError, secrets: tuple[str, ...]) -> str:
+    cause = getattr(error, "os_error", error)
+    return clean(getattr(cause, "strerror", None) or type(error).__name__, secrets)

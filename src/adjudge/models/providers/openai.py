@@ -1,0 +1,217 @@
+"""Chat completions, the wire format that OpenAI, most other providers and every local server speak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.models.model import FinishReason, Form, Reply, Request, TokenLogprob
+from adjudge.models.providers.base import HttpModel, Sent, add_to_free_text, find_reason
+from adjudge.models.providers.catalog import Place
+from adjudge.models.providers.error import read_complaint
+from adjudge.result import Usage
+
+_TOP_LOGPROBS = 20
+
+_REASONS: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",  # Together
+    "eos_token": "stop",  # text-generation-inference
+    "stop_sequence": "stop",
+    "end_turn": "stop",  # proxies that pass on what Anthropic says
+    "tool_calls": "stop",
+    "function_call": "stop",
+    "length": "length",
+    "model_length": "length",  # Mistral
+    "max_tokens": "length",
+    "content_filter": "refusal",
+}
+"""Every other reason is an error of the model: ``error`` (Mistral, OpenRouter), ``abort`` (vLLM, SGLang),
+``insufficient_system_resource`` (DeepSeek) and what nobody knows yet end replies that are not complete."""
+
+_OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Message(msgspec.Struct):
+    # "reasoning" and "reasoning_content" are not here on purpose: what is not read cannot enter the answer.
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+
+
+class _Top(msgspec.Struct):
+    token: str = ""
+    logprob: float | None = None
+
+
+class _Token(msgspec.Struct):
+    token: str = ""
+    logprob: float | None = None
+    top_logprobs: list[_Top] | None = None
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token] | None = None
+    tokens: list[str] | None = None
+    """Together's form: tokens and their numbers side by side."""
+    token_logprobs: list[float | None] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _PromptDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice] = []
+    id: str | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Completion)
+
+
+class OpenAICompatible(HttpModel):
+    """A model behind an OpenAI-compatible ``/chat/completions``.
+
+    ``free_text`` adds JSON Schema keywords to every string of the form that has no ``enum``, ``const`` or
+    ``pattern``: ``{"pattern": "^[A-Za-z0-9 ,.;:()-]{1,200}$"}`` for a server whose decoder can write broken UTF-8.
+    Such a pattern leaves out quotes, braces and backslashes, with which a small model breaks its own JSON.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        place: Place,
+        free_text: Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, place=place, **options)
+        if free_text is not None and not isinstance(free_text, Mapping):
+            raise UsageError(f"free_text must be a mapping of JSON Schema keywords, got {type(free_text).__name__}")
+        self.free_text = dict(free_text) if free_text else None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """As every model's, and what is added to the strings of a form."""
+        return super().identity | ({"free_text": self.free_text} if self.free_text else {})
+
+    def _options(self) -> dict[str, Any]:
+        return super()._options() | {"free_text": self.free_text}
+
+    def _find_path(self) -> str:
+        return "/chat/completions"
+
+    def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
+        body = self._write_parameters(request, refused)
+        words = {"logprobs": ("logprobs", "top_logprobs"), "response_format": ("response_format", "json_schema")}
+        return {name: words.get(name, (name,)) for name in body if name != "top_logprobs"}
+
+    def _write_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        system = [{"role": "system", "content": request.system}] if request.system else []
+        opening = msgspec.json.encode({"model": self.model, "messages": [*system, {"role": "user", "content": ""}]})
+        parameters = msgspec.json.encode(self._write_parameters(request, refused))
+        # opening ends in '""}]}': the user part goes between the quotes' place and '}]'.
+        return opening.removesuffix(b'""}]}'), b"}]" + (b"," + parameters[1:] if len(parameters) > 2 else b"}")
+
+    def _write_parameters(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+        provider, body = self.place.provider, dict[str, Any]()
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.seed is not None:
+            body[provider.seed] = request.seed
+        if request.max_output_tokens is not None:
+            limit = provider.max_tokens
+            body[_OTHER_LIMIT[limit] if limit in refused else limit] = request.max_output_tokens
+        if request.logprobs and provider.logprobs == "count":
+            body["logprobs"] = 1
+        elif request.logprobs and provider.logprobs == "top":
+            body |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
+        if request.form is not None and provider.structured:
+            body["response_format"] = self._write_form(request.form)
+        if "logprobs" in refused:
+            body.pop("top_logprobs", None)
+        return {name: value for name, value in body.items() if name not in refused}
+
+    def _write_form(self, form: Form) -> dict[str, Any]:
+        schema = add_to_free_text(form.schema, self.free_text) if self.free_text else form.schema
+        return {"type": "json_schema", "json_schema": {"name": form.name, "strict": True, "schema": schema}}
+
+    def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
+        said = _DECODER.decode(data)
+        if not said.choices:
+            # Routers answer 200 with an error inside.
+            raise ModelError(f"answered without a choice: {read_complaint(data).message}")
+        choice = said.choices[0]
+        message = choice.message
+        text = message.content if not isinstance(message.content, list) else _join(message.content)
+        reason: FinishReason = "refusal"
+        if not message.refusal:
+            missing: FinishReason = "length" if self.place.provider.says_why else "other"
+            reason = find_reason(_REASONS, choice.finish_reason, missing=missing)
+        return Reply(
+            text=text or message.refusal or text,
+            finish_reason=reason,
+            usage=_read_usage(said.usage),
+            logprobs=_read_logprobs(choice.logprobs),
+            model=said.model,
+            request_id=headers.get("x-request-id") or said.id,
+        )
+
+
+def _join(parts: list[_Part]) -> str:
+    return "".join(part.text for part in parts if part.type == "text" and part.text)
+
+
+def _read_usage(usage: _Usage | None) -> Usage | None:
+    if usage is None:
+        return None
+    details = usage.prompt_tokens_details
+    return Usage(
+        input_tokens=usage.prompt_tokens or 0,
+        output_tokens=usage.completion_tokens or 0,
+        cached_tokens=(details.cached_tokens or 0) if details else 0,
+        written_tokens=(details.cache_write_tokens or 0) if details else 0,
+    )
+
+
+def _read_logprobs(found: _Logprobs | None) -> tuple[TokenLogprob, ...] | None:
+    """The tokens of a reply, or ``None`` where any number is missing: half a distribution is none."""
+    if found is None:
+        return None
+    if found.content:
+        tokens = found.content
+    elif found.tokens and found.token_logprobs and len(found.tokens) == len(found.token_logprobs):
+        tokens = [_Token(token, number) for token, number in zip(found.tokens, found.token_logprobs, strict=True)]
+    else:
+        return None
+    read: list[TokenLogprob] = []
+    for item in tokens:
+        if item.logprob is None:
+            return None
+        top = tuple((other.token, other.logprob) for other in item.top_logprobs or () if other.logprob is not None)
+        if len(top) < len(item.top_logprobs or ()):  # the rest would be taken for all that stood to choose
+            return None
+        read.append(TokenLogprob(token=item.token, logprob=item.logprob, top=top))
+    return tuple(read)

@@ -1,0 +1,264 @@
+"""Answering from a recording: no request is ever made."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
+from adjudge.models.recording import SCHEMA, describe_request, make_key, make_keys, unmask, unmask_tokens
+from adjudge.result import Usage
+
+MAX_MODELS = 64
+"""Models whose rows may stand in one recording: a request is looked up under the name of each."""
+
+
+class MissingRecording(ModelError):
+    """No unused row of a recording answers this request; ``key`` is what was looked for."""
+
+    def __init__(self, message: str, *, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+class ReplayModel:
+    """A model that answers from a recording (JSON lines), read at first use.
+
+    A row with ``case`` answers that case (and ``order``, where the row has one) whatever the prompt; other rows are
+    found by ``key``. Rows that answer the same are used up in the order of the file. By hand,
+    ``{"case": "...", "reply": {"text": "..."}}`` is a whole row. ``model`` picks the rows of one model out of a file
+    in which several were recorded.
+    """
+
+    hosts: tuple[str, ...] = ()
+    """Nothing is contacted."""
+
+    def __init__(self, path: str | os.PathLike[str], *, model: str | None = None) -> None:
+        self.path = Path(path)
+        self.only = model
+        """The one recorded model whose rows are used; ``None`` uses them all."""
+        self._index: _Index | None = None
+
+    @property
+    def name(self) -> str:
+        """``replay:`` and the file; a reply says which model it is of."""
+        return f"replay:{self.path}" + (f"?model={self.only}" if self.only else "")
+
+    @property
+    def structured(self) -> bool:
+        """Whether the recording was made with structured output, so that the same questions are asked again."""
+        return self._read().structured
+
+    def check(self) -> None:
+        """Raise ``UsageError`` naming file, line and fault when the recording cannot be read."""
+        self._read()
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The recorded reply; raises ``MissingRecording`` when no unused row answers the request."""
+        index = self._read()
+        described = describe_request(request)
+        keys = make_keys(index.models, described)
+        row = index.find(request, keys)
+        if row is None:
+            raise _miss(self.path, request, keys[0] if keys else make_key("", described))
+
+        row.used = True
+        return make_reply(row, request.token)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def _read(self) -> _Index:
+        if self._index is None:
+            rows = [row for row in read_rows(self.path) if self.only in (None, row.model)]
+            if not rows:
+                of = f" of {self.only}" if self.only else ""
+                raise UsageError(f"the recording {str(self.path)!r} has no rows{of}")
+            index = _Index(rows)
+            if len(index.models) > MAX_MODELS:
+                raise UsageError(
+                    f"the recording {str(self.path)!r} has rows of {len(index.models):,} models, and at most "
+                    f"{MAX_MODELS} are looked up; pick one with replay:FILE?model=NAME"
+                )
+            self._index = index
+        return self._index
+
+
+class _Index:
+    """The rows of a recording by what they are found by."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.models = tuple(dict.fromkeys(row.model for row in rows if row.model and row.key))
+        self.structured = any(row.request is not None and row.request.form is not None for row in rows)
+        self.by_case: dict[str, list[Row]] = {}
+        self.by_key: dict[str, list[Row]] = {}
+        for row in rows:
+            if row.case is not None:
+                self.by_case.setdefault(row.case, []).append(row)
+            if row.key is not None:
+                self.by_key.setdefault(row.key, []).append(row)
+
+    def find(self, request: Request, keys: list[str]) -> Row | None:
+        """The row that answers: of the request's case, best with its very key, else one of its key without a case."""
+        if request.case is not None:
+            rows = [row for row in self._free(self.by_case, [request.case]) if _fits(row, request)]
+            exact = next((row for row in rows if row.key in keys), None)
+            if rows:
+                return exact or rows[0]
+        for row in self._free(self.by_key, keys):
+            if _fits(row, request) and (row.case is None or request.case is None):
+                return row
+        return None
+
+    def _free(self, rows: dict[str, list[Row]], names: list[str]) -> Iterator[Row]:
+        for name in names:
+            # Used rows go as they are met, so a file with a million equal keys is still read once.
+            while rows.get(name) and rows[name][0].used:
+                rows[name].pop(0)
+            yield from (row for row in rows.get(name, ()) if not row.used)
+
+
+def _fits(row: Row, request: Request) -> bool:
+    return row.order in (None, request.order) and row.attempt in (None, request.attempt)
+
+
+def _miss(path: Path, request: Request, key: str) -> MissingRecording:
+    about = f"key {key}"
+    about += f", case {request.case!r}" if request.case is not None else ""
+    about += f", order {request.order}" if request.order is not None else ""
+    return MissingRecording(
+        f"{path} has no unused reply for {about}, attempt {request.attempt}; record it again, or add a row by hand",
+        key=key,
+    )
+
+
+LARGEST = 500_000_000
+"""The largest recording that is read, in bytes; it is held in memory, several times that."""
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    calls: int = 1
+    cost_usd: float | None = None
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+    top: list[tuple[str, float]] = []
+
+
+class _Reply(msgspec.Struct):
+    text: str | None = None
+    answers: dict[str, Any] | None = None
+    finish_reason: FinishReason = "stop"
+    usage: _Usage | None = None
+    logprobs: list[_Token] | None = None
+    model: str | None = None
+    model_requested: str | None = None
+    model_expected: str | None = None
+    request_id: str | None = None
+
+
+class _Form(msgspec.Struct):
+    name: str = ""
+
+
+class _Request(msgspec.Struct):
+    form: _Form | None = None
+
+
+class Row(msgspec.Struct):
+    """One recorded reply, and what it is found by."""
+
+    reply: _Reply
+    schema: str = SCHEMA
+    key: str | None = None
+    case: str | None = None
+    order: Literal["ab", "ba"] | None = None
+    attempt: int | None = None
+    model: str | None = None
+    request: _Request | None = None
+    used: bool = False
+
+
+_DECODER = msgspec.json.Decoder(Row)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a regular file of at most 500 MB; raises ``UsageError`` naming file, line and fault."""
+    lines = _read_bytes(path).splitlines()
+    return [_read_row(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _read_bytes(path: Path) -> bytes:
+    # A pipe would keep everybody waiting, since nothing else runs meanwhile, and a device may never end.
+    if "\x00" in str(path):
+        raise UsageError("a path to a recording has no NUL character in it")
+    try:
+        kind = path.stat().st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # opening a folder says what is wrong itself
+            raise UsageError(f"the recording {str(path)!r} is not a regular file; a recording is read from one")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"the recording {str(path)!r} cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise UsageError(f"the recording {str(path)!r} is larger than {LARGEST // 10**6} MB; split it")
+    return data
+
+
+def _read_row(path: Path, number: int, line: bytes) -> Row:
+    where = f"{path}, line {number}"
+    row = decode_row(line, where=where, schema=SCHEMA)
+    if row.key is None and row.case is None:
+        raise UsageError(f"{where}: a row has a key or a case, and this one has neither")
+    return row
+
+
+def decode_row(line: bytes, *, where: str, schema: str) -> Row:
+    """One row of a schema; raises ``UsageError`` that begins with ``where``."""
+    try:
+        row = _DECODER.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(f"{where}: not a row of a recording: {error}") from None
+    if row.schema != schema:
+        raise UsageError(f"{where}: the schema is {row.schema!r}, and only {schema!r} can be read")
+    if row.reply.text is None and row.reply.answers is None and row.reply.finish_reason == "stop":
+        raise UsageError(f"{where}: the reply has no text")
+    row.used = False
+    return row
+
+
+def make_reply(row: Row, token: str | None) -> Reply:
+    """The reply of a row, with the present token."""
+    said = row.reply
+    found = said.logprobs
+    logprobs = (
+        None
+        if found is None
+        else unmask_tokens(
+            [TokenLogprob(token=item.token, logprob=item.logprob, top=tuple(item.top)) for item in found], token
+        )
+    )
+    return Reply(
+        text=None if said.text is None else unmask(said.text, token),
+        answers=said.answers,
+        finish_reason=said.finish_reason,
+        usage=Usage(**msgspec.structs.asdict(said.usage)) if said.usage else None,
+        logprobs=logprobs,
+        # Where the name that was asked for was kept, none was reported; a row by hand may say it beside the reply.
+        model=said.model or (None if said.model_requested else row.model),
+        model_requested=said.model_requested,
+        model_expected=said.model_expected,
+        request_id=said.request_id,
+    )

@@ -1,0 +1,68 @@
+"""What replies say of the model that wrote them, beside what was asked for.
+
+A provider may answer for a model that it withdrew by another, under the old name and without a word but the one in the
+reply. So that word is compared, for as long as the process lives and whichever object asks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import MutableMapping
+from typing import Any
+
+from adjudge.formats.model_name import is_same_model
+from adjudge.formats.text import clean
+
+_log = logging.getLogger("adjudge")
+
+
+_MOST = 1_000
+"""Models of which something is remembered."""
+
+_MOST_NAMES = 20
+"""Names that are said of one model: a server may make up a new one for every reply."""
+
+
+class ReportedNames:
+    """The names that replies reported, by model. Safe for any number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._first: dict[tuple[str, str], str] = {}
+        self._said: dict[tuple[str, str], set[str]] = {}
+
+    def expect(self, model: tuple[str, str], reported: str) -> str:
+        """The name that this model reported first, which from now on is expected of it."""
+        with self._lock:
+            first = self._first.setdefault(model, reported)
+            _forget_oldest(self._first)
+            return first
+
+    def compare(self, model: tuple[str, str], reported: str, expected: str, *, asked: bool) -> None:
+        """Log where a reply came from another model than was expected: once for each model and what it reports.
+
+        ``model`` is a spec and the address it is asked at. ``asked`` is false where ``expected`` was reported before.
+        """
+        if is_same_model(expected, reported):
+            return
+        with self._lock:
+            said = self._said.setdefault(model, set())
+            _forget_oldest(self._said)
+            if reported in said or len(said) >= _MOST_NAMES:
+                return
+            said.add(reported)
+        names = [repr(clean(name, keep_lines=False)[:100]) for name in (model[0], reported, expected)]
+        if asked:
+            _log.warning("%s was answered by the model %s, and %s was asked for; name the model you want", *names)
+        else:
+            _log.warning("%s is now answered by the model %s, and was by %s before", *names)
+
+
+def _forget_oldest(held: MutableMapping[tuple[str, str], Any]) -> None:
+    if len(held) > _MOST:
+        del held[next(iter(held))]
+
+
+REPORTED = ReportedNames()
+"""Of the whole process: a judge is made anew for many a call, and what its model said before would be lost with it."""

@@ -1,0 +1,61 @@
+"""When to ask a server again, and after how long: arithmetic alone, no clock and no network."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from email.utils import mktime_tz, parsedate_tz
+
+LONGEST_WAIT = 60.0
+"""Seconds. A server that asks for more is given up at once: the caller's timeout would pass in silence."""
+
+
+ATTEMPTS_THROTTLED = 10
+"""Requests in all while a server answers 429: it is up, and says when to come back."""
+
+
+ATTEMPTS_BROKEN = 4
+"""Requests in all for 408, 5xx and connections that fail."""
+
+
+_FIRST_WAIT, _LAST_WAIT = 0.5, 16.0
+
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+
+def may_retry(status: int, headers: Mapping[str, str], body: bytes) -> bool:
+    """Whether an answer is worth another request: 429, 408 and 5xx, unless the provider says it is not."""
+    if headers.get("x-should-retry", "").lower() == "false":
+        return False
+    # OpenAI answers an empty account with 429; waiting does not fill it, and hides the reason behind a timeout.
+    if status == 429:
+        return b"insufficient_quota" not in body
+    return status == 408 or 500 <= status < 600
+
+
+def attempts_for(status: int | None) -> int:
+    """How many requests in all a fault is worth; ``None`` is a connection that failed."""
+    return ATTEMPTS_THROTTLED if status == 429 else ATTEMPTS_BROKEN
+
+
+def read_wait(headers: Mapping[str, str], wall: Callable[[], float]) -> float | None:
+    """Seconds a server asks to wait (``retry-after-ms``, ``Retry-After`` as seconds or as an HTTP date), or ``None``.
+
+    What cannot be read, and a time that has passed, is ``None``: then the caller backs off on its own.
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        if _SECONDS.fullmatch(value):
+            return float(value) / unit or None
+    date = parsedate_tz(headers.get("retry-after", ""))
+    try:
+        seconds = mktime_tz(date) - wall() if date else 0.0
+    except (OverflowError, ValueError):
+        return None
+    return seconds if seconds > 0 and math.isfinite(seconds) else None
+
+
+def back_off(attempt: int, random: Callable[[], float]) -> float:
+    """Seconds before the next request: exponential with full jitter, so that many clients do not return together."""
+    return random() * min(_LAST_WAIT, _FIRST_WAIT * 2.0 ** min(attempt - 1, 10))

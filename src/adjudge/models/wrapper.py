@@ -1,0 +1,102 @@
+"""What models around other models share: everything but the asking is the inner model's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, Self
+
+from adjudge.errors import UsageError
+from adjudge.models.function import as_model
+from adjudge.models.model import Model, Reply, Request
+
+ASK_ANEW: ContextVar[bool] = ContextVar("adjudge_ask_anew", default=False)
+"""Whether the running task asks again because of what it was answered before: then no kept reply answers it."""
+
+
+class Around:
+    """A model around another one. What is built on it has its own ``complete`` and ``_again``."""
+
+    def __init__(self, model: Model | Callable[..., Any]) -> None:
+        self.model = as_model(model)
+        """The model that is asked."""
+
+    @property
+    def name(self) -> str:
+        """The model's own name: a replay is looked up under it."""
+        return self.model.name
+
+    @property
+    def structured(self) -> bool:
+        """As the model has it."""
+        return bool(getattr(self.model, "structured", False))
+
+    @property
+    def max_input_characters(self) -> int:
+        """As the model has it."""
+        return int(getattr(self.model, "max_input_characters", 1_000_000))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts the model can contact."""
+        return tuple(getattr(self.model, "hosts", ()))
+
+    @property
+    def identity(self) -> Mapping[str, Any] | None:
+        """What tells the model's answers from another's, besides its name; ``None`` where that is not known."""
+        return getattr(self.model, "identity", None)
+
+    def named(self, name: str) -> Self:
+        """Another model of the same provider, behind the same layers."""
+        rename = getattr(self.model, "named", None)
+        if rename is None:
+            raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
+        return self._again(rename(name))
+
+    def around(self, model: Model) -> Model:
+        """The same layers around another model.
+
+        A rubric or a call may name a model of another provider. It must not be asked past a budget or a recording.
+        """
+        inner = getattr(self.model, "around", None)
+        return self._again(model if inner is None else inner(model))
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The model's reply."""
+        return await self.model.complete(request)
+
+    def compare_names(self, reply: Reply) -> Reply:
+        """The reply with the name that the model was asked by, where it has one."""
+        compare: Callable[[Reply], Reply] | None = getattr(self.model, "compare_names", None)
+        return reply if compare is None else compare(reply)
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for what the model's own ``check`` finds."""
+        check = getattr(self.model, "check", None)
+        if check is not None:
+            check()
+
+    async def aclose(self) -> None:
+        """Close the model's connections."""
+        close = getattr(self.model, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def _again(self, model: Model) -> Self:
+        raise NotImplementedError
+
+
+def find_innermost(model: Model) -> Model:
+    """The model that all layers are around."""
+    while isinstance(model, Around):
+        model = model.model
+    return model

@@ -1,0 +1,1 @@
+from adjudge.question.question import Question as Question

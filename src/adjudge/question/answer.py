@@ -1,0 +1,62 @@
+"""From a reply to an answer: the provider's own signals first, then the form, then the probabilities."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from adjudge.errors import Reason, ReplyError
+from adjudge.models.model import Reply
+from adjudge.question.logprobs import Said, add_confidence
+from adjudge.question.question import Answer, Question
+from adjudge.question.readers import ReadOptions, find_reader
+from adjudge.question.reply import find_object, read_object
+from adjudge.question.reply_style import OWN, ReplyStyle
+from adjudge.question.score import answer_score, choose
+
+_NAMES = ("first", "second")
+"""What the two compared are called in prompt and reply, for the readers that are told the names."""
+
+
+def give_up(because: Reason, detail: str, question: Question) -> Answer:
+    """The answer when there is none: why, in one line of at most 500 characters."""
+    said = " ".join(detail.split())[:500]
+    return Answer(outcome="undecided", because=because, detail=said, threshold=question.threshold)
+
+
+def read_reply(
+    reply: Reply, question: Question, *, token: str | None, style: ReplyStyle, scoring: Literal["stated", "expected"]
+) -> Answer:
+    """Read a reply; whatever cannot be read is a reason, and nothing is repaired."""
+    if reply.finish_reason == "refusal":
+        return give_up("refused", "the provider says the model refused to answer", question)
+    if reply.finish_reason == "length":
+        # Even if an object can be read: the judge may have been about to take it back.
+        return give_up("truncated", "the reply was cut off at the output limit; raise max_output_tokens", question)
+    try:
+        if style.reader != OWN:
+            return _read_named(reply.text or "", question, style)
+        found = read_object(reply.text, token)
+        answer = question.answer(found, question)
+        if reply.logprobs and reply.text and answer.because is None:
+            start = find_object(reply.text, token)
+            said = Said(text=reply.text, found=found, start=start, tokens=reply.logprobs)
+            answer = add_confidence(answer, question, said, expect=scoring == "expected")
+    except ReplyError as error:
+        return give_up(error.because, error.detail, question)
+    return answer
+
+
+def _read_named(text: str, question: Question, style: ReplyStyle) -> Answer:
+    form = find_reader(style.reader)
+    if form.kind == "preference":
+        names = style.labels or (_NAMES if form.name in {"name", "ordered_models"} else ())
+        return choose(str(form.read(text, ReadOptions(labels=names))), question)
+    scale = question.rubric.scale if question.rubric else None
+    value = form.read(text, ReadOptions(scale=scale, labels=style.labels))
+    if isinstance(value, float):
+        return answer_score(value, question)
+    if style.passes:
+        return Answer(outcome="passed" if value in style.passes else "failed", value=value)
+    if question.passes is None:
+        raise ReplyError("error", f"nothing says which labels pass; the reply says {value!r}")
+    return Answer(outcome="passed" if question.passes(value) is True else "failed", value=value)

@@ -1,0 +1,822 @@
+"""Replies in the field's own styles, read by name: ``Judge(reader="[[A]]")``.
+
+adjudge's own forms carry a token that quoted content cannot know. These do not: they exist so that a prompt or a
+recording from elsewhere can be used as it is, and a caller has to ask for each by name.
+
+All of them read alike. Every marker in the reply counts, wherever it stands, and all must agree: whoever takes the
+first, or the last, lets a marker quoted from the content win. What is almost a marker is none. Nothing is repaired.
+Patterns are bounded and looked at once per place, so the time is linear in the reply, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from adjudge.errors import ReplyError, UsageError
+from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
+
+ReadKind = Literal["preference", "score", "label"]
+
+
+_T = TypeVar("_T")
+
+
+_NUMBER = r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?"
+
+_DIGITS = 18
+"""The longest integer read from JSON; ``int`` of hostile length is slow, and no scale needs it."""
+
+_LINE = 120
+"""The longest line that can state a score; what is longer is prose."""
+
+_LOOKED_AT = 100
+"""How many markers are looked at to see whose they are."""
+
+_SENTENCE = 300
+"""How far before a verdict its sentence may have begun; further back, nobody knows what it was about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What was offered to the judge. Raises ``UsageError`` for a scale or labels that cannot be used."""
+
+    scale: tuple[float, float] | None = None
+    """Lowest and highest score; outside is ``off_scale``. ``None``: any finite number."""
+    labels: tuple[str, ...] = ()
+    """The labels offered, written exactly so; for a preference the two names, the one shown first first."""
+
+    def __post_init__(self) -> None:
+        scale = self.scale
+        if scale is not None and not (all(map(math.isfinite, scale)) and len(scale) == 2 and scale[0] < scale[1]):
+            raise UsageError(f"scale must be two finite numbers, lowest first, like (1, 10); got {scale!r}")
+        good = all(isinstance(item, str) and item and item == item.strip() for item in self.labels)
+        if isinstance(self.labels, str) or not good or len(set(self.labels)) != len(self.labels):
+            raise UsageError(f"labels must be different texts without space around them; got {self.labels!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """One style of reply, and how to read it."""
+
+    name: str
+    kind: ReadKind
+    """What ``read`` returns: ``first``, ``second`` or ``tie``; a number on the judge's own scale; or a label."""
+    about: str
+    """One sentence for people."""
+    read: Callable[[str, ReadOptions], str | float] = field(repr=False)
+    """Raises ``ReplyError``: ``unparseable`` without a marker, ``contradiction`` when markers differ, ``off_scale``;
+    and ``UsageError`` where ``labels`` are needed and were not given."""
+
+
+def find_reader(name: str) -> Reader:
+    """The reader of that name, or a ``UsageError`` that names the nearest and lists all."""
+    if isinstance(name, str) and name in READERS:
+        return READERS[name]
+    import difflib
+
+    # Only the beginning is compared: a name as long as a book must not cost more than a short one.
+    near = difflib.get_close_matches(str(name)[:80], READERS, n=1, cutoff=0.0)
+    known = ", ".join(repr(item) for item in READERS)
+    raise UsageError(f"no reader is named {name!r}; did you mean {near[0]!r}? Readers: {known}")
+
+
+# ---------------------------------------------------------------- what a judge says, and what it only shows
+
+_FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
+
+_QUOTATION = re.compile(r'"[^"\n]*"?|\u201c[^\u201c\u201d\n]*\u201d?|`[^`\n]*`?')
+"""One that is not closed ends with its line; with a limit on its length, every mark would be tried again."""
+
+_QUOTED_MARKER = re.compile(
+    r"[*_ ]{0,4}(?:[A-Za-z]{1,12}[*_ ]{0,4}:[*_ ]{0,4})?(?:\[{1,2}[^\[\]\n]{1,30}\]{1,2}|\w{1,40})[*_. ]{0,4}"
+)
+
+_REPORTED = re.compile(
+    r"\b(?:says?|said|saying|claim(?:s|ed|ing)?|ask(?:s|ed|ing)?|demand(?:s|ed|ing)?|request(?:s|ed|ing)?|writes?|wrote"
+    r"|states?|stated|instruct(?:s|ed|ing|ions?)?|tells?|told|insists?|contains?|includes?|quot(?:e|es|ed|ing)|example"
+    r"|(?:ends|begins|starts|opens|closes) with|instead of|rather than|not|never|cannot)\b(?P<then>[^,;.!?\n]{0,40})\Z"
+    r"|n['\u2019]t\b[^,;.!?\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+
+_OWN = re.compile(r"\b(?:so|therefore|thus|hence|verdict|I|my)\b")
+
+_FIRST_PERSON = re.compile(r"\bI(?:['\u2019]d|['\u2019]ll| would| will| must| can)? (?:say|state|claim|write)\b")
+
+_RETRACTED = re.compile(
+    r"[.!?\])*\n][ \t*_]{0,4}(?:but |no[,.] |oh[,.] )?(?:wait|correction|scratch that|strike that|never ?mind"
+    r"|on second thoughts?|on reflection|on closer (?:inspection|look)|actually)[ \t]{0,2}[,:.!\u2013\u2014-]"
+    r"|\bI (?:take (?:that|it|this) back|retract|withdraw|(?:have )?changed? my (?:mind|rating|score|verdict|answer)"
+    r"|(?:was|am) wrong|made a mistake|must correct|(?:need|want|have|would like) to (?:revise|change|correct))\b"
+    r"|\b(?:ignore|disregard) (?:that|this|the above|my|what I)\b"
+    r"|\b(?:this|that|the above|my) (?:rating|score|verdict|grade|choice|claim) (?:is|was|should be) "
+    r"(?:wrong|false|incorrect|too|withdrawn|a mistake|not|void|invalid|changed|different)\b",
+    re.IGNORECASE,
+)
+
+_CLOSERS = " \t\r\n*_\"'\u201d\u2019\u00bb)]}`"
+
+
+def _unwrap(text: str) -> str:
+    """The reply without space around it, and out of a fence that holds the whole of it."""
+    text = text.strip()
+    fence = _FENCE.match(text)
+    if fence is None or "\n" not in text:
+        return text
+    first, _, rest = text.partition("\n")
+    inside, _, last = rest.rpartition("\n")
+    if last.strip() != fence[1] or fence[1] in inside or " " in first.strip():
+        return text
+    return inside.strip()
+
+
+def _blank_shown(text: str) -> str:
+    """The text with everything fenced or quoted blanked, and every character else in its place.
+
+    A verdict in it is shown, not given. What still counts is whether it agrees: quoting must not hide a second one.
+    """
+    fence, lines = "", []
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if fence:
+            shown = True
+            fence = "" if mark and mark[1].startswith(fence) else fence
+        else:
+            shown = mark is not None or line.lstrip().startswith(">")
+            fence = mark[1] if mark else ""
+        lines.append(" " * len(line) if shown else line)
+    return _QUOTATION.sub(_blank_quotation, "\n".join(lines))
+
+
+def _blank_quotation(match: re.Match[str]) -> str:
+    # A marker alone in quotation marks is how many judges copy the form from a prompt that shows it so.
+    kept = len(match[0]) <= _LINE and _QUOTED_MARKER.fullmatch(match[0][1:-1])
+    return match[0] if kept else " " * len(match[0])
+
+
+def _is_reported(text: str, start: int) -> bool:
+    """Whether the words before a marker give it to somebody else, or deny it: "the answer asks for [[A]]"."""
+    before = _SENTENCE_END.split(text[max(0, start - _LINE) : start])[-1].rstrip(" *_\"'\u201c`")
+    found = _REPORTED.search(before)
+    return found is not None and not _OWN.search(found["then"] or "") and not _FIRST_PERSON.search(before)
+
+
+def _find_given(pattern: re.Pattern[str], text: str, own: str, form: str) -> re.Match[str]:
+    """The last marker that a judge gives as its own; ``own`` is the text with what it only shows blanked.
+
+    Raises ``ReplyError`` where there is none among the last hundred.
+    """
+    for match in list(pattern.finditer(own))[-_LOOKED_AT:][::-1]:
+        if not _is_reported(text, match.start()):
+            return match
+    raise ReplyError(
+        "unparseable", f"the reply shows a verdict and gives none; expected {form}, neither quoted nor denied"
+    )
+
+
+def _check_kept(text: str, end: int) -> None:
+    """Raise ``ReplyError`` where what follows a verdict takes it back."""
+    if found := _RETRACTED.search(text, max(0, end - 1)):
+        raise ReplyError("contradiction", f"the reply takes its verdict back: {found[0].strip()[:60]!r}")
+
+
+def _is_cut(text: str) -> bool:
+    """Whether a text ends in the middle of a sentence."""
+    return not text.rstrip(_CLOSERS).endswith((".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f"))
+
+
+# ---------------------------------------------------------------- markers in brackets
+
+_LETTER = re.compile(r"\[\[([ABC])\]\]")
+
+_STRENGTH = re.compile(r"\[\[([AB][<>=]{1,3}[AB])\]\]")
+
+_INSIDE = r"(-?[0-9][^\[\]\n]{0,30})"
+
+_IN_BRACKETS = rf"\[\[{_INSIDE}\]\]"
+
+_RATING = re.compile(
+    rf"\b(?:Rating|rating|RATING)[*_ ]{{0,4}}:[*_ \"\u201c`]{{0,4}}(?:{_IN_BRACKETS}|\[{_INSIDE}\](?![\](]))"
+)
+
+_RATED = re.compile(r"\b(?:rate|rated|rating|score)\b[^\[\]\n]{0,80}" + _IN_BRACKETS, re.IGNORECASE)
+
+_RATED_LAST = re.compile(
+    r"[^\[\]\n]{0,80}\b(?:rate|rated|rating|score)\b[^\[\]\n]{0,80}" + _IN_BRACKETS + r"[.\s]{0,8}\Z", re.IGNORECASE
+)
+
+_RATING_LINE = re.compile(rf"[*_#\"\u201c` \t]{{0,8}}{_IN_BRACKETS}[*_\"\u201d`. \t\r]{{0,8}}")
+
+_RATING_ALONE = re.compile(rf"[*_#\"\u201c`\s]{{0,8}}\[{_INSIDE}\][*_\"\u201d`.\s]{{0,8}}")
+
+_RANGE = re.compile(r"[*_ \t]{0,4}(?:[-\u2013\u2014~]|(?:to|or|and)\b)[*_ \t]{0,4}[\[0-9]")
+
+_OUT_OF = re.compile(r"[*_ \t]{0,4}(?:/|out of\b|of\b)[*_ \t]{0,4}\[{0,2}([0-9]{1,15}(?:\.[0-9]{1,15})?)")
+
+_DENIES = re.compile(r"n['\u2019]t\b|\b(?:not|cannot|never|neither|nor|no|if|unless)\b", re.IGNORECASE)
+
+_NAMES_RATING = re.compile(r"\b(?:rat(?:e|ed|ing)|scored?|verdict|grade)\b", re.IGNORECASE)
+
+
+_SIDES: Mapping[str, str] = {"A": "first", "B": "second", "C": "tie"}
+
+_STRENGTHS: Mapping[str, str] = {
+    "A>>B": "first", "A>B": "first", "A=B": "tie", "B>A": "second", "B>>A": "second"
+}  # fmt: skip
+
+
+def _read_letter(text: str, _: ReadOptions) -> str:
+    return _SIDES[_read_bracket(_LETTER, text, "[[A]], [[B]] or [[C]]")]
+
+
+def _read_strength(text: str, _: ReadOptions) -> str:
+    # The strength counts too: [[A>>B]] beside [[A>B]] are two verdicts, and which one was meant is not known.
+    found = _read_bracket(_STRENGTH, text, "[[A>>B]], [[A>B]], [[A=B]], [[B>A]] or [[B>>A]]")
+    if found not in _STRENGTHS:
+        raise ReplyError("unparseable", f"the verdict [[{found}]] is none of the five labels that were offered")
+    return _STRENGTHS[found]
+
+
+def _read_bracket(pattern: re.Pattern[str], text: str, form: str) -> str:
+    text = _unwrap(text)
+    verdict: str = _agree(pattern.findall(text), form)
+    own = _blank_shown(text)
+    _check_kept(own, _find_given(pattern, text, own, form).end())
+    return verdict
+
+
+def _read_rating(text: str, options: ReadOptions) -> float:
+    # Two brackets amid a sentence are no marker: code in a rationale is full of [[0]]. They are one on a line of their
+    # own, and behind words that lead to them where they close the reply ("so I rate it [[8]]."); everywhere else such
+    # words can only contradict.
+    form = "Rating: [[number]]"
+    text = _unwrap(text)
+    own = _blank_shown(text)
+    marked = list(_RATING.finditer(text))
+    lined, believed = _find_rating_lines(text, own)
+    loose = [match[1] for match in _RATED.finditer(text)]
+    said = [_as_number(item) for item in [*(match[1] or match[2] for match in marked), *loose]] + lined
+    if closing := _find_closing_rating(text, own):
+        believed.append(closing)
+    if not believed and marked:
+        given = _find_given(_RATING, text, own, form)
+        believed.append((_as_number(given[1] or given[2]), given.end()))
+    _agree(said, form)
+    score = _agree([number for number, _ in believed], form)
+    for end in [match.end() for match in marked] + [end for _, end in believed]:
+        _check_one(text, end, options)
+    _check_kept(own, max(end for _, end in believed))
+    if isinstance(score, str):
+        raise ReplyError("unparseable", f"the rating [[{score}]] is not a number")
+    return _on_scale(score, options)
+
+
+def _find_closing_rating(text: str, own: str) -> tuple[float | str, int] | None:
+    """The rating that the last words lead to, as in ``so I rate it [[8]]``."""
+    closing = _RATED_LAST.search(own[-_SENTENCE:])
+    behind = max(0, len(own) - _SENTENCE)
+    if closing is None or _DENIES.search(closing[0]) or _is_reported(text, behind + closing.start(1) - 2):
+        return None
+    return _as_number(closing[1]), len(text)
+
+
+def _find_rating_lines(text: str, own: str) -> tuple[list[float | str], list[tuple[float | str, int]]]:
+    """The ratings that have a line of their own, and those that stand where an answer does, with where they end."""
+    if alone := _RATING_ALONE.fullmatch(text):
+        number = _as_number(alone[1])
+        return [number], [(number, len(text))]
+    lines = [line.strip() for line in own.split("\n") if line.strip()]
+    found: list[float | str] = []
+    believed: list[tuple[float | str, int]] = []
+    for place, line in enumerate(lines):
+        match = _RATING_LINE.fullmatch(line) if len(line) <= _LINE else None
+        if match is None:
+            continue
+        found.append(_as_number(match[1]))
+        last = place == len(lines) - 1
+        before = lines[place - 1][-_LINE:] if place else ""
+        # "The answer closes with this line:" shows what follows; "My rating:" leads to it.
+        shown = before.endswith(":") and (not _NAMES_RATING.search(before) or _is_reported(before, len(before) - 1))
+        if (last and not shown) or (place == 0 and not _is_cut(text)):
+            believed.append((found[-1], len(text) if last else text.find(line) + len(line)))
+    return found, believed
+
+
+def _check_one(text: str, end: int, options: ReadOptions) -> None:
+    """Raise ``ReplyError`` where a rating goes on: a range, or a part of something else than the scale."""
+    if _RANGE.match(text, end):
+        raise ReplyError("contradiction", "the reply gives a range of ratings; ask for one number")
+    part = _OUT_OF.match(text, end)
+    if part and options.scale is not None and float(part[1]) != options.scale[1]:
+        raise ReplyError("off_scale", f"the rating is out of {part[1]}, and the scale ends at {options.scale[1]:g}")
+
+
+def _as_number(text: str) -> float | str:
+    return float(text) if re.fullmatch(_NUMBER, text) else text
+
+
+# ---------------------------------------------------------------- a score on a line of its own
+
+_MARK = r"[*_]{0,3}"
+
+_SCORE_LINE = re.compile(
+    rf"(?:(?:[-*•#]{{1,6}}[ \t]{{1,4}})?{_MARK}(?P<label>[A-Za-z][A-Za-z -]{{0,39}}){_MARK}"
+    rf"[ \t]{{0,4}}:{_MARK}[ \t]{{0,4}})?"
+    rf"{_MARK}(?P<number>{_NUMBER})\.?{_MARK}"
+)
+
+_SCORE_NAME = re.compile(r"\b(?:rating|score)\b", re.IGNORECASE)
+
+_SCORE_SAID = re.compile(rf"\b(?:rating|score){_MARK}\s{{0,4}}[:=]{_MARK}\s{{0,4}}{_MARK}({_NUMBER})", re.IGNORECASE)
+
+_SCORE_CLOSES = re.compile(rf"[.!?] (?:Final )?(?:Rating|Score): ?({_NUMBER})\.?\s{{0,4}}\Z", re.IGNORECASE)
+
+_LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MULTILINE)
+"""An item of a numbered list; a numbered question is one that the number below it may answer."""
+
+
+def _read_score(text: str, options: ReadOptions) -> float:
+    text = _unwrap(text)
+    own = _blank_shown(text)
+    form = "a number on a line of its own, like 7 or Rating: 7"
+    stated, read, end = _find_scores(text, own, options)
+    closing = _SCORE_CLOSES.search(own[-_LINE:])
+    if closing:
+        read.append(float(closing[1]))
+        end = len(text)
+    # A score that is only mentioned is never read, but it can contradict: "Score: 1 of 5" beside "Rating: 5".
+    stated += [float(item) for item in _SCORE_SAID.findall(text)]
+    if stated:
+        _agree(stated, form)
+    score = _agree(read, form)
+    _check_kept(own, end)
+    return _on_scale(score, options)
+
+
+def _find_scores(text: str, own: str, options: ReadOptions) -> tuple[list[float], list[float], int]:
+    """All numbers that have a line of their own, those of them that are scores, and where the last of these ends."""
+    stated: list[float] = []
+    read: list[float] = []
+    end = position = 0
+    lines: list[tuple[str, bool, int]] = []
+    for raw, kept in zip(text.split("\n"), own.split("\n"), strict=True):
+        position += len(raw) + 1
+        if raw.strip():
+            lines.append((raw.strip(), kept == raw, position - 1))
+    for place, (line, given, line_end) in enumerate(lines):
+        match = _SCORE_LINE.fullmatch(line) if len(line) <= _LINE else None
+        if match is None:
+            continue
+        stated.append(float(match["number"]))
+        before = lines[place - 1][0][-_LINE:] if place else ""
+        label = match["label"] or (before if before.endswith(":") else "")
+        # "Steps failed: 3" amid a rationale is no score. A line that does not say rating or score (or a name that the
+        # caller gave) is believed only where an answer stands: first or last.
+        known = _SCORE_NAME.search(label) or label.strip("*_: ") in options.labels
+        # A bare number says the least: above a sentence that is cut off, the judge may have been about to take it back,
+        # and at the end of a list it may be the number of the next item.
+        first = place == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut(text))
+        last = place == len(lines) - 1 > 0 and not (line.rstrip(".").isdigit() and _goes_on(text, stated[-1]))
+        if given and (known or first or last):
+            read.append(stated[-1])
+            end = line_end
+    return stated, read, end
+
+
+def _goes_on(text: str, number: float) -> bool:
+    """Whether a number that ends the reply may be the next of a numbered list, cut off before its words."""
+    return any(int(item) + 1 == number for item in _LISTED.findall(text))
+
+
+# ---------------------------------------------------------------- two outputs by letter
+
+_OUTPUT = rf"Output \(([ab])\){_MARK}"
+
+_BETTER = re.compile(
+    rf"\b{_OUTPUT} is (?:a |the |clearly |significantly |slightly |much |far |still |definitely )?{_MARK}better\b"
+)
+
+_ALONE = re.compile(r"^[ \t]{0,4}Output \(([ab])\)\.?[ \t\r]{0,4}$", re.MULTILINE)
+
+_MARKED_ALONE = re.compile(rf"(?:#{{1,6}}[ \t]{{1,4}}|[-*+•][ \t]{{1,4}})?{_MARK}Output \(([ab])\)\.?{_MARK}\.?")
+
+_BEFORE_SENTENCE = re.compile(rf"\A(?:(?:#{{1,6}}|[-*+•])[ \t]{{1,4}})?{_MARK}")
+"""Marks of Markdown before a sentence; never ``>``, which quotes."""
+
+_SENTENCE_END = re.compile(r"[.!?][\s\"')]|\n")
+
+_LEADS_IN = re.compile(r"(?:^|[,:]|\b(?:that|therefore|thus|hence|so|believe|think|conclude))$", re.IGNORECASE)
+
+_TAKES_BACK = re.compile(
+    r"n['\u2019]t\b|\b(?:not|cannot|never|neither|nor|no|if|whether|unless|could|might|may)\b"
+    r"|\b(?:says|said|claim(?:s|ed)?)\b",
+    re.IGNORECASE,
+)
+
+_FOLLOWS = re.compile(
+    rf"{_MARK}(?: than {_OUTPUT}(?=[.!]|\s*\Z|\n|,? (?:because|since|due to|as (?:it(?! were\b)|they|this|the)\b))"
+    r"|\.|!|[ \t]{0,4}(?:\Z|\n)"
+    r"| overall\b|,? (?:for (?:[a-z]{1,12} )?reasons|because|since|due to|as (?:it(?! were\b)|they|this|the))\b)"
+)
+
+_AS_TOLD = re.compile(
+    r"[*_]{0,3},? as the\b[^.!?,\n]{0,40}?\b(?:says?|said|claims?|claimed|argues?|argued"
+    r"|wants?|wanted|demands?|insists?)\b"
+)
+
+
+def _read_better(text: str, _: ReadOptions) -> str:
+    form = "a sentence that says Output (a) is better, or Output (b) is better"
+    text = _unwrap(text)
+    if alone := _MARKED_ALONE.fullmatch(text):
+        return _side(alone[1])
+    named = [match[1] for match in _BETTER.finditer(text)]
+    _agree(named, form)
+    own = _blank_shown(text)
+    verdicts = [match for match in _BETTER.finditer(own) if _is_verdict(text, match)]
+    side = _side(_agree([match[1] for match in verdicts], form))
+    _check_kept(own, verdicts[-1].end())
+    return side
+
+
+def _read_output(text: str, _: ReadOptions) -> str:
+    text = _unwrap(text)
+    form = "a reply that begins with Output (a) or Output (b) and says no more, or that it is better"
+    # With a heading's or a bold mark it is the verdict only where nothing follows: a rationale has such headings, too.
+    if alone := _MARKED_ALONE.fullmatch(text):
+        return _side(alone[1])
+    opening = _ALONE.match(text.split("\n", 1)[0])
+    better = _BETTER.match(text, len(text) - len(_BEFORE_SENTENCE.sub("", text, count=1)))
+    first = opening or (better if better and _is_verdict(text, better) else None)
+    if first is None:
+        raise _unparseable(form, text)
+    others = [match[1] for pattern in (_ALONE, _BETTER) for match in pattern.finditer(text)]
+    side = _side(_agree([first[1], *others], form))
+    _check_kept(_blank_shown(text), first.end())
+    return side
+
+
+def _is_verdict(text: str, match: re.Match[str]) -> bool:
+    """Whether these words are a sentence's conclusion, not a negation, a condition, or somebody else's opinion.
+
+    "Neither Output (a) nor Output (b) is better" holds the words of a verdict, and is none.
+    """
+    if re.search(r" (?:a|the) [*_]{0,3}better\Z", match[0]) or not _FOLLOWS.match(text, match.end()):
+        return False
+    if _AS_TOLD.match(text, match.end()):
+        return False
+    window = text[max(0, match.start() - _SENTENCE) : match.start()]
+    ends = [end.end() for end in _SENTENCE_END.finditer(window)]
+    if not ends and match.start() > _SENTENCE:
+        return False
+    before = window[ends[-1] if ends else 0 :].lstrip()
+    before = _BEFORE_SENTENCE.sub("", before, count=1).rstrip(" \t*_")
+    return bool(_LEADS_IN.search(before)) and not _TAKES_BACK.search(before)
+
+
+def _side(letter: str) -> str:
+    return "first" if letter == "a" else "second"
+
+
+# ---------------------------------------------------------------- a letter that begins the reply
+
+_OPENS = r"[ \t#*_\"\u201c'(\[`-]{0,8}"
+
+_SHUTS = r"[*_\"\u201d')\]`]{0,4}"
+
+_LEADING = re.compile(
+    rf"{_OPENS}(?:(?:(?:My |Final |The )?(?:answer|choice|verdict|option|decision))(?: is)?[*_]{{0,2}}:?[ \t]{{1,3}}"
+    rf"{_OPENS})?(?P<letter>[ABC])(?![A-Za-z0-9]){_SHUTS}"
+    r"(?P<delimiter>[:.)]|[ \t][-\u2013\u2014](?=[ \t])|,(?= (?:because|since|as)\b)|(?=[ \t]{0,8}\Z))"
+    rf"{_SHUTS}[ \t]{{0,8}}(?P<says>.*)",
+    re.IGNORECASE,
+)
+
+_LETTER_SAID = re.compile(
+    r"\b(?:answer|choice|verdict|decision)(?: is|:)[ \t]{0,3}[*_\"'(\[]{0,4}([ABC])(?![A-Za-z0-9])", re.IGNORECASE
+)
+
+_THING = (
+    r"\b(?:feedback|response|answer|assistant|output|option|model|summary|candidate|system|critique|text|story"
+    r"|translation|reply|completion)[ \t]\(?([12ab])\)?"
+)
+
+_THING_BETTER = re.compile(
+    rf"{_THING}(?:'s)?{_MARK} is {_MARK}(?:[a-z]{{1,14}} )?better\b(?! (?:in|at|on|when|with|if)\b)", re.IGNORECASE
+)
+
+_COMPARES = re.compile(
+    rf"{_THING}|\b(?:better|best|prefer(?:red|able)?|superior|stronger|neither|tie|tied|equal(?:ly)?|both|first|second"
+    r"|because|since)\b",
+    re.IGNORECASE,
+)
+
+_NEITHER = re.compile(r"(?:neither|tie\b|tied\b|both\b|equal|no\b|not\b|false\b|wrong\b|incorrect\b)", re.IGNORECASE)
+
+_NOT_BETTER = re.compile(
+    r"\b(?:not|never|hardly|no)\b[^.!?\n]{0,40}\bbetter\b|n['\u2019]t\b[^.!?\n]{0,40}\bbetter\b", re.IGNORECASE
+)
+
+
+def _read_leading(text: str, _: ReadOptions) -> str:
+    form = "a reply that begins with A, B or C, alone or as in A: Feedback 1 is better."
+    text = _unwrap(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    found = [match for match in (_lead(line) for line in lines) if match is not None]
+    first = _lead(lines[0]) if lines else None
+    own = _blank_shown(text)
+    if first is None or lines[0] not in own or (len(lines) == 1 and first[0].endswith(":")):
+        raise _unparseable(form, text)
+    said = first["says"].strip(" \t*_\"'`")
+    # "A: Paris." echoes an answer. And where the reasons are cut off, the judge may have been about to take it back.
+    whole = not _is_cut(text) or (len(lines) == 1 and (not said or said.endswith("better")))
+    if (said and not _COMPARES.search(said)) or not whole:
+        raise _unparseable(form, text)
+    letter = first["letter"]
+    letters = [match["letter"] for match in found] + [item.upper() for item in _LETTER_SAID.findall(text)]
+    sides = [_SIDES[item] for item in letters]
+    sides += ["first" if item in "1aA" else "second" for item in _THING_BETTER.findall(text)]
+    side = _agree(sides, form)
+    opening = _SENTENCE_END.split(said + " ")[0]
+    if letter != "C" and (_NEITHER.match(opening) or _NOT_BETTER.search(opening)):
+        raise ReplyError("contradiction", f"the reply begins with {letter} and denies it; expected {form}")
+    _check_kept(own, 0)
+    return side
+
+
+def _lead(line: str) -> re.Match[str] | None:
+    match = _LEADING.fullmatch(line.strip()) if line.strip() else None
+    # The words around it are read whatever their case; a letter in lower case is most likely an item of a list.
+    return match if match and match["letter"].isupper() else None
+
+
+# ---------------------------------------------------------------- labels and names
+
+_GRADE = re.compile(r"\b(?:GRADE|Grade)[*_ ]{0,4}:[*_ ]{0,4}(?=([\w-]{1,40}))")
+
+GRADES = ("C", "I", "P")
+
+
+def _read_grade(text: str, options: ReadOptions) -> str:
+    labels = sorted(options.labels or GRADES, key=len, reverse=True)
+    text = _unwrap(text)
+    form = "GRADE: and one of " + ", ".join(labels)
+
+    def find_label(match: re.Match[str]) -> str:
+        # Whole words only: "GRADE: Incomplete" must not be read as I.
+        return next((item for item in labels if _stands_at(text, match.end(), item)), match[1])
+
+    grade = _agree([find_label(match) for match in _GRADE.finditer(text)], form)
+    if grade not in labels:
+        raise ReplyError("unparseable", f"the grade {grade!r} is none of those offered: {', '.join(labels)}")
+    own = _blank_shown(text)
+    _check_kept(own, _find_given(_GRADE, text, own, form).end() + len(grade))
+    return grade
+
+
+def _stands_at(text: str, place: int, label: str) -> bool:
+    after = text[place + len(label) : place + len(label) + 1]
+    return text.startswith(label, place) and not (after.isalnum() or after in ("_", "-"))
+
+
+def _read_label(text: str, options: ReadOptions) -> str:
+    if not options.labels:
+        raise UsageError("the reader 'label' needs the labels that were offered; give them as labels=")
+    label = text.strip()
+    if label not in options.labels:
+        raise _unparseable("one of the labels offered and nothing else", text)
+    return label
+
+
+def _read_name(text: str, options: ReadOptions) -> str:
+    # Case counts: m and M are two names.
+    first, second = _two_names(options, "name")
+    side = {first: "first", second: "second"}.get(text.strip())
+    if side is None:
+        raise _unparseable(f"{first} or {second} and nothing else", text)
+    return side
+
+
+def _two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
+    if len(options.labels) != 2:
+        raise UsageError(
+            f"the reader {reader!r} needs the two names compared, the one shown first first, as labels=; "
+            f"got {options.labels!r}"
+        )
+    return options.labels[0], options.labels[1]
+
+
+# ---------------------------------------------------------------- one JSON object amid prose
+
+
+def _read_ranking(text: str, options: ReadOptions) -> str:
+    first, second = _two_names(options, "ordered_models")
+    form = f"ordered_models with {first} and {second}, one ranked 1 and the other 2"
+    rows = _load_object(text).get("ordered_models")
+    ranks: list[tuple[object, object]] = []
+    if isinstance(rows, list) and len(rows) == 2:
+        ranks = [(row.get("model"), row.get("rank")) for row in rows if isinstance(row, dict)]
+    # True is equal to 1, and is no rank.
+    if any(type(rank) is not int for _, rank in ranks) or [name for name, _ in ranks] not in (
+        [first, second],
+        [second, first],
+    ):
+        raise _unparseable(form, text)
+    if ranks[0][1] == ranks[1][1]:
+        raise ReplyError("contradiction", f"the ranking puts {first} and {second} in the same place")
+    if {rank for _, rank in ranks} != {1, 2}:
+        raise _unparseable(form, text)
+    return "first" if (first, 1) in ranks else "second"
+
+
+def _read_json_score(text: str, options: ReadOptions) -> float:
+    data = _load_object(text)
+    form = "a JSON object with a number as score or rating"
+    found = [data[key] for key in ("score", "rating") if key in data]
+    numbers = [float(item) for item in found if isinstance(item, int | float) and not isinstance(item, bool)]
+    if len(numbers) != len(found):
+        raise _unparseable(form, text)
+    return _on_scale(_agree(numbers, form), options)
+
+
+def _read_json_winner(text: str, options: ReadOptions) -> str:
+    first, second = _two_names(options, "json winner") if options.labels else ("A", "B")
+    sides = {"tie": "tie", "first": "first", "second": "second", first: "first", second: "second"}
+    form = f"a JSON object with {first}, {second} or tie as winner, verdict or choice"
+    data = _load_object(text)
+    found = [data[key] for key in ("winner", "verdict", "choice") if key in data]
+    named = [sides[item] for item in found if isinstance(item, str) and item in sides]
+    if len(named) != len(found):
+        raise _unparseable(form, text)
+    return _agree(named, form)
+
+
+def _load_object(text: str) -> dict[str, object]:
+    """The one JSON object in a text, bare or in a fence, with any prose around it that holds no brace."""
+    start = text.find("{")
+    if start < 0:
+        raise _unparseable("a JSON object", text)
+    data, end = _decode(text, start)
+    again = text.find("{", end)
+    # The two are compared as they are written: comparing deep values can exhaust the stack.
+    if again >= 0 and text[again : _decode(text, again)[1]] != text[start:end]:
+        raise ReplyError("contradiction", "the reply holds two JSON objects that differ; ask for one")
+    if again >= 0 or "}" in text[:start] or "}" in text[end:]:
+        # Skipping a stray brace would be choosing which part of the reply is the answer.
+        raise ReplyError("unparseable", "a brace stands outside the JSON object; ask for one object alone")
+    return data
+
+
+def _decode(text: str, start: int) -> tuple[dict[str, object], int]:
+    if nests_too_deeply(text, start):
+        raise ReplyError("unparseable", f"the JSON object nests deeper than {MOST_DEPTH} brackets")
+    try:
+        return _DECODER.raw_decode(text, start)
+    except ValueError as error:
+        raise ReplyError("unparseable", f"the JSON object cannot be read: {str(error)[:120]}") from None
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise ValueError("a key stands in it twice")
+    return data
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number in it has {len(digits)} characters")
+    return int(digits)
+
+
+def _real(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number in it is too large")
+    return number
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=_whole, parse_float=_real, parse_constant=_refuse)
+
+
+# ---------------------------------------------------------------- shared by all
+
+
+def _agree(found: Sequence[_T], form: str) -> _T:
+    """What every marker says."""
+    kinds = list(dict.fromkeys(found))
+    if not kinds:
+        raise ReplyError("unparseable", f"the reply holds no verdict that can be read; expected {form}")
+    if len(kinds) > 1:
+        shown = ", ".join(map(str, kinds[:5]))
+        raise ReplyError("contradiction", f"the reply says {shown}; all it says must agree; expected {form}")
+    return kinds[0]
+
+
+def _on_scale(score: float, options: ReadOptions) -> float:
+    if options.scale is not None and not options.scale[0] <= score <= options.scale[1]:
+        low, high = options.scale
+        raise ReplyError("off_scale", f"the score {score:g} is outside the scale [{low:g}, {high:g}]")
+    return score
+
+
+def _unparseable(form: str, text: str) -> ReplyError:
+    return ReplyError("unparseable", f"the reply, {len(text)} characters long, is not in the form asked for: {form}")
+
+
+def _by_name(readers: Iterable[Reader]) -> Mapping[str, Reader]:
+    return {reader.name: reader for reader in readers}
+
+
+READERS: Mapping[str, Reader] = _by_name(
+    [
+        Reader(
+            name="[[A]]",
+            kind="preference",
+            about="[[A]], [[B]] or [[C]] for a tie, anywhere in the reply (MT-bench pairs).",
+            read=_read_letter,
+        ),
+        Reader(
+            name="[[A>B]]",
+            kind="preference",
+            about="One of [[A>>B]], [[A>B]], [[A=B]], [[B>A]], [[B>>A]], anywhere in the reply (Arena-Hard).",
+            read=_read_strength,
+        ),
+        Reader(
+            name="Rating: [[7]]",
+            kind="score",
+            about="Rating: and a number in double brackets, anywhere in the reply (MT-bench single answers, Auto-J).",
+            read=_read_rating,
+        ),
+        Reader(
+            name="Rating: 7",
+            kind="score",
+            about="A number on a line of its own, alone or after a short label, with a rationale around it (G-Eval).",
+            read=_read_score,
+        ),
+        Reader(
+            name="Output (a)",
+            kind="preference",
+            about="The reply begins with Output (a) or Output (b), alone or followed by is better (LLMBar Vanilla).",
+            read=_read_output,
+        ),
+        Reader(
+            name="Output (a) is better",
+            kind="preference",
+            about="A sentence concludes that Output (a) is better, or Output (b) (LLMBar CoT and Swap).",
+            read=_read_better,
+        ),
+        Reader(
+            name="A:",
+            kind="preference",
+            about="The reply begins with A, B or C for a tie, alone or as in A: Feedback 1 is better (Shepherd).",
+            read=_read_leading,
+        ),
+        Reader(
+            name="GRADE: C",
+            kind="label",
+            about="GRADE: and one of the labels, C, I and P unless others are given (model-graded questions).",
+            read=_read_grade,
+        ),
+        Reader(
+            name="label",
+            kind="label",
+            about="The reply is one of the labels and nothing else.",
+            read=_read_label,
+        ),
+        Reader(
+            name="name",
+            kind="preference",
+            about="The reply is one of the two names compared and nothing else; case counts.",
+            read=_read_name,
+        ),
+        Reader(
+            name="ordered_models",
+            kind="preference",
+            about="One JSON object, prose around it allowed, that ranks the two names in ordered_models (AlpacaEval).",
+            read=_read_ranking,
+        ),
+        Reader(
+            name="json score",
+            kind="score",
+            about="One JSON object, prose around it allowed, with a number as score or rating.",
+            read=_read_json_score,
+        ),
+        Reader(
+            name="json winner",
+            kind="preference",
+            about="One JSON object, prose around it allowed, with a name or tie as winner, verdict or choice.",
+            read=_read_json_winner,
+        ),
+    ]
+)
+"""Every reader by its name, in the order of the documentation."""

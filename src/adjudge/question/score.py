@@ -1,0 +1,215 @@
+"""From what a reply says to an outcome: all arithmetic lives here, none of it in a model.
+
+Code decides. Where scores were asked for, a flag in the reply that is more generous than the scores is ignored, and
+one that is stricter makes the result undecided: the judge contradicts itself, and neither half is to be trusted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.errors import ReplyError
+from adjudge.question.question import Answer, Question
+from adjudge.question.reply import (
+    FLAGS,
+    SCORES,
+    check_finite,
+    read_choice,
+    read_criteria,
+    read_flag,
+    read_number,
+    read_text,
+    read_texts,
+)
+from adjudge.result import CriterionResult, Outcome
+from adjudge.rubric.rubric import Criterion, Rubric
+
+TOLERANCE = 1e-9
+"""Scores are compared with this slack, so that seven tenths three times is seven tenths."""
+
+
+_FLAGS = frozenset(FLAGS)
+
+
+_OTHER_WORDS = ("winner", "verdict", "choice", "better")
+"""Members in which models like to say again what they prefer."""
+
+
+SHOWN_MARK = 0.5
+"""At this score a criterion without a threshold of its own is shown as passed; it does not gate."""
+
+
+def reaches(score: float, threshold: float) -> bool:
+    """Whether a score is at or above a threshold, within the tolerance."""
+    return score >= threshold - TOLERANCE
+
+
+def weigh(rubric: Rubric, scores: Sequence[float]) -> float:
+    """The weighted mean of scores in the order of the criteria: sum of score times weight, over the sum of weights."""
+    return (
+        math.fsum([score * item.weight for score, item in zip(scores, rubric.criteria, strict=True)])
+        / rubric.total_weight
+    )
+
+
+def tidy(score: float) -> float:
+    """A computed score without the noise of binary fractions: ``0.58`` for ``0.5800000000000001``.
+
+    Twelve digits: what is cut is a thousandth of ``TOLERANCE``, so nobody who compares as ``reaches`` does can tell.
+    """
+    return float(f"{score:.12g}")
+
+
+def grade_criterion(
+    criterion: Criterion, score: float, reasoning: str = "", *, rule: str | None = None, evidence: tuple[str, ...] = ()
+) -> CriterionResult:
+    """One criterion's result; below an explicit threshold, or below 0.5 without one, it is shown as not passed."""
+    mark = SHOWN_MARK if criterion.threshold is None else criterion.threshold
+    return CriterionResult(
+        name=criterion.name,
+        score=score,
+        passed=reaches(score, mark),
+        reasoning=reasoning,
+        weight=criterion.weight,
+        threshold=criterion.threshold,
+        rule=rule,
+        evidence=evidence,
+    )
+
+
+def decide(rubric: Rubric, criteria: tuple[CriterionResult, ...]) -> tuple[Outcome, float]:
+    """The outcome and score of a rubric: the mean reaches its threshold and every explicit threshold is met."""
+    score = weigh(rubric, [item.score or 0.0 for item in criteria])
+    for item in criteria:
+        if item.threshold is not None and not item.passed:
+            return "failed", tidy(score)
+    # Compared before it is tidied, so that what is shown decides nothing.
+    return ("passed" if reaches(score, rubric.passing_threshold) else "failed"), tidy(score)
+
+
+def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
+    """Read and score a rubric's reply: ``{"criteria": [{"name", "reasoning", "score"}], "reasoning", ...}``."""
+    rubric, settled = _rubric_of(question), question.settled
+    asked = [item for item in rubric.criteria if item.name not in settled] if settled else rubric.criteria
+    entries = read_criteria(found, [item.name for item in asked])
+    criteria = tuple(
+        [
+            _grade_entry(item, entries[item.name], rubric, question) if item.name in entries else settled[item.name]
+            for item in rubric.criteria
+        ]
+    )
+    outcome, score = decide(rubric, criteria)
+    check_flags(found, outcome, score)
+    for name in SCORES:
+        if name in found:
+            check_finite(found[name])
+    return Answer(
+        outcome=outcome,
+        score=score,
+        threshold=rubric.passing_threshold,
+        criteria=criteria,
+        reasoning=read_text(found, "reasoning"),
+        suggestions=read_texts(found, "suggestions"),
+    )
+
+
+def answer_yes_no(found: Mapping[str, Any], question: Question) -> Answer:
+    """Read a yes/no reply: ``safe``, ``passed``, ``allowed``; each present is a boolean and they agree."""
+    del question
+    said = read_flag(found)
+    check_finite(found)
+    outcome: Outcome = "passed" if said else "failed"
+    return Answer(outcome=outcome, score=1.0 if said else 0.0, reasoning=read_text(found, "reasoning"))
+
+
+def answer_score(value: float, question: Question) -> Answer:
+    """The answer for a reply in a named form that is one score, for a rubric of one criterion."""
+    rubric = _rubric_of(question)
+    (criterion,) = (item for item in rubric.criteria if item.name not in question.settled)
+    _check_level(criterion, value)
+    entry = grade_criterion(criterion, to_unit(value, rubric))
+    graded = dict(question.settled) | {criterion.name: entry}
+    criteria = tuple(graded[item.name] for item in rubric.criteria)
+    outcome, score = decide(rubric, criteria)
+    return Answer(outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, value=value)
+
+
+def answer_preference(found: Mapping[str, Any], question: Question) -> Answer:
+    """Read which of two is preferred: ``{"reasoning", "preferred"}``."""
+    chosen = read_choice(found, "preferred", offered=question.choices, also=_OTHER_WORDS)
+    return choose(chosen, question, reasoning=read_text(found, "reasoning"))
+
+
+def choose(chosen: str, question: Question, *, reasoning: str = "") -> Answer:
+    """The answer that names one of the preferences on offer.
+
+    It has passed whichever of them it names: that a seat of a chain has answered is what strategies ask, and no
+    place may be the one that counts as a failure, or the order of two contents would decide between them.
+    """
+    if chosen not in question.choices:
+        raise ReplyError("off_scale", f"the reply says {chosen}, and on offer were {', '.join(question.choices)}")
+    place = "neither" if chosen == "tie" else f"the one shown {chosen}"
+    return Answer(outcome="passed", value=chosen, reasoning=reasoning, detail=f"{place} is better")
+
+
+def settle_rubric(question: Question) -> Answer:
+    """The answer for a rubric whose criteria rules have all decided; no model is needed."""
+    rubric = _rubric_of(question)
+    criteria = tuple(question.settled[item.name] for item in rubric.criteria)
+    outcome, score = decide(rubric, criteria)
+    return Answer(
+        outcome=outcome, score=score, threshold=rubric.passing_threshold, criteria=criteria, decided_by="rule"
+    )
+
+
+def to_unit(value: float, rubric: Rubric) -> float:
+    """A score on the rubric's scale as one in 0 to 1."""
+    low, high = rubric.scale
+    return float(value) if (low, high) == (0, 1) else tidy((value - low) / (high - low))
+
+
+def _rubric_of(question: Question) -> Rubric:
+    if question.rubric is None:
+        raise ReplyError("error", "the question has no rubric to score by")
+    return question.rubric
+
+
+def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric, question: Question) -> CriterionResult:
+    low, high = rubric.scale
+    if "score" not in entry:
+        raise ReplyError("missing_criterion", f"criterion {criterion.name!r} has no score in the reply")
+    value = read_number(entry["score"], of=criterion.name, low=low, high=high)
+    if criterion.levels:
+        _check_level(criterion, value)
+    evidence = _check_quotes(entry, criterion, question) if criterion.quote else ()
+    graded = grade_criterion(criterion, to_unit(value, rubric), read_text(entry, "reasoning"), evidence=evidence)
+    check_flags(entry, "passed" if graded.passed else "failed", graded.score)
+    return graded
+
+
+def _check_level(criterion: Criterion, value: float) -> None:
+    if criterion.levels and all(abs(value - level) > TOLERANCE for level, _ in criterion.levels):
+        allowed = ", ".join(f"{level:g}" for level, _ in criterion.levels)
+        raise ReplyError("off_scale", f"the score of {criterion.name!r} must be one of {allowed}, got {value:g}")
+
+
+def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Question) -> tuple[str, ...]:
+    """The quotation a criterion asked for; one that does not stand in the content is a judge making things up."""
+    if "quote" not in entry:
+        raise ReplyError("unparseable", f"criterion {criterion.name!r} asks for a quote and the reply has none")
+    quote = read_text(entry, "quote")
+    if not quote.strip():
+        return ()
+    if " ".join(quote.split()) not in " ".join(question.content.split()):
+        raise ReplyError("contradiction", f"the quote given for {criterion.name!r} does not stand in the content")
+    return (quote,)
+
+
+def check_flags(found: Mapping[str, Any], outcome: Outcome, score: float | None) -> None:
+    """A flag that is stricter than the scores beside it is a contradiction; a more generous one changes nothing."""
+    if _FLAGS.isdisjoint(found):
+        return
+    if read_flag(found, need=False) is False and outcome == "passed":
+        raise ReplyError("contradiction", f"the score {score:.2f} passes and a flag beside it says no")

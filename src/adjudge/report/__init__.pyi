@@ -1,0 +1,11 @@
+from adjudge.report.cases import ShownCase as ShownCase
+from adjudge.report.cases import ShownResult as ShownResult
+from adjudge.report.html import write_html as write_html
+from adjudge.report.junit import write_junit as write_junit
+from adjudge.report.markdown import write_markdown as write_markdown
+from adjudge.report.report import About as About
+from adjudge.report.report import Report as Report
+from adjudge.report.report import Spread as Spread
+from adjudge.report.run_diff import Diff as Diff
+from adjudge.report.run_diff import diff as diff
+from adjudge.report.summary import make_report as make_report

@@ -1,0 +1,314 @@
+"""The cases a report shows: failures first, bounded in number and size, whatever the run has."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from adjudge.content import content_text
+from adjudge.dataset.case import Label
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import clean
+from adjudge.judges.pair import PairResult
+from adjudge.result import REASONS, JudgeResult, Outcome
+from adjudge.runs.item import RunItem
+
+MOST_CASES = 2_000
+"""Cases in one report."""
+
+MOST_SAMPLES = 10
+"""Judgements shown of one case."""
+
+
+_LONG, _SHORT, _MOST = 2_000, 500, 50
+"""Characters of a text, of a remark, and how many criteria, seats, rules or members of one judgement are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCriterion:
+    """One criterion of a judgement."""
+
+    name: str
+    score: float | None
+    passed: bool
+    threshold: float | None
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSeat:
+    """What one judge of a chain said, or one order of a comparison."""
+
+    judge: str
+    outcome: str
+    """``passed``, ``failed`` or ``undecided``; of an order, what it prefers or ``undecided``."""
+    undecided_because: str | None
+    score: float | None
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownResult:
+    """One judgement, as far as it is shown."""
+
+    outcome: Outcome
+    undecided_because: str | None
+    decided_by: str
+    judge: str
+    score: float | None
+    threshold: float | None
+    confidence: float | None
+    preferred: str | None
+    """For a comparison: ``first``, ``second`` or ``tie``."""
+    detail: str
+    reasoning: str
+    suggestions: tuple[str, ...]
+    criteria: tuple[ShownCriterion, ...]
+    rules: tuple[tuple[str, str, str], ...]
+    """Rules that found something: name, severity, message."""
+    seats: tuple[ShownSeat, ...]
+    split: bool
+    """Whether judges of the chain, or the two orders of a comparison, decided differently."""
+    duration_ms: float
+    cost_usd: float | None
+    raw_response: str
+
+    @property
+    def why(self) -> str:
+        """The reason: the judge's own words where it decided, else what kept it from that."""
+        if self.outcome == "undecided":
+            return self.detail or self.reasoning
+        failed = [item.reasoning for item in self.criteria if not item.passed and item.reasoning]
+        return self.reasoning or next(iter(failed), "") or self.detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCase:
+    """One case with its judgements. Texts are cut, and end in ``…`` where they are."""
+
+    id: str
+    place: int
+    group: str | None
+    label: Label
+    outcome: Outcome
+    """The worst of its judgements: failed before undecided before passed."""
+    agrees: bool | None
+    """Whether every judgement is what the label says; ``None`` where that cannot be said."""
+    judgements: int
+    """How often the case was judged; ``results`` has at most ten of them, the worst first where there are more."""
+    passed: int
+    """How many of its judgements passed."""
+    split: bool
+    """Whether judges of the chain disagreed, or the two orders of a comparison."""
+    flipped: bool
+    """Whether its judgements differ in their outcome."""
+    results: tuple[ShownResult, ...]
+    content: str
+    reference: str
+    task: str
+    context: str
+    metadata: tuple[tuple[str, str], ...]
+
+    @property
+    def worst(self) -> ShownResult:
+        """The judgement that its outcome is from."""
+        return next(item for item in self.results if item.outcome == self.outcome)
+
+    def to_dict(self) -> dict[str, Any]:
+        """This case as plain data."""
+        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
+
+
+class Selection:
+    """The cases that are shown: failed ones first, then undecided ones, then those that passed.
+
+    Within each: those whose label says otherwise, then those that judges disagree about, then the lowest score. A
+    tenth of the room is kept for each outcome, so that a thousand failures do not hide what nobody could decide.
+    """
+
+    def __init__(self, most: int = MOST_CASES) -> None:
+        if not 0 <= most <= MOST_CASES:
+            raise UsageError(f"a report shows 0 to {MOST_CASES} cases, and {most} were asked for")
+        self.most = most
+        self._heaps: dict[str, list[tuple[tuple[float, ...], ShownCase]]] = {name: [] for name in ORDER}
+
+    def add(self, items: Sequence[RunItem]) -> None:
+        """Offer a case with all its judgements."""
+        outcome = find_worst([item.result.outcome for item in items])
+        # Negative: the heap gives up its smallest, which is the one least worth showing.
+        worth = tuple(-part for part in _rank(items))
+        heap = self._heaps[outcome]
+        if len(heap) < self.most:
+            heapq.heappush(heap, (worth, show_case(items)))
+        elif heap and worth > heap[0][0]:
+            heapq.heapreplace(heap, (worth, show_case(items)))
+
+    def finish(self) -> tuple[ShownCase, ...]:
+        """The cases, in the order in which they are read."""
+        reserve = self.most // 10
+        sorted_heaps = {name: sorted(heap, reverse=True) for name, heap in self._heaps.items()}
+        room = self.most
+        shown: list[ShownCase] = []
+        for place, name in enumerate(ORDER):
+            later = sum(min(len(sorted_heaps[other]), reserve) for other in ORDER[place + 1 :])
+            taken = sorted_heaps[name][: max(room - later, 0)]
+            room -= len(taken)
+            shown += [case for _, case in taken]
+        return tuple(shown)
+
+
+ORDER: tuple[Outcome, ...] = ("failed", "undecided", "passed")
+
+
+def find_worst(outcomes: Sequence[Outcome]) -> Outcome:
+    """Of several judgements of a case: failed before undecided before passed."""
+    return min(outcomes, key=ORDER.index)
+
+
+def _rank(items: Sequence[RunItem]) -> tuple[float, ...]:
+    """Smallest for the case most worth reading; ends in its place, so no two are equal."""
+    results = [item.result for item in items]
+    wrong = any(agrees_with_label(result, items[0].case.label) is False for result in results)
+    split = any(is_split(result) for result in results) or len({result.outcome for result in results}) > 1
+    reasons = [REASONS.index(item.undecided_because) for item in results if item.undecided_because in REASONS]
+    scores = [item.score for item in results if item.score is not None]
+    return (not wrong, not split, min(reasons, default=len(REASONS)), min(scores, default=1.0), items[0].place)
+
+
+def agrees_with_label(result: JudgeResult | PairResult, label: Label) -> bool | None:
+    """Whether a judgement is what a person decided; ``None`` where the label says nothing about it.
+
+    An undecided judgement agrees with no label.
+    """
+    if isinstance(result, PairResult):
+        return result.preferred == label if label in ("first", "second", "tie") else None
+    return result.outcome == ("passed" if label else "failed") if isinstance(label, bool) else None
+
+
+def is_split(result: JudgeResult | PairResult) -> bool:
+    """Whether judges of a chain decided differently, or a judge did so in the two orders of a comparison."""
+    if isinstance(result, PairResult):
+        return result.flipped is True
+    return {"passed", "failed"} <= {seat.outcome for seat in getattr(result, "results", ())}
+
+
+def show_case(items: Sequence[RunItem]) -> ShownCase:
+    """A case with its judgements, cut to what is shown."""
+    case = items[0].case
+    agreed = [agrees_with_label(item.result, case.label) for item in items]
+    outcomes = [item.result.outcome for item in items]
+    shown = items if len(items) <= MOST_SAMPLES else sorted(items, key=lambda item: ORDER.index(item.result.outcome))
+    return ShownCase(
+        id=cut(case.id, _SHORT),
+        place=items[0].place,
+        group=cut(case.group, _SHORT) if case.group is not None else None,
+        label=cut(case.label, _SHORT) if isinstance(case.label, str) else case.label,
+        outcome=find_worst(outcomes),
+        agrees=None if None in agreed else all(agreed),
+        judgements=len(items),
+        passed=outcomes.count("passed"),
+        split=any(is_split(item.result) for item in items),
+        flipped=len(set(outcomes)) > 1,
+        results=tuple([show_result(item.result) for item in shown[:MOST_SAMPLES]]),
+        content=_cut_value(case.content),
+        reference=_cut_value(case.reference),
+        task=_cut_value(case.task),
+        context=_cut_value(case.context),
+        metadata=tuple([(cut(str(name), _SHORT), _cut_value(value)) for name, value in _take(case.metadata)]),
+    )
+
+
+def show_result(result: JudgeResult | PairResult) -> ShownResult:
+    """A judgement, cut to what is shown."""
+    # Compared with None below: a result that has not passed is false.
+    single = None if isinstance(result, PairResult) else result
+    return ShownResult(
+        outcome=result.outcome,
+        undecided_because=result.undecided_because,
+        decided_by=result.decided_by,
+        judge=cut(result.judge, _SHORT),
+        score=result.score,
+        threshold=single.threshold if single is not None else None,
+        confidence=result.confidence,
+        preferred=result.preferred if isinstance(result, PairResult) else None,
+        detail=cut(result.detail, _SHORT),
+        reasoning=cut(result.reasoning, _LONG),
+        suggestions=tuple([cut(text, _SHORT) for text in single.suggestions[:_MOST]]) if single is not None else (),
+        criteria=_show_criteria(single) if single is not None else (),
+        rules=_show_rules(single) if single is not None else (),
+        seats=_show_seats(result),
+        split=is_split(result),
+        duration_ms=result.duration_ms,
+        cost_usd=result.usage.cost_usd if result.usage else None,
+        # What a judge wrote is worth reading where nobody could make sense of it; elsewhere it has been read.
+        raw_response=cut(single.raw_response or "", _LONG)
+        if single is not None and result.outcome == "undecided"
+        else "",
+    )
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters, ending in ``…`` where more was there."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _show_criteria(result: JudgeResult) -> tuple[ShownCriterion, ...]:
+    return tuple(
+        [
+            ShownCriterion(
+                name=cut(item.name, _SHORT),
+                score=item.score,
+                passed=item.passed,
+                threshold=item.threshold,
+                reasoning=cut(item.reasoning, _SHORT),
+            )
+            for item in result.criteria[:_MOST]
+        ]
+    )
+
+
+def _show_rules(result: JudgeResult) -> tuple[tuple[str, str, str], ...]:
+    found = [item for item in result.rule_results if not item.passed][:_MOST]
+    return tuple([(cut(item.name, _SHORT), item.severity, cut(item.message, _SHORT)) for item in found])
+
+
+def _show_seats(result: JudgeResult | PairResult) -> tuple[ShownSeat, ...]:
+    if isinstance(result, PairResult):
+        return tuple([_show_seat(item.result, f"order {item.order}", item.preferred) for item in result.orders])
+    return tuple([_show_seat(item, item.judge, item.outcome) for item in getattr(result, "results", ())[:_MOST]])
+
+
+def _show_seat(result: JudgeResult, name: str, outcome: str | None) -> ShownSeat:
+    return ShownSeat(
+        judge=cut(name, _SHORT),
+        outcome=outcome or "undecided",
+        undecided_because=result.undecided_because,
+        score=result.score,
+        said=cut(result.detail or result.reasoning, _SHORT),
+    )
+
+
+def _cut_value(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return cut(value, _LONG)
+    try:
+        return cut(content_text(value), _LONG)
+    except UsageError as error:  # a case that could not be judged for what its content is
+        return cut(clean(f"({error})"), _LONG)
+
+
+def _take(metadata: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return list(metadata.items())[:_MOST]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, ShownResult | ShownCriterion | ShownSeat):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    return to_plain(value)

@@ -1,0 +1,414 @@
+"""What a report consists of."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import PurePath
+from typing import Any, ClassVar
+
+from adjudge.judges.pair_summary import PairSummary
+from adjudge.report.cases import ShownCase
+from adjudge.trust.intervals import Share
+
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """The run that is reported: an empty text is what the manifest does not say."""
+
+    id: str = ""
+    status: str = "unknown"
+    """``finished``, ``interrupted``, ``running``, or ``unknown``."""
+    created_at: str = ""
+    adjudge: str = ""
+    """The version that judged."""
+    dataset: str = ""
+    expected: int | None = None
+    """Cases the data set has, or that were drawn from it, where that is known."""
+    skipped: int = 0
+    """Rows of the data set that could not be read and were left out."""
+    judge: str = ""
+    models: tuple[str, ...] = ()
+    rubric: str = ""
+    threshold: float | None = None
+    """The rubric's passing threshold."""
+    repeat: int = 1
+    sample: int | None = None
+    """How many cases were drawn; ``None`` when all are judged."""
+    command: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The run in a few words."""
+        return " judged by ".join(filter(None, (self.dataset or "A run", self.judge)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        return data | {"models": list(self.models), "command": list(self.command)}
+
+
+def read_about(manifest: Mapping[str, Any], *, status: str = "") -> About:
+    """What a manifest says; a member that is absent, or of another type, is left empty."""
+    dataset, judge, rubric, options = [_mapping(manifest, name) for name in ("dataset", "judge", "rubric", "options")]
+    command = manifest.get("command")
+    sample = _whole(options, "sample")
+    cases = _whole(dataset, "cases")
+    return About(
+        id=_text(manifest, "id"),
+        status=_read_status(status or _text(manifest, "status")),
+        created_at=_text(manifest, "created_at"),
+        adjudge=_text(_mapping(manifest, "versions"), "adjudge"),
+        # The name and not the path: a report is handed on, and whose machine it was is nobody's business.
+        dataset=_text(dataset, "name") or PurePath(_text(dataset, "path")).name,
+        expected=sample if sample is not None and (cases is None or sample < cases) else cases,
+        skipped=_whole(dataset, "skipped") or 0,
+        judge=_text(judge, "name"),
+        models=tuple(dict.fromkeys(_list_models(judge)))[:20],
+        rubric=_text(rubric, "name"),
+        threshold=_number(rubric, "passing_threshold"),
+        repeat=_whole(options, "repeat") or 1,
+        sample=sample,
+        command=tuple(map(str, command)) if isinstance(command, list) else (),
+    )
+
+
+def _read_status(said: str) -> str:
+    # One of ours or none: it stands in sentences of ours, where nothing is escaped.
+    return said if said in {"finished", "interrupted", "running"} else "unknown"
+
+
+def _list_models(judge: Mapping[str, Any], depth: int = 0) -> list[str]:
+    name = _text(_mapping(judge, "model"), "name")
+    seats = judge.get("seats")
+    inner = [item for item in seats if isinstance(item, Mapping)] if isinstance(seats, list) and depth < 20 else []
+    return [name] * bool(name) + [found for seat in inner for found in _list_models(seat, depth + 1)]
+
+
+def _mapping(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = data.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    found = data.get(name)
+    return found[:_LONGEST] if isinstance(found, str) else ""
+
+
+def _whole(data: Mapping[str, Any], name: str) -> int | None:
+    found = data.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+
+def _number(data: Mapping[str, Any], name: str) -> float | None:
+    found = data.get(name)
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+BINS = 20
+"""Bars of a histogram of scores; the last one includes 1."""
+
+
+_SCORE_STEPS = 1000
+
+_TIME_STEPS = 50
+"""Steps to a factor of e: one is 2 %, so the middle of a step is at most 1 % off."""
+
+_SHORTEST_MS, _LONGEST_MS = 1e-3, 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How some numbers are spread: exact ends and mean, and percentiles by nearest rank.
+
+    Percentiles of scores are exact to 0.001, those of durations to 1 %.
+    """
+
+    count: int
+    mean: float
+    lowest: float
+    p5: float
+    p25: float
+    median: float
+    p75: float
+    p95: float
+    p99: float
+    highest: float
+    bins: tuple[int, ...] = ()
+    """How many scores lie in each twentieth of 0 to 1; empty for what is no score."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        data = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "bins"}
+        return data | ({"bins": list(self.bins)} if self.bins else {})
+
+
+class SpreadTally:
+    """Numbers on their way to a ``Spread``."""
+
+    def __init__(self) -> None:
+        self._steps: Counter[int] = Counter()
+        self._count = 0
+        self._sum = 0.0
+        self._lowest, self._highest = math.inf, -math.inf
+
+    def _add(self, value: float, step: int) -> None:
+        self._steps[step] += 1
+        self._count += 1
+        self._sum += value
+        self._lowest, self._highest = min(self._lowest, value), max(self._highest, value)
+
+    def _finish(self, values: Iterable[tuple[float, int]], bins: tuple[int, ...]) -> Spread | None:
+        if not self._count:
+            return None
+        ranks = {name: math.ceil(share * self._count) for name, share in _PERCENTILES.items()}
+        found: dict[str, float] = {}
+        passed = 0
+        for value, number in values:
+            passed += number
+            for name, rank in ranks.items():
+                if name not in found and passed >= rank:
+                    # The middle of a step can lie outside of what was seen; a percentile cannot.
+                    found[name] = min(max(value, self._lowest), self._highest)
+        mean = self._sum / self._count
+        return Spread(count=self._count, mean=mean, lowest=self._lowest, highest=self._highest, bins=bins, **found)
+
+
+_PERCENTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
+
+
+class ScoreTally(SpreadTally):
+    """Scores, in 0 to 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bins = [0] * BINS
+
+    def add(self, score: float) -> None:
+        """Count one."""
+        score = min(max(score, 0.0), 1.0)  # a weighted mean may end a last digit outside
+        self._bins[find_bin(score)] += 1
+        self._add(score, round(score * _SCORE_STEPS))
+
+    def finish(self) -> Spread | None:
+        """How they are spread; ``None`` when there are none."""
+        steps = ((step / _SCORE_STEPS, number) for step, number in sorted(self._steps.items()))
+        return self._finish(steps, tuple(self._bins))
+
+
+class TimeTally(SpreadTally):
+    """Durations, in milliseconds."""
+
+    def add(self, duration_ms: float) -> None:
+        """Count one; what is no duration counts as none at all."""
+        value = duration_ms if math.isfinite(duration_ms) and duration_ms > 0 else 0.0
+        bounded = min(max(value, _SHORTEST_MS), _LONGEST_MS)
+        self._add(value, round(math.log(bounded) * _TIME_STEPS))
+
+    def finish(self) -> Spread | None:
+        """How they are spread; ``None`` when there are none."""
+        steps = ((math.exp(step / _TIME_STEPS), number) for step, number in sorted(self._steps.items()))
+        return self._finish(steps, ())
+
+
+def find_bin(score: float) -> int:
+    """The bar a score belongs to: 0.05 begins the second, and 1 is in the last."""
+    # 0.3 / 0.05 is less than 6 in binary; a score on the edge of two bars belongs to the upper one all the same.
+    return min(int(score * BINS + 1e-9), BINS - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionSummary:
+    """What all judgements come to on one criterion."""
+
+    name: str
+    scores: Spread | None
+    """``None`` when no judgement has a score for it."""
+    passed: Share
+    """At or above its threshold, or 0.5 where it has none, of the judgements that name it."""
+    threshold: float | None
+    """The one that gates; ``None`` where none does."""
+    weight: float
+    rule: str | None
+    """The kind of rule that decides it, where no model is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSummary:
+    """How often a rule found something."""
+
+    name: str
+    severity: str
+    checked: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """The cases of one group."""
+
+    name: str | None
+    """``None`` for cases without a group."""
+    cases: int
+    passed: Share
+    outcomes: Mapping[str, int]
+    mean_score: float | None
+    """``None`` for comparisons as well, whose scores are codes."""
+    accuracy: Share | None
+    """What the labels say, of the cases that have one; ``None`` where none has."""
+    pairs: PairSummary | None
+    """For comparisons: those of this group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatSummary:
+    """One judge of a chain."""
+
+    judge: str
+    asked: int
+    outcomes: Mapping[str, int]
+    mean_duration_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatPair:
+    """How often two judges of a chain disagree."""
+
+    first: str
+    second: str
+    disagreed: Share
+    """One passed what the other failed, of the judgements that both decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChange:
+    """Replies of another model than was asked for, or than had answered before."""
+
+    judge: str
+    expected: str
+    reported: str
+    asked: bool
+    """Whether ``expected`` was asked for; otherwise it is what was reported first, where any name may be."""
+    judgements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSummary:
+    """The judge beside what people decided."""
+
+    labelled: int
+    """Cases whose label is true or false; the shares are of them, and an undecided judgement is never right."""
+    accuracy: Share
+    always_passing: Share
+    """How often a judge would be right that passes everything: a floor to compare with."""
+    confusion: Mapping[str, Mapping[str, int]]
+    """Judgements by label (``true``, ``false``) and outcome."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberSummary:
+    """Scores beside labels that are numbers."""
+
+    labelled: int
+    """Judgements that have a score, of cases that have a number."""
+    correlation: float | None
+    """Pearson's; ``None`` where either does not vary."""
+    mean_difference: float | None
+    """Mean absolute difference, where every such label is in 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatSummary:
+    """Cases that were judged more than once."""
+
+    cases: int
+    flipped: Share
+    """Cases whose judgements do not all have the same outcome."""
+    mean_range: float | None
+    """Mean difference between a case's highest and lowest score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSummary:
+    """Tokens and dollars. What nobody stated is ``None``, and never zero."""
+
+    calls: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    known_usd: float | None
+    """The sum of the costs that are known, those of single judges of a chain included."""
+    unknown: int
+    """Judgements that used tokens whose price, or a part of it, nobody knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a run came to; made by ``make_report``."""
+
+    schema: ClassVar[str] = "adjudge/report/1"
+
+    about: About
+    """The run: who judged what by which rubric."""
+    cases: int
+    judgements: int
+    """More than ``cases`` where cases are judged repeatedly."""
+    outcomes: Mapping[str, int]
+    """Judgements that ``passed``, ``failed`` and are ``undecided``."""
+    case_outcomes: Mapping[str, int]
+    """Cases by the worst of their judgements."""
+    passed: Share
+    """Cases that passed, of all; one that is judged repeatedly counts by the share of its judgements that did."""
+    undecided_because: Mapping[str, int]
+    decided_by: Mapping[str, int]
+    scores: Spread | None
+    threshold: float | None
+    """The passing threshold, where all judgements have the same."""
+    criteria: tuple[CriterionSummary, ...]
+    """The lowest mean first."""
+    rules: tuple[RuleSummary, ...]
+    groups: tuple[GroupSummary, ...]
+    """The lowest share first; empty when no case has a group."""
+    seats: tuple[SeatSummary, ...]
+    seat_pairs: tuple[SeatPair, ...]
+    split: Share | None
+    """Judgements in which judges of the chain decided differently; ``None`` without a chain."""
+    labels: LabelSummary | None
+    numbers: NumberSummary | None
+    pairs: PairSummary | None
+    """For comparisons: win rate, flips, and accuracy."""
+    repeats: RepeatSummary | None
+    cost: CostSummary
+    durations: Spread | None
+    """Milliseconds for each judgement."""
+    shown: tuple[ShownCase, ...] = field(repr=False)
+    """At most 2,000 cases, failures first."""
+    model_changes: tuple[ModelChange, ...] = ()
+    """Where other models answered than were asked for."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """What there was too much of to tell apart (``criteria``, ``rules``, ``groups``, ``seats``, ``models``), counted
+    together."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data that JSON can hold, without ``shown`` being more than it says."""
+        data: dict[str, Any] = {"schema": self.schema}
+        for item in fields(self):
+            data[item.name] = _write(getattr(self, item.name))
+        return data | {"cases_shown": len(self.shown)}
+
+
+def _write(value: Any) -> Any:
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_write(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _write(item) for key, item in value.items()}
+    if hasattr(value, "__dataclass_fields__"):
+        return {item.name: _write(getattr(value, item.name)) for item in fields(value)}
+    # A file may hold any number; JSON has no form for these, and nobody knows what they mean.
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,175 @@
+"""From the items of a run to its report: one pass, whatever the size."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+from adjudge.judges.pair import PairResult
+from adjudge.judges.pair_summary import PairTally
+from adjudge.report.cases import MOST_CASES, Selection, find_worst
+from adjudge.report.report import About, Report, ScoreTally, TimeTally, read_about
+from adjudge.report.tally import (
+    CostTally,
+    CriterionTally,
+    GroupTally,
+    LabelTally,
+    ModelTally,
+    Named,
+    NumberTally,
+    RepeatTally,
+    RuleTally,
+    SeatTally,
+    make_share,
+    order_outcomes,
+    read_preference,
+    share_passed,
+)
+from adjudge.result import JudgeChainResult, JudgeResult
+from adjudge.runs.folder import Run, open_run
+from adjudge.runs.item import RunItem
+
+
+def make_report(run: Run | str | os.PathLike[str], *, most_cases: int = MOST_CASES) -> Report:
+    """What a run, given as a ``Run`` or its folder, came to, with at most ``most_cases`` of its cases.
+
+    Reads the run once, in memory that does not grow with it. Raises ``UsageError`` when ``most_cases`` is not in
+    0 to 2,000, or for a folder that holds no run.
+    """
+    if isinstance(run, str | os.PathLike):
+        with open_run(run) as opened:
+            return make_report(opened, most_cases=most_cases)
+    return summarise(run.items(), run.manifest, status=read_status(run), most_cases=most_cases)
+
+
+def read_status(run: Run) -> str:
+    """How a run ended; empty where its manifest does not say."""
+    return run.status if isinstance(run.manifest.get("status"), str) else ""
+
+
+def summarise(
+    items: Iterable[RunItem], manifest: Mapping[str, Any], *, status: str = "", most_cases: int = MOST_CASES
+) -> Report:
+    """What items come to; those of one case must follow each other."""
+    tally = ReportTally(read_about(manifest, status=status), most_cases)
+    for _, together in groupby(items, key=lambda item: item.place):
+        tally.add(list(together))
+    return tally.finish()
+
+
+class ReportTally:
+    """A report on its way."""
+
+    def __init__(self, about: About, most_cases: int) -> None:
+        self._about = about
+        self._selection = Selection(most_cases)
+        self._cases = 0
+        self._passed = 0.0
+        self._counts = {name: Counter[str]() for name in ("outcome", "worst", "undecided_because", "decided_by")}
+        self._thresholds: set[float | None] = set()
+        self._scores, self._durations, self._cost = ScoreTally(), TimeTally(), CostTally()
+        self._criteria, self._rules = Named(CriterionTally), Named(RuleTally)
+        self._groups, self._seats = Named(GroupTally), SeatTally()
+        self._pairs = PairTally()
+        self._labels, self._numbers, self._repeats = LabelTally(), NumberTally(), RepeatTally()
+        self._models = ModelTally()
+
+    def add(self, items: list[RunItem]) -> None:
+        """Count a case with all its judgements."""
+        self._cases += 1
+        self._passed += share_passed(items)
+        self._counts["worst"][find_worst([item.result.outcome for item in items])] += 1
+        self._selection.add(items)
+        self._repeats.add(items)
+        group = self._groups.get(items[0].case.group)
+        if group is not None:
+            group.add(items)
+        label = items[0].case.label
+        if isinstance(label, bool) and not isinstance(items[0].result, PairResult):
+            self._labels.add(items, label)
+        for item in items:
+            self._add(item)
+
+    def _add(self, item: RunItem) -> None:
+        result, label = item.result, item.case.label
+        self._counts["outcome"][result.outcome] += 1
+        self._counts["decided_by"][result.decided_by] += 1
+        if result.undecided_because is not None:
+            self._counts["undecided_because"][result.undecided_because] += 1
+        self._durations.add(result.duration_ms)
+        self._cost.add(result)
+        self._models.add(result)
+        if isinstance(result, PairResult):  # its score is a code for the preference
+            self._pairs.add(result, read_preference(label))
+            return
+        self._add_result(result)
+        if result.score is not None and isinstance(label, int | float) and not isinstance(label, bool):
+            self._numbers.add(result.score, float(label))
+
+    def _add_result(self, result: JudgeResult) -> None:
+        if len(self._thresholds) < 2:
+            self._thresholds.add(result.threshold)
+        if result.score is not None:
+            self._scores.add(result.score)
+        for criterion in result.criteria:
+            counted = self._criteria.get(criterion.name)
+            if counted is not None:
+                counted.add(criterion)
+        for rule in result.rule_results:
+            checked = self._rules.get(rule.name)
+            if checked is not None:
+                checked.add(rule)
+        if isinstance(result, JudgeChainResult):
+            self._seats.add(result.results)
+
+    def finish(self) -> Report:
+        """The report."""
+        pairs = self._pairs.finish()
+        seats, seat_pairs, split = self._seats.finish()
+        left_out = {"criteria": self._criteria.others, "rules": self._rules.others, "groups": self._groups.others}
+        left_out |= {"seats": self._seats.others, "models": self._models.others}
+        outcomes, because = self._counts["outcome"], self._counts["undecided_because"]
+        return Report(
+            about=self._about,
+            cases=self._cases,
+            judgements=outcomes.total(),
+            outcomes=order_outcomes(outcomes),
+            case_outcomes=order_outcomes(self._counts["worst"]),
+            passed=make_share(self._passed, self._cases),
+            undecided_because=dict(because.most_common()),
+            decided_by=dict(self._counts["decided_by"].most_common()),
+            scores=self._scores.finish(),
+            threshold=next(iter(self._thresholds)) if len(self._thresholds) == 1 else None,
+            criteria=self._finish_criteria(),
+            rules=self._finish_rules(),
+            groups=self._finish_groups(),
+            seats=seats,
+            seat_pairs=seat_pairs,
+            split=split,
+            labels=self._labels.finish(),
+            numbers=self._numbers.finish(),
+            pairs=pairs if pairs.pairs else None,
+            repeats=self._repeats.finish(),
+            cost=self._cost.finish(),
+            durations=self._durations.finish(),
+            shown=self._selection.finish(),
+            model_changes=self._models.finish(),
+            left_out={name: number for name, number in left_out.items() if number},
+        )
+
+    def _finish_criteria(self) -> Any:
+        found = [tally.finish(str(name)) for name, tally in self._criteria.found.items()]
+        return tuple(sorted(found, key=lambda item: item.scores.mean if item.scores else 2.0))
+
+    def _finish_rules(self) -> Any:
+        found = [tally.finish(str(name)) for name, tally in self._rules.found.items()]
+        return tuple(sorted(found, key=lambda item: -item.failed))
+
+    def _finish_groups(self) -> Any:
+        if set(self._groups.found) <= {None}:
+            return ()
+        found = [tally.finish(name) for name, tally in self._groups.found.items()]
+        return tuple(sorted(found, key=lambda item: item.passed.rate or 0.0))

@@ -1,0 +1,408 @@
+"""Counting what judgements say, one at a time and in memory that does not grow with how many there are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import combinations
+from typing import Generic, TypeVar, get_args
+
+from adjudge.dataset.case import Label
+from adjudge.formats.display import list_answers
+from adjudge.formats.model_name import is_same_model
+from adjudge.formats.text import clean
+from adjudge.judges.pair import PREFERENCES, PairResult
+from adjudge.judges.pair_summary import PairTally
+from adjudge.report.cases import agrees_with_label, cut
+from adjudge.report.report import (
+    CostSummary,
+    CriterionSummary,
+    GroupSummary,
+    LabelSummary,
+    ModelChange,
+    NumberSummary,
+    RepeatSummary,
+    RuleSummary,
+    ScoreTally,
+    SeatPair,
+    SeatSummary,
+)
+from adjudge.result import CriterionResult, JudgeResult, Outcome, RuleResult
+from adjudge.runs.item import RunItem, lacks_cost
+from adjudge.trust.intervals import Share
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+MOST_NAMES = 200
+"""Names of one kind that are told apart: a data set may give every case a group of its own."""
+
+
+T = TypeVar("T")
+
+
+class Named(Generic[T]):
+    """Tallies by name, for a bounded number of names; what has another name is only counted."""
+
+    def __init__(self, make: Callable[[], T], most: int = MOST_NAMES) -> None:
+        self.found: dict[str | None, T] = {}
+        self.others = 0
+        self._make = make
+        self._most = most
+
+    def get(self, name: str | None) -> T | None:
+        """The tally of a name; ``None`` where there are too many names already."""
+        name = cut(name, 500) if name is not None else None
+        if name not in self.found:
+            if len(self.found) >= self._most:
+                self.others += 1
+                return None
+            self.found[name] = self._make()
+        return self.found[name]
+
+
+class CriterionTally:
+    """One criterion."""
+
+    def __init__(self) -> None:
+        self._scores = ScoreTally()
+        self._seen = self._passed = 0
+        self._last: CriterionResult | None = None
+
+    def add(self, item: CriterionResult) -> None:
+        """Count one judgement's result on it."""
+        self._seen += 1
+        self._passed += item.passed
+        self._last = item
+        if item.score is not None:
+            self._scores.add(item.score)
+
+    def finish(self, name: str) -> CriterionSummary:
+        """What they come to."""
+        return CriterionSummary(
+            name=name,
+            scores=self._scores.finish(),
+            passed=Share(count=self._passed, of=self._seen),
+            threshold=self._last.threshold if self._last else None,
+            weight=self._last.weight if self._last else 1.0,
+            rule=self._last.rule if self._last else None,
+        )
+
+
+class RuleTally:
+    """One rule."""
+
+    def __init__(self) -> None:
+        self._severity = "error"
+        self._checked = self._failed = 0
+
+    def add(self, item: RuleResult) -> None:
+        """Count one finding, or none."""
+        self._severity = item.severity
+        self._checked += 1
+        self._failed += not item.passed
+
+    def finish(self, name: str) -> RuleSummary:
+        """How often it found something."""
+        return RuleSummary(name=name, severity=self._severity, checked=self._checked, failed=self._failed)
+
+
+class GroupTally:
+    """One group of cases."""
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self._passed = 0.0
+        self._outcomes: Counter[str] = Counter()
+        self._scored, self._sum = 0, 0.0
+        self._labelled, self._right = 0, 0.0
+        self._pairs = PairTally()
+
+    def add(self, items: Sequence[RunItem]) -> None:
+        """Count a case with its judgements."""
+        self.cases += 1
+        self._passed += share_passed(items)
+        agreed = [agrees_with_label(item.result, item.case.label) for item in items]
+        if None not in agreed:
+            self._labelled += 1
+            self._right += agreed.count(True) / len(agreed)
+        for item in items:
+            self._outcomes[item.result.outcome] += 1
+            if isinstance(item.result, PairResult):
+                self._pairs.add(item.result, read_preference(item.case.label))
+            elif item.result.score is not None:
+                self._scored += 1
+                self._sum += item.result.score
+
+    def finish(self, name: str | None) -> GroupSummary:
+        """What its cases come to."""
+        pairs = self._pairs.finish()
+        return GroupSummary(
+            name=name,
+            cases=self.cases,
+            passed=make_share(self._passed, self.cases),
+            outcomes=order_outcomes(self._outcomes),
+            mean_score=self._sum / self._scored if self._scored else None,
+            accuracy=make_share(self._right, self._labelled) if self._labelled else None,
+            pairs=pairs if pairs.pairs else None,
+        )
+
+
+class SeatTally:
+    """The judges of a chain, and who disagrees with whom."""
+
+    def __init__(self) -> None:
+        self._outcomes: Named[Counter[str]] = Named(Counter, 50)
+        self._durations: defaultdict[str, float] = defaultdict(float)
+        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._disagreed: Counter[tuple[str, str]] = Counter()
+        self._chains = self._split = 0
+
+    @property
+    def others(self) -> int:
+        """Seats that were not told apart."""
+        return self._outcomes.others
+
+    def add(self, seats: Sequence[JudgeResult]) -> None:
+        """Count one judgement of a chain by its seats, in their order."""
+        self._chains += 1
+        self._split += {"passed", "failed"} <= {seat.outcome for seat in seats}
+        decided: list[tuple[str, str]] = []
+        for seat in seats:
+            counted = self._outcomes.get(seat.judge)
+            if counted is None:
+                continue
+            counted[seat.outcome] += 1
+            name = cut(seat.judge, 500)
+            self._durations[name] += seat.duration_ms if math.isfinite(seat.duration_ms) else 0.0
+            if seat.outcome != "undecided":
+                decided.append((name, seat.outcome))
+        for (first, said), (second, other) in combinations(decided, 2):
+            self._pairs[first, second] += 1
+            self._disagreed[first, second] += said != other
+
+    def finish(self) -> tuple[tuple[SeatSummary, ...], tuple[SeatPair, ...], Share | None]:
+        """Each judge; each two of them, those that disagree most first; and the judgements that were split."""
+        seats = [
+            SeatSummary(
+                judge=str(name),
+                asked=counted.total(),
+                outcomes=order_outcomes(counted),
+                mean_duration_ms=self._durations[str(name)] / counted.total(),
+            )
+            for name, counted in self._outcomes.found.items()
+        ]
+        pairs = [
+            SeatPair(first=first, second=second, disagreed=Share(count=self._disagreed[first, second], of=number))
+            for (first, second), number in self._pairs.items()
+        ]
+        pairs.sort(key=lambda pair: -(pair.disagreed.rate or 0.0))
+        return tuple(seats), tuple(pairs), Share(count=self._split, of=self._chains) if self._chains else None
+
+
+class ModelTally:
+    """Which models answered, where they are others than were asked for."""
+
+    def __init__(self) -> None:
+        self.others = 0
+        self._changes: Counter[tuple[str, str, str, bool]] = Counter()
+        self._names: dict[tuple[str, str], dict[str, tuple[datetime, int]]] = {}
+
+    def add(self, result: JudgeResult | PairResult) -> None:
+        """Count the answer of each judge in one judgement."""
+        for leaf in list_answers(result):
+            if leaf.model_differs:
+                expected = leaf.model_expected or leaf.model_requested or ""
+                names = _cut_name(leaf.judge), _cut_name(expected), _cut_name(leaf.model or "")
+                key = (*names, not leaf.model_expected)
+                if key in self._changes or len(self._changes) < _MOST_MODELS:
+                    self._changes[key] += 1
+                else:
+                    self.others += 1
+            elif leaf.model_expected and leaf.model:
+                self._add_name(leaf, leaf.model)
+
+    def _add_name(self, leaf: JudgeResult, reported: str) -> None:
+        key = _cut_name(leaf.judge), _cut_name(leaf.model_requested or "")
+        names = self._names.setdefault(key, {}) if len(self._names) < _MOST_MODELS else self._names.get(key, {})
+        name = _cut_name(reported)
+        if name in names or len(names) < _MOST_MODELS:
+            first, number = names.get(name, (leaf.created_at, 0))
+            names[name] = min(first, leaf.created_at), number + 1
+
+    def finish(self) -> tuple[ModelChange, ...]:
+        """Each change; that of a name between two processes of one run, which neither of them saw, as well."""
+        for (judge, _), names in self._names.items():
+            expected = min(names, key=lambda name: names[name][0], default="")
+            for name, (_, number) in names.items():
+                if not is_same_model(expected, name):
+                    self._changes[judge, expected, name, False] += number
+        return tuple(
+            ModelChange(judge=judge, expected=expected, reported=reported, asked=asked, judgements=number)
+            for (judge, expected, reported, asked), number in self._changes.items()
+        )
+
+
+_MOST_MODELS = 50
+
+
+def _cut_name(name: str) -> str:
+    return cut(clean(name[:200], keep_lines=False), 100)
+
+
+class LabelTally:
+    """The judge beside people who said true or false."""
+
+    def __init__(self) -> None:
+        self._cases = self._good = 0
+        self._right = 0.0
+        self._confusion = {"true": Counter[str](), "false": Counter[str]()}
+
+    def add(self, items: Sequence[RunItem], label: bool) -> None:  # noqa: FBT001 - it is the value that is counted
+        """Count a case with its judgements."""
+        self._cases += 1
+        self._good += label
+        wanted = "passed" if label else "failed"
+        self._right += sum(item.result.outcome == wanted for item in items) / len(items)
+        self._confusion["true" if label else "false"].update(item.result.outcome for item in items)
+
+    def finish(self) -> LabelSummary | None:
+        """How often the judge is right; ``None`` without such labels."""
+        if not self._cases:
+            return None
+        return LabelSummary(
+            labelled=self._cases,
+            accuracy=make_share(self._right, self._cases),
+            always_passing=Share(count=self._good, of=self._cases),
+            confusion={label: order_outcomes(found) for label, found in self._confusion.items()},
+        )
+
+
+class NumberTally:
+    """Scores beside numbers that people gave (Welford's recurrence, so that large numbers do not cancel out)."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._mean_score = self._mean_label = 0.0
+        self._score_squares = self._label_squares = self._products = 0.0
+        self._difference = 0.0
+        self._same_scale = True
+
+    def add(self, score: float, label: float) -> None:
+        """Count a judgement of a case with a number."""
+        if not math.isfinite(label):
+            return
+        self._count += 1
+        off_score, off_label = score - self._mean_score, label - self._mean_label
+        self._mean_score += off_score / self._count
+        self._mean_label += off_label / self._count
+        self._score_squares += off_score * (score - self._mean_score)
+        self._label_squares += off_label * (label - self._mean_label)
+        self._products += off_score * (label - self._mean_label)
+        self._difference += abs(score - label)
+        self._same_scale = self._same_scale and 0 <= label <= 1
+
+    def finish(self) -> NumberSummary | None:
+        """How they go together; ``None`` without such labels."""
+        if not self._count:
+            return None
+        scale = math.sqrt(self._score_squares) * math.sqrt(self._label_squares)
+        good = scale > 0 and math.isfinite(scale)
+        return NumberSummary(
+            labelled=self._count,
+            correlation=max(-1.0, min(self._products / scale, 1.0)) if good else None,
+            mean_difference=self._difference / self._count if self._same_scale else None,
+        )
+
+
+class RepeatTally:
+    """Cases that are judged more than once."""
+
+    def __init__(self) -> None:
+        self._cases = self._flipped = self._ranges = 0
+        self._range = 0.0
+
+    def add(self, items: Sequence[RunItem]) -> None:
+        """Count a case, if it has several judgements."""
+        if len(items) < 2:
+            return
+        self._cases += 1
+        self._flipped += len({item.result.outcome for item in items}) > 1
+        scores = [item.result.score for item in items if item.result.score is not None]
+        if len(scores) > 1:
+            self._ranges += 1
+            self._range += max(scores) - min(scores)
+
+    def finish(self) -> RepeatSummary | None:
+        """How steady the judge is; ``None`` where nothing was repeated."""
+        if not self._cases:
+            return None
+        return RepeatSummary(
+            cases=self._cases,
+            flipped=Share(count=self._flipped, of=self._cases),
+            mean_range=self._range / self._ranges if self._ranges else None,
+        )
+
+
+class CostTally:
+    """Tokens and dollars."""
+
+    def __init__(self) -> None:
+        self._sums: Counter[str] = Counter()
+        self._stated = self._priced = self._unknown = 0
+        self._usd = 0.0
+
+    def add(self, result: JudgeResult | PairResult) -> None:
+        """Count one judgement's."""
+        usage = result.usage
+        self._unknown += lacks_cost(result)
+        if usage is None:
+            return
+        self._stated += 1
+        for name in _COUNTED:
+            self._sums[name] += getattr(usage, name)
+        known = list(_list_costs(result))
+        self._priced += bool(known)
+        self._usd += sum(known)
+
+    def finish(self) -> CostSummary:
+        """What was used, as far as it was stated."""
+        sums = {name: self._sums[name] if self._stated else None for name in _COUNTED}
+        return CostSummary(**sums, known_usd=self._usd if self._priced else None, unknown=self._unknown)
+
+
+_COUNTED = ("calls", "input_tokens", "output_tokens", "cached_tokens")
+
+
+def _list_costs(result: JudgeResult | PairResult) -> Iterator[float]:
+    """What is known of a judgement's cost: the whole, or that of the seats or orders whose price is known."""
+    if result.usage is not None and result.usage.cost_usd is not None:
+        yield result.usage.cost_usd
+        return
+    parts = (
+        [item.result for item in result.orders] if isinstance(result, PairResult) else getattr(result, "results", ())
+    )
+    for part in parts:
+        yield from _list_costs(part)
+
+
+def read_preference(label: Label) -> str | None:
+    """A label as what a person preferred; ``None`` where it says something else."""
+    return label if isinstance(label, str) and label in PREFERENCES else None
+
+
+def share_passed(items: Sequence[RunItem]) -> float:
+    """The share of a case's judgements that passed."""
+    return sum(item.result.outcome == "passed" for item in items) / len(items)
+
+
+def make_share(count: float, of: int) -> Share:
+    """A share whose parts are fractions: their sum may end a last digit beyond the whole."""
+    near = round(count)
+    return Share(count=float(near) if abs(count - near) < 1e-9 * max(of, 1) else count, of=of)
+
+
+def order_outcomes(counted: Mapping[str, int]) -> dict[str, int]:
+    """All three outcomes, in one order."""
+    return {name: counted.get(name, 0) for name in OUTCOMES}

@@ -1,0 +1,208 @@
+"""Rubrics from files: YAML, JSON and TOML, and the five rubrics that ship.
+
+A file is read strictly: an unknown key, a key that stands twice, a value of the wrong type is an error that says
+where it stands, and nothing is filled in by guessing. A file cannot run code and cannot make the reader slow: tags
+that build objects, references that multiply and nesting without end are refused, and a file has at most 1 MB.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.files import Format, Place, check_keys, looks_like_path, parse_source, read_source
+from adjudge.formats.json import read_json
+from adjudge.formats.text import quote, show, suggest
+from adjudge.rubric.rubric import Criterion, Rubric
+
+SCHEMA = "adjudge/rubric/1"
+
+MAX_RULES = 64
+"""Criteria of one file that a rule decides: rules run one after the other, and nothing else runs meanwhile."""
+
+
+SHIPPED_RUBRICS = ("code-quality", "security", "test-coverage", "accessibility", "documentation")
+
+
+_THRESHOLDS = ("passing_threshold", "passingThreshold", "passThreshold", "passingScore", "threshold")
+
+# "$schema" is how editors bind a JSON file to a schema; it says nothing about the rubric.
+_RUBRIC_KEYS = ("schema", "$schema", "name", *_THRESHOLDS, "scale", "model", "criteria")
+
+_CRITERION_KEYS = tuple(item.name for item in fields(Criterion))
+
+# JSON and TOML have text as keys, so a level's score may be written as text there, as JSON writes numbers.
+_NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
+
+
+def load_rubric(source: Rubric | Mapping[str, Any] | str | os.PathLike[str]) -> Rubric:
+    """The rubric that ``source`` names.
+
+    ``source`` is a ``Rubric`` (returned as it is), a mapping with the keys of a rubric file, a path (any
+    ``os.PathLike``, or a text with a separator or a suffix; ``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML
+    without a suffix), or the name of a shipped rubric.
+    Raises ``UsageError`` for a file that cannot be read and for everything that is wrong inside it.
+    """
+    if isinstance(source, Rubric):
+        return source
+    if isinstance(source, Mapping):
+        return rubric_from_dict(source)
+    if isinstance(source, str) and not looks_like_path(source):
+        return _load_shipped(source)
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f"a rubric must be a Rubric, a mapping, a path or a shipped name, not {type(source).__name__}")
+    stem = Path(source).stem
+    hint = f"; for the shipped rubric write {stem!r}" if stem in SHIPPED_RUBRICS else ""
+    return _read_rubric(*read_source(source, what="a rubric", hint=hint))
+
+
+def read_rubric(text: str, *, format: Format, where: str = "rubric") -> Rubric:  # noqa: A002 - the word for it
+    """The rubric that a text holds; ``where`` is what error messages call it. Raises ``UsageError``."""
+    return _read_rubric(*parse_source(text, format=format, where=where, what="a rubric"))
+
+
+def rubric_from_dict(data: Mapping[str, Any], *, where: str = "rubric") -> Rubric:
+    """The rubric that plain data holds, as ``Rubric.to_dict`` and rubric files write it. Raises ``UsageError``."""
+    return _read_rubric(data, Place(where))
+
+
+def list_shipped() -> tuple[Rubric, ...]:
+    """The shipped rubrics, in the order of ``SHIPPED_RUBRICS``."""
+    return tuple(_load_shipped(name) for name in SHIPPED_RUBRICS)
+
+
+def rubric_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of rubric files, for editors; ``load_rubric`` refuses whatever it refuses."""
+    text = (files("adjudge.rubric") / "shipped" / "rubric.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = read_json(text)
+    return found
+
+
+def _read_rubric(data: Any, place: Place) -> Rubric:
+    given = check_keys(data, _RUBRIC_KEYS, ("name", "criteria"), "a rubric", place)
+    if given.pop("schema", SCHEMA) != SCHEMA:
+        raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(data['schema'])}")
+    given.pop("$schema", None)
+    used = [key for key in _THRESHOLDS if key in given]
+    if len(used) > 1:
+        raise place.at(used[1]).error(f"{used[0]} and {used[1]} both give the passing threshold; keep one")
+    key = used[0] if used else _THRESHOLDS[0]
+    if used:
+        given["passing_threshold"] = given.pop(key)
+    if not isinstance(given["criteria"], list | tuple):
+        raise place.at("criteria").error(f"must be a list of criteria, got {show(given['criteria'])}")
+    _check_model(given.get("model"), place.at("model"))
+    _check_rules(given["criteria"], place)
+    items = [_read_criterion(item, place.at("criteria", index)) for index, item in enumerate(given["criteria"])]
+    _check_unique(items, place)
+    complete: dict[str, Any] = {**given, "criteria": tuple(items)}
+    try:
+        return Rubric(**complete)
+    except UsageError as error:
+        path = _find_fault(given, items)
+        raise place.at(*[key if step == "passing_threshold" else step for step in path]).error(error) from None
+
+
+def _read_criterion(data: Any, place: Place) -> Criterion:
+    given = check_keys(data, _CRITERION_KEYS, ("name", "description"), "a criterion", place)
+    if not isinstance(given.get("rule", {}), str | Mapping):
+        said = f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(given['rule'])}"
+        raise place.at("rule").error(said)
+    _check_levels(given, place.at("levels"))
+    try:
+        return Criterion(**given)
+    except UsageError as error:
+        raise place.at(*_find_fault_in(given)).error(error) from None
+
+
+def _check_model(model: Any, place: Place) -> None:
+    """Refuse here what ``Rubric`` refuses as well, in a sentence that names the place once.
+
+    A rubric is data: whoever writes one names a model, and neither a key, an address for it, a file nor code.
+    """
+    if not isinstance(model, str):
+        return
+    prefix = model.strip().partition(":")[0]
+    if "?" not in model and prefix not in ("python", "replay"):
+        return
+    name = show(model.partition("?")[0]) if "@" not in model else "the address"  # which may hold a password
+    what = "options after '?'" if "?" in model else f"the prefix {prefix}:"
+    raise place.error(
+        f"{name} has {what}; a rubric may name a provider's model and nothing else, the rest belongs to the judge"
+    )
+
+
+def _check_rules(criteria: Any, place: Place) -> None:
+    count = sum(isinstance(item, Mapping) and item.get("rule") is not None for item in criteria)
+    if count > MAX_RULES:
+        said = f"{count:,} criteria have a rule, and at most {MAX_RULES} may; split the rubric"
+        raise place.at("criteria").error(said)
+
+
+def _check_levels(given: Mapping[str, Any], place: Place) -> None:
+    levels = given.get("levels", {0: "", 1: ""})
+    if not isinstance(levels, Mapping) or len(levels) < 2:
+        raise place.error(
+            f"levels map two or more scores to their meaning, like {{0: bad, 1: good}}; got {show(levels)}"
+        )
+    for key in levels:
+        if isinstance(key, str) and not _NUMBER.fullmatch(key):
+            raise place.at(key).error(f"a level is named by its score, a number; got {show(key)}")
+
+
+def _check_unique(items: list[Criterion], place: Place) -> None:
+    first: dict[str, int] = {}
+    for index, item in enumerate(items):
+        if item.name in first:
+            said = f"{quote(item.name)} is already the name of criteria[{first[item.name]}]; give each its own"
+            raise place.at("criteria", index, "name").error(said)
+        first[item.name] = index
+
+
+def _find_fault(given: Mapping[str, Any], items: list[Criterion]) -> tuple[str | int, ...]:
+    """Which key of a refused rubric is at fault: the first that is refused on its own, in the order of checking."""
+    spare = (Criterion(name="x", description="x"),)
+    for key in ("name", "passing_threshold", "scale", "model"):
+        if key in given and _is_refused(Rubric, {"name": "x", "criteria": spare, key: given[key]}):
+            return (key,)
+    scale = {"scale": given["scale"]} if "scale" in given else {}
+    for index, item in enumerate(items):
+        if _is_refused(Rubric, {"name": "x", "criteria": (replace(item, weight=1.0),), **scale}):
+            return ("criteria", index)
+    return ("criteria",)
+
+
+def _find_fault_in(given: Mapping[str, Any]) -> tuple[str, ...]:
+    for key in _CRITERION_KEYS:
+        if key in given and _is_refused(Criterion, {"name": "x", "description": "x", key: given[key]}):
+            return (key,)
+    return ()
+
+
+def _is_refused(kind: type[Rubric | Criterion], arguments: dict[str, Any]) -> bool:
+    try:
+        kind(**arguments)
+    except UsageError:
+        return True
+    return False
+
+
+@lru_cache(maxsize=len(SHIPPED_RUBRICS))
+def _load_shipped(name: str) -> Rubric:
+    if name in SHIPPED_RUBRICS:
+        text = (files("adjudge.rubric") / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
+        return read_rubric(text, format="yaml", where=f"shipped rubric {name!r}")
+    hint = "; for a sentence write criteria='...'" if " " in name.strip() else suggest(name, SHIPPED_RUBRICS)
+    if name and Path(name).exists():
+        hint = f"; for the file of that name write ./{name}"
+    raise UsageError(
+        f"no shipped rubric is named {show(name)}{hint} (there are {', '.join(SHIPPED_RUBRICS)}; "
+        "a path has a separator or a suffix)"
+    )

@@ -1,0 +1,120 @@
+"""Advice on rubrics that are valid and could judge better.
+
+The advice is the seeds': short names in kebab-case, descriptions under 200 characters that can be measured, three to
+seven criteria, no umbrella words, an attainable threshold, and a threshold of its own for what must hold. None of it
+is an error; a rubric that draws advice works.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from adjudge.formats.text import quote
+from adjudge.rubric.rubric import Criterion, Rubric
+
+Code = Literal[
+    "name-not-kebab-case",
+    "description-too-long",
+    "too-few-criteria",
+    "too-many-criteria",
+    "vague-criterion",
+    "threshold-too-strict",
+    "threshold-too-lenient",
+    "must-without-threshold",
+]
+
+
+MAX_DESCRIPTION = 200
+
+FEWEST, MOST = 3, 7
+
+STRICT, LENIENT = 0.95, 0.5
+
+
+_KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+_MUST = re.compile(r"\b(critical|must|mandatory|non-negotiable)\b", re.IGNORECASE)
+
+_UMBRELLAS = frozenset({
+    "accuracy", "code", "code-quality", "content", "correctness", "criteria", "design", "documentation", "general",
+    "good", "overall", "performance", "quality", "response", "security", "style", "testing", "tests",
+})  # fmt: skip
+
+_SHORT, _SHORT_UNDER_UMBRELLA = 4, 8
+"""A description of at most this many words, and without a number, says too little to measure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """One thing a rubric could do better."""
+
+    code: Code
+    """What kind of advice it is; stable, for filters."""
+    where: str
+    """The path in the rubric, like ``criteria[1].description``."""
+    message: str
+    """One sentence: what was found and what to do."""
+
+
+def lint_rubric(rubric: Rubric) -> tuple[Advice, ...]:
+    """Everything the seeds would advise on a rubric, in the order it is written; empty when there is nothing.
+
+    Source: the best practices and naming conventions of the seeds' rubric page.
+    """
+    found = [*_lint_threshold(rubric), *_lint_number(rubric)]
+    for index, criterion in enumerate(rubric.criteria):
+        found += _lint_criterion(criterion, f"criteria[{index}]")
+    return tuple(found)
+
+
+def _lint_threshold(rubric: Rubric) -> Iterator[Advice]:
+    value, where = rubric.passing_threshold, "passing_threshold"
+    if value >= STRICT:
+        message = f"{value:g} leaves no room for a judge's noise; use about 0.7 and put a threshold on what must hold"
+        yield Advice(code="threshold-too-strict", where=where, message=message)
+    if value <= LENIENT:
+        message = f"{value:g} passes content that fails half of what is asked; use about 0.7"
+        yield Advice(code="threshold-too-lenient", where=where, message=message)
+
+
+def _lint_number(rubric: Rubric) -> Iterator[Advice]:
+    count = len(rubric.criteria)
+    if count < FEWEST:
+        message = f"{count} of {FEWEST} to {MOST} criteria; split what is asked into things that can be scored alone"
+        yield Advice(code="too-few-criteria", where="criteria", message=message)
+    if count > MOST:
+        message = f"{count} criteria, more than {MOST}; a judge scores fewer more reliably, so split the rubric"
+        yield Advice(code="too-many-criteria", where="criteria", message=message)
+
+
+def _lint_criterion(criterion: Criterion, where: str) -> Iterator[Advice]:
+    name, said = quote(criterion.name, 60), criterion.description
+    if not _KEBAB.fullmatch(criterion.name):
+        message = f"{name} is not in kebab-case; use lower-case words and hyphens, like {_to_kebab(criterion.name)}"
+        yield Advice(code="name-not-kebab-case", where=f"{where}.name", message=message)
+    if len(said) >= MAX_DESCRIPTION:
+        message = f"{len(said)} characters; keep it under {MAX_DESCRIPTION}, or move the detail into levels or examples"
+        yield Advice(code="description-too-long", where=f"{where}.description", message=message)
+    if _is_vague(criterion):
+        message = f"{quote(said, 60)} for {name} cannot be measured; say what to look for, with an example"
+        yield Advice(code="vague-criterion", where=f"{where}.description", message=message)
+    must = _MUST.search(f"{criterion.name} {said}")
+    if must and criterion.threshold is None:
+        message = f"{name} says {quote(must.group())} but a low score cannot fail the rubric; give it a threshold"
+        yield Advice(code="must-without-threshold", where=f"{where}.threshold", message=message)
+
+
+def _is_vague(criterion: Criterion) -> bool:
+    # A rule measures by itself, and levels say what each score means.
+    if criterion.rule is not None or criterion.levels or any(letter.isdigit() for letter in criterion.description):
+        return False
+    limit = _SHORT_UNDER_UMBRELLA if criterion.name.lower() in _UMBRELLAS else _SHORT
+    return len(criterion.description.split()) <= limit
+
+
+def _to_kebab(name: str) -> str:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name)
+    return quote(re.sub(r"[^a-z0-9]+", "-", spaced.lower()).strip("-") or "error-handling", 60)

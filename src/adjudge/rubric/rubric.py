@@ -1,0 +1,346 @@
+"""What "good" means: criteria with weights and thresholds, and a threshold for the whole.
+
+A ``Rubric`` that exists is valid: unique names, finite weights of at least 0 with a sum above 0, thresholds in 0 to
+1. It says nothing about who judges. Files are read by ``adjudge.rubric_file``; the arithmetic lives in ``score``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+from adjudge.rules.rule import Rule
+from adjudge.rules.shipped import as_rule
+
+DEFAULT_THRESHOLD = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A worked example for a criterion: some content, the score it deserves, and why."""
+
+    content: str
+    score: float
+    """On the rubric's own scale."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One thing to score.
+
+    Source: the seeds' ``RubricCriterion``; ``threshold`` gates only when it is given.
+    """
+
+    name: str
+    description: str
+    weight: float = 1.0
+    """Any finite number of at least 0; shares are normalised. 0 with a threshold is a pure veto."""
+    threshold: float | None = None
+    """In 0 to 1. Below it the whole rubric fails, whatever the score. ``None``: the criterion does not gate."""
+    levels: tuple[tuple[float, str], ...] = ()
+    """(score, meaning) pairs on the rubric's scale, given as a mapping or pairs; only these scores are then valid."""
+    examples: tuple[Example, ...] = ()
+    quote: bool = False
+    """Ask for a quotation as evidence; one that is not in the content makes the result undecided."""
+    rule: Rule | None = None
+    """A rule that decides instead of a model (1.0 or 0.0); given as a ``Rule`` or as ``{"regex": "..."}``."""
+
+    if TYPE_CHECKING:  # what may be handed in is wider than what is then there
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            description: str,
+            weight: float = 1.0,
+            threshold: float | None = None,
+            levels: Mapping[float, str] | Mapping[str, str] | Sequence[tuple[float, str]] = (),
+            examples: Sequence[Example | Mapping[str, Any]] = (),
+            quote: bool = False,
+            rule: Rule | Mapping[str, Any] | Callable[..., Any] | str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        _check_text("a criterion's name", self.name)
+        _check_text(f"criterion {self.name!r}: the description", self.description)
+        _set(self, "weight", _check_weight(self.name, self.weight))
+        if self.threshold is not None:
+            _set(self, "threshold", check_threshold(f"criterion {self.name!r}: threshold", self.threshold))
+        _set(self, "levels", _read_levels(self.name, self.levels))
+        examples = _list_of(self.examples, f"criterion {self.name!r}: examples")
+        _set(self, "examples", tuple(_read_example(self.name, item) for item in examples))
+        if not isinstance(self.quote, bool):
+            raise UsageError(f"criterion {self.name!r}: quote must be true or false, got {self.quote!r}")
+        if self.rule is not None:
+            _set(self, "rule", _read_rule(self.name, self.rule))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The criterion as the rubric file writes it, defaults left out."""
+        data: dict[str, Any] = {"name": self.name, "description": self.description}
+        data |= {"weight": self.weight} if self.weight != 1.0 else {}
+        data |= {"threshold": self.threshold} if self.threshold is not None else {}
+        # Text, because JSON and canonical JSON have no other keys.
+        data |= {"levels": {_write_number(score): text for score, text in self.levels}} if self.levels else {}
+        if self.examples:
+            data["examples"] = [
+                {"content": item.content, "score": item.score} | ({"why": item.why} if item.why else {})
+                for item in self.examples
+            ]
+        data |= {"quote": True} if self.quote else {}
+        data |= {"rule": dict(self.rule.spec)} if self.rule else {}
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rubric:
+    """A named set of criteria and the score at which the whole passes.
+
+    Source: the seeds' ``Rubric``. ``criteria`` may be ``Criterion`` values or mappings with their fields.
+    """
+
+    name: str
+    criteria: tuple[Criterion, ...]
+    passing_threshold: float = DEFAULT_THRESHOLD
+    """In 0 to 1; the weighted mean must reach it (within 1e-9)."""
+    scale: tuple[float, float] = (0.0, 1.0)
+    """What the judge is asked for; code converts to 0..1 and calls anything outside ``off_scale``."""
+    model: str | None = None
+    """The model to ask, over the judge's own; a model given to the call wins."""
+    digest: str = field(init=False, repr=False)
+    """SHA-256 of the rubric's content."""
+    total_weight: float = field(init=False, repr=False, compare=False)
+    """The sum of the criteria's weights."""
+    has_rules: bool = field(init=False, repr=False, compare=False)
+    """Whether a rule decides at least one of the criteria."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            criteria: Sequence[Criterion | Mapping[str, Any]],
+            passing_threshold: float = DEFAULT_THRESHOLD,
+            scale: Sequence[float] = (0.0, 1.0),
+            model: str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        _check_text("a rubric's name", self.name)
+        where = f"rubric {self.name!r}: criteria"
+        criteria = tuple(_read_criterion(item) for item in _list_of(self.criteria, where))
+        _set(self, "criteria", criteria)
+        _check_names(self.name, [item.name for item in criteria])
+        _check_sum(self.name, [item.weight for item in criteria])
+        _set(self, "has_rules", any(item.rule is not None for item in criteria))
+        _set(self, "total_weight", math.fsum(item.weight for item in criteria))
+        where = f"rubric {self.name!r}: passing_threshold"
+        _set(self, "passing_threshold", check_threshold(where, self.passing_threshold))
+        _set(self, "scale", _check_scale(self.name, self.scale))
+        if self.model is not None:
+            _check_text(f"rubric {self.name!r}: model", self.model)
+            _refuse_options(self.name, self.model)
+        _check_on_scale(self)
+        _set(self, "digest", hashlib.sha256(_canonical(self.to_dict())).hexdigest())
+
+    def __hash__(self) -> int:
+        # Every judgement looks its rubric up; hashing all criteria each time would cost more than reading the reply.
+        return hash(self.digest)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Each criterion's normalised weight; they sum to 1."""
+        return {item.name: item.weight / self.total_weight for item in self.criteria}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rubric as its file writes it."""
+        data: dict[str, Any] = {"schema": "adjudge/rubric/1", "name": self.name}
+        data["passing_threshold"] = self.passing_threshold
+        data |= {"scale": list(self.scale)} if self.scale != (0.0, 1.0) else {}
+        data |= {"model": self.model} if self.model else {}
+        return data | {"criteria": [item.to_dict() for item in self.criteria]}
+
+
+def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: float | None = None) -> Rubric:
+    """A rubric from words: a sentence, a list of sentences, or a mapping of names to sentences, equally weighted."""
+    if isinstance(criteria, str):
+        named: list[tuple[str, str]] = [("criteria", criteria)]
+    elif isinstance(criteria, Mapping):
+        named = list(criteria.items())
+    elif isinstance(criteria, Sequence):
+        named = [(f"criterion-{place}", text) for place, text in enumerate(criteria, 1)]
+    else:
+        raise UsageError(
+            f"criteria must be a sentence, a list of sentences or a mapping of names to sentences, "
+            f"not {type(criteria).__name__}"
+        )
+    if not all(isinstance(text, str) for text in (*dict(named), *dict(named).values())):
+        raise UsageError(f"criteria must be sentences, got {show(criteria)}")
+    return _word_rubric(
+        tuple(named), DEFAULT_THRESHOLD if threshold is None else check_threshold("threshold", threshold)
+    )
+
+
+@lru_cache(maxsize=256)
+def _word_rubric(named: tuple[tuple[str, str], ...], threshold: float) -> Rubric:
+    criteria = tuple(Criterion(name=name, description=text) for name, text in named)
+    return Rubric(name="criteria", criteria=criteria, passing_threshold=threshold)
+
+
+def check_threshold(where: str, value: Any) -> float:
+    """The threshold as a float, or a ``UsageError`` that says what is wrong with it."""
+    if not _is_number(value):
+        raise UsageError(f"{where} must be a number between 0 and 1, got {show(value)}")
+    if not 0 <= value <= 1:
+        hint = f"; for {value:g} % write {value / 100:g}" if 1 < value <= 100 else ""
+        raise UsageError(f"{where} must be between 0 and 1, got {show(value)}{hint}")
+    return float(value) + 0.0  # -0.0 equals 0.0 and must not have a digest of its own
+
+
+def _set(value: Any, name: str, to: Any) -> None:
+    object.__setattr__(value, name, to)
+
+
+def _refuse_options(rubric: str, model: str) -> None:
+    # key_env and base_url would let whoever writes a rubric send any key of this machine to any host; python: would
+    # let it run code, and replay: read a file. A rubric is data.
+    name, mark, _ = model.strip().partition("?")
+    if mark or name.startswith(("python:", "replay:")):
+        what = "options after '?'" if mark else f"the prefix {name.partition(':')[0]}:"
+        shown = "the model" if "@" in name else f"model {show(name)}"  # what stands before @ may be a password
+        raise UsageError(
+            f"rubric {rubric!r}: {shown} has {what}; a rubric may name a provider's model and nothing else, "
+            "the rest belongs to the judge"
+        )
+
+
+def _check_text(what: str, value: Any) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(f"{what} must be a text that is not empty, got {show(value)}")
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer too large for a float
+        return False
+
+
+def _check_weight(name: str, value: Any) -> float:
+    if not _is_number(value) or value < 0:
+        raise UsageError(f"criterion {name!r}: weight must be a finite number of at least 0, got {show(value)}")
+    return float(value) + 0.0
+
+
+def _check_sum(rubric: str, weights: list[float]) -> None:
+    total = sum(weights)  # not fsum, which raises where this gives infinity
+    if total == 0:
+        raise UsageError(f"rubric {rubric!r}: the weights sum to 0; give at least one criterion a weight above 0")
+    if not math.isfinite(total):
+        raise UsageError(f"rubric {rubric!r}: the weights sum to more than a number can hold; divide them all by ten")
+
+
+def _check_scale(name: str, value: Any) -> tuple[float, float]:
+    numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+    good = all(_is_number(item) for item in numbers)
+    if len(numbers) != 2 or not good or not numbers[0] < numbers[1]:
+        raise UsageError(f"rubric {name!r}: scale must be two numbers, lowest first, like [0, 1]; got {show(value)}")
+    return float(numbers[0]) + 0.0, float(numbers[1]) + 0.0
+
+
+def _check_names(rubric: str, names: list[str]) -> None:
+    if not names:
+        raise UsageError(f"rubric {rubric!r} has no criteria; give it at least one")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise UsageError(f"rubric {rubric!r} has two criteria named {name!r}; give each its own name")
+        seen.add(name)
+
+
+def _check_on_scale(rubric: Rubric) -> None:
+    low, high = rubric.scale
+    for item in rubric.criteria:
+        for score in [*(score for score, _ in item.levels), *(example.score for example in item.examples)]:
+            if not low <= score <= high:
+                raise UsageError(
+                    f"rubric {rubric.name!r}, criterion {item.name!r}: {score:g} is outside the scale "
+                    f"[{low:g}, {high:g}]; levels and examples are given on the rubric's own scale"
+                )
+
+
+def _read_levels(name: str, value: Any) -> tuple[tuple[float, str], ...]:
+    pairs: Iterable[Any] = (
+        value.items() if isinstance(value, Mapping) else _list_of(value, f"criterion {name!r}: levels")
+    )
+    levels: list[tuple[float, str]] = []
+    for pair in pairs:
+        score, text = pair if isinstance(pair, Sequence) and len(pair) == 2 else (None, None)
+        try:
+            number = float(score)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if isinstance(score, bool) or not math.isfinite(number) or not isinstance(text, str):
+            raise UsageError(
+                f"criterion {name!r}: a level is a score and its meaning, like 0.5: fair; got {show(pair)}"
+            )
+        levels.append((number + 0.0, text))
+    if len({score for score, _ in levels}) != len(levels) or len(levels) == 1:
+        raise UsageError(f"criterion {name!r}: levels must be at least two different scores, got {show(levels)}")
+    return tuple(sorted(levels))
+
+
+def _read_example(name: str, value: Any) -> Example:
+    if isinstance(value, Example):
+        return value
+    given = dict(value) if isinstance(value, Mapping) and set(value) <= {"content", "score", "why"} else {}
+    content, score, why = given.get("content"), given.get("score"), given.get("why", "")
+    if not isinstance(content, str) or not _is_number(score) or not isinstance(why, str):
+        raise UsageError(
+            f"criterion {name!r}: an example has text as content, a numeric score, maybe text as why; got {show(value)}"
+        )
+    return Example(content=content, score=float(score or 0.0), why=why)
+
+
+def _read_rule(name: str, value: Any) -> Rule:
+    try:
+        return as_rule(value, name=name)
+    except UsageError as error:
+        raise UsageError(f"criterion {name!r}: {error}") from None
+
+
+def _read_criterion(value: Any) -> Criterion:
+    if isinstance(value, Criterion):
+        return value
+    if not isinstance(value, Mapping):
+        raise UsageError(f"a criterion must be a Criterion or a mapping with name and description, got {show(value)}")
+    try:
+        return Criterion(**value)
+    except TypeError as error:
+        raise UsageError(f"criterion {value.get('name')!r}: {error}; a criterion needs name and description") from None
+
+
+def _list_of(value: Any, what: str) -> Sequence[Any]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise UsageError(f"{what} must be a list, got {type(value).__name__}")
+    return list(value)
+
+
+def _write_number(value: float) -> str:
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+def _canonical(data: Mapping[str, Any]) -> bytes:
+    import msgspec
+
+    return msgspec.json.encode(data, order="sorted")

@@ -1,0 +1,417 @@
+"""The checks that ship: each ``make_*`` takes a rule's parameters and returns the function that looks at content.
+
+Parameters are checked when a check is made and never when it runs. A check answers with a ``RuleResult`` whose
+message quotes at most 120 characters of the content; ``Rule.check`` puts the rule's name and severity on it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.invisible import drop_unseen
+from adjudge.formats.json import read_json, to_plain
+from adjudge.formats.json_schema import compile_schema
+from adjudge.formats.text import QUOTED, flatten, quote, show, suggest
+from adjudge.result import RuleResult
+from adjudge.rules.document import fold, read_value
+from adjudge.rules.values import Place, has_more, join_halves, list_proofs, list_readings, show_place
+
+Check = Callable[[Any], RuleResult]
+
+Comparison = Callable[[Any, Any], RuleResult]
+
+Fold = Callable[[str], str]
+
+
+SIMILARITY_LIMIT = 20_000
+"""Characters of content and of reference that ``similarity`` compares; two texts of this length take about 10 ms, for
+which nothing else runs: no timeout can end it sooner."""
+
+
+_UNITS = ("characters", "words", "lines")
+
+
+_ANCHORS = ("^", "$", "\\A", "\\z")
+
+# What a pattern is made of, as far as that says where an anchor is one: not in a quotation, not in a class.
+_PART = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]|.", re.DOTALL)
+
+
+def make_contains(*, text: str | list[str], any: bool = False, ignore_case: bool = False) -> Check:  # noqa: A002
+    """All of the texts stand in the content (with ``any`` one is enough)."""
+    wanted = _read_texts("contains", text)
+    one, fold = _check_flag("any", any), _choose_fold(ignore_case)
+
+    def check(content: Any) -> RuleResult:
+        said = _text_of(content)
+        missing = _find_missing(said, wanted, fold)
+        if missing and has_more(said):
+            for _, value in list_proofs(said):
+                missing = _find_missing(value, missing, fold)
+        passed = len(missing) < len(wanted) if one else not missing
+        found = [item for item in wanted if item not in missing]
+        return _pass(f"contains {_list(found)}") if passed else _fail(f"does not contain {_list(missing)}")
+
+    return check
+
+
+def make_not_contains(*, text: str | list[str], ignore_case: bool = False) -> Check:
+    """None of the texts stands in the content."""
+    refused, fold = _read_texts("not_contains", text), _choose_fold(ignore_case)
+
+    def check(content: Any) -> RuleResult:
+        said = _text_of(content)
+        found = _find_refused(said, refused, fold)
+        if found:
+            return _fail(f"contains {_list(found)}")
+        for place, value in list_readings(said) if has_more(said) else ():
+            found = _find_refused(value, refused, fold)
+            if found:
+                return _fail(f"contains {_list(found)} in {_say_place(place)}")
+        return _pass(f"does not contain {_list(refused)}")
+
+    return check
+
+
+def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False) -> Check:
+    """The pattern is found anywhere in the content (with ``absent``: nowhere), in time linear in its length."""
+    unwanted = _check_flag("absent", absent)
+    compiled = _compile(pattern, ignore_case=_check_flag("ignore_case", ignore_case))
+    anchored = is_anchored(pattern)
+
+    def check(content: Any) -> RuleResult:
+        said = _text_of(content)
+        match = compiled.search(said)
+        if match is not None:
+            where = f"{quote(match.group())} at character {match.start()}"
+            return _say(f"{where} matches {quote(pattern)}", passed=not unwanted)
+        for place, value in _list_searched(said, unwanted=unwanted, anchored=anchored):
+            match = compiled.search(join_halves(value))
+            if match is not None:
+                where = f"{quote(match.group())} in {_say_place(place)}"
+                return _say(f"{where} matches {quote(pattern)}", passed=not unwanted)
+        return _say(f"nothing matches {quote(pattern)}", passed=unwanted)
+
+    return check
+
+
+def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tuple[Place, str]]:
+    """What a pattern is looked for in besides the text as it stands.
+
+    One that demands the beginning or end of something means the whole: in a value, ``^yes$`` would be proved by any
+    short text that the content's author put somewhere. One that refuses looks there too.
+    """
+    if unwanted:
+        return list_readings(text) if anchored or has_more(text) else ()
+    return list_proofs(text) if has_more(text) and not anchored else ()
+
+
+def is_anchored(pattern: str) -> bool:
+    """Whether a pattern that compiles asks for the beginning or end of a text or line anywhere."""
+    return any(match.group() in _ANCHORS for match in _PART.finditer(pattern))
+
+
+def make_length(*, max: int | None = None, min: int | None = None, unit: str = "characters") -> Check:  # noqa: A002
+    """The content is ``min`` to ``max`` characters (code points), words or lines long, both included."""
+    if unit not in _UNITS:
+        raise UsageError(
+            f"rule length: unit must be one of {', '.join(_UNITS)}, got {show(unit)}{suggest(unit, _UNITS)}"
+        )
+    if max is None and min is None:
+        raise UsageError("rule length needs max or min; write {length: 4000} or {name: length, min: 1, max: 4000}")
+    low, high = _check_count("min", min), _check_count("max", max)
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"rule length: min {low} is above max {high}, so nothing could pass; swap them")
+
+    def check(content: Any) -> RuleResult:
+        long = _measure(_text_of(content), unit)
+        said = f"is {long:,} {unit.removesuffix('s') if long == 1 else unit} long"
+        if low is not None and long < low:
+            return _fail(f"{said}, below the minimum of {low:,}")
+        if high is not None and long > high:
+            return _fail(f"{said}, above the maximum of {high:,}")
+        return _pass(said)
+
+    return check
+
+
+def make_json() -> Check:
+    """The content is one JSON value: no duplicate keys, no ``NaN``; what is a JSON value already passes."""
+
+    def check(content: Any) -> RuleResult:
+        try:
+            _json_of(content)
+        except ValueError as error:
+            return _fail(f"is not JSON: {flatten(str(error), QUOTED)}")
+        return _pass("is JSON")
+
+    return check
+
+
+def make_json_schema(*, schema: Mapping[str, Any] | bool) -> Check:
+    """The content is JSON that fits the schema (draft 2020-12, or what its ``$schema`` names)."""
+    from jsonschema_rs import ValidationError
+
+    validator = _compile_schema(schema)
+
+    def check(content: Any) -> RuleResult:
+        try:
+            value = _json_of(content)
+        except ValueError as error:
+            return _fail(f"is not JSON: {flatten(str(error), QUOTED)}")
+        try:
+            validator.validate(value)  # stops at the first error; all of them could be as many as the content is long
+        except ValidationError as error:
+            return _fail(f"{_path_of(error)}: {flatten(error.message, QUOTED)}")
+        return _pass("fits the schema")
+
+    return check
+
+
+def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
+    """The content is as similar to the reference as ``min`` asks, from 0 (nothing in common) to 1 (equal).
+
+    The measure is the normalised Indel similarity: twice the longest common subsequence over the summed lengths. It
+    is symmetric, sees order, and needs no tokens, so it works in every language. Its cost grows with the product of
+    the two lengths (64 characters a step), which is why both are capped.
+    """
+    needed = _check_share("min", min)
+
+    def check(content: Any, reference: Any) -> RuleResult:
+        from rapidfuzz.distance import Indel
+
+        ours, theirs = _text_of(content), _text_of(reference)
+        for what, text in (("content", ours), ("reference", theirs)):
+            if len(text) > SIMILARITY_LIMIT:
+                return _fail(f"the {what} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare")
+        score = float(Indel.normalized_similarity(ours, theirs))
+        # The tolerance is the package's own: a threshold of 0.8 must accept what rounds to 0.8.
+        passed = score >= needed - 1e-9
+        message = f"similarity to the reference is {score:.3f}, needed {needed:g}"
+        return RuleResult(name="", passed=passed, message=message, score=score, metadata={"similarity": score})
+
+    return check
+
+
+def make_python(*, function: str) -> Callable[..., Any]:
+    """The function that ``package.module:function`` names, imported now."""
+    return import_function(function, "rule python")
+
+
+def import_function(function: object, where: str) -> Callable[..., Any]:
+    """The function that ``package.module:function`` names; raises ``UsageError``, which begins with ``where``."""
+    from importlib import import_module
+
+    module, colon, path = function.partition(":") if isinstance(function, str) else ("", "", "")
+    if not (module and colon and path):
+        raise UsageError(f"{where}: write package.module:function, got {show(function)}")
+    try:
+        found: Any = import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"{where}: {function!r} cannot be imported ({error}); check the module and name") from None
+    if not callable(found):
+        raise UsageError(f"{where}: {function!r} is {type(found).__name__}, not a function")
+    return found
+
+
+def _say(message: str, *, passed: bool) -> RuleResult:
+    return RuleResult(name="", passed=passed, message=message)
+
+
+def _pass(message: str) -> RuleResult:
+    return _say(message, passed=True)
+
+
+def _fail(message: str) -> RuleResult:
+    return _say(message, passed=False)
+
+
+def _text_of(content: Any) -> str:
+    from adjudge.content import content_text
+
+    return content_text(content)
+
+
+def _json_of(content: Any) -> Any:
+    if isinstance(content, str):
+        return read_json(content)
+    if content is None or isinstance(content, bool | int | float | list | tuple | Mapping):
+        return to_plain(content)
+    if isinstance(content, bytes | bytearray | set | frozenset):
+        raise ValueError(f"{type(content).__name__} is not a JSON type")  # noqa: TRY004 - one error for all of JSON
+    return read_json(_text_of(content))
+
+
+def _read_texts(rule: str, value: Any) -> list[str]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not texts or not all(isinstance(item, str) and item for item in texts):
+        raise UsageError(f"rule {rule}: text must be a text or a list of texts, none of them empty; got {show(value)}")
+    return list(texts)
+
+
+def _check_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be true or false, got {show(value)}")
+    return value
+
+
+def _check_count(name: str, value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise UsageError(f"rule length: {name} must be a whole number of at least 0, got {show(value)}")
+    return value
+
+
+def _check_share(name: str, value: Any) -> float:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not 0 <= number <= 1:
+        raise UsageError(f"rule similarity: {name} must be a number between 0 and 1, got {show(value)}")
+    return float(number)
+
+
+def _choose_fold(ignore_case: Any) -> Fold:
+    return str.casefold if _check_flag("ignore_case", ignore_case) else str
+
+
+def _find_missing(text: str, wanted: list[str], fold: Fold) -> list[str]:
+    folded = fold(text)
+    return [item for item in wanted if fold(item) not in folded]
+
+
+def _find_refused(text: str, refused: list[str], fold: Fold) -> list[str]:
+    """Which of them stand in the text, or in what a reader sees of it."""
+    missing = _find_missing(text, refused, fold)
+    seen = drop_unseen(text) if missing else text
+    if seen is not text:
+        # One that consists of what nobody sees is only ever found as it is written.
+        visible = [(item, drop_unseen(item)) for item in missing]
+        still = _find_missing(seen, [shown for _, shown in visible if shown], fold)
+        missing = [item for item, shown in visible if not shown or shown in still]
+    return [item for item in refused if item not in missing]
+
+
+def _say_place(place: Place) -> str:
+    return show_place(place) or "what it says unescaped"
+
+
+def _list(texts: list[str]) -> str:
+    shown = ", ".join(quote(item, QUOTED // 3) for item in texts[:3])
+    return f"{shown} and {len(texts) - 3} more" if len(texts) > 3 else shown
+
+
+def _measure(text: str, unit: str) -> int:
+    if unit == "words":
+        return len(text.split())
+    if unit == "lines":
+        return text.count("\n") + (not text.endswith("\n")) if text else 0
+    return len(text)
+
+
+def _compile(pattern: Any, *, ignore_case: bool) -> Any:
+    import re2
+
+    if not isinstance(pattern, str) or not pattern:
+        raise UsageError(f"rule regex: the pattern must be a text that is not empty, got {show(pattern)}")
+    options = re2.Options()
+    options.log_errors = False  # RE2 would write to standard error
+    options.case_sensitive = not ignore_case
+    try:
+        return re2.compile(pattern, options=options)
+    except (re2.error, UnicodeEncodeError) as error:
+        said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else str(error)
+        raise UsageError(
+            f"rule regex: the pattern {quote(pattern)} cannot be compiled ({flatten(said, QUOTED)}); it must be RE2 "
+            "syntax, which has no look-around and no back-references, so that no content can make it slow"
+        ) from None
+
+
+def _compile_schema(schema: Any) -> Any:
+    if not isinstance(schema, Mapping | bool):
+        raise UsageError(f"rule json_schema: the schema must be an object, true or false; got {show(schema)}")
+    try:
+        return compile_schema(to_plain(schema))
+    except ValueError as error:
+        said = flatten(str(getattr(error, "message", error)), 300)
+        raise UsageError(
+            f"rule json_schema: the schema cannot be used ({said}); references must stay inside the schema, patterns "
+            "have no look-around or back-references, and large repetitions make them too large"
+        ) from None
+
+
+def _path_of(error: Any) -> str:
+    missing = [error.kind.property] if error.kind.name == "required" else []
+    path = ""
+    for part in [*error.instance_path, *missing]:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return flatten(path.removeprefix("."), QUOTED) or "the value"
+
+
+LONGEST_LABEL = 60
+"""Characters of a line that is taken for a label when it ends with a colon."""
+
+
+_BOILERPLATE = frozenset(
+    {
+        "answer", "an answer", "answer here", "assistant", "final answer", "output", "reasoning", "response", "result",
+        "thinking", "thought", "thought process", "here is my answer", "here is the answer", "here is the result",
+        "as an ai language model", "enter text here", "insert answer here", "insert text here", "text here",
+        "your answer here", "your response here", "your text here", "lorem ipsum", "lorem ipsum dolor sit amet",
+        "placeholder", "n a", "tba", "tbd", "to be announced", "to be determined", "todo",
+        "none", "null", "nil", "nan", "undefined", "object object",
+    }
+)  # fmt: skip
+"""Whole contents that stand where an answer should, without case and punctuation."""
+
+
+def make_substance() -> Callable[[Any], RuleResult]:
+    """The content holds something besides punctuation, labels with nothing after them, and placeholders."""
+
+    def check(content: Any) -> RuleResult:
+        if content is None:
+            return RuleResult(name="", passed=False, message="is empty")
+        reasons = [_explain(text) for text in _list_values(read_value(content))]
+        if None in reasons:
+            return RuleResult(name="", passed=True, message="says something")
+        return RuleResult(name="", passed=False, message=reasons[0] if reasons and reasons[0] else "is empty")
+
+    return check
+
+
+def _list_values(value: Any) -> Iterator[str]:
+    """What could be said: texts, numbers and booleans, without the keys they stand under."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _list_values(item)
+    elif value is not None:
+        yield value if isinstance(value, str) else str(value)
+
+
+def _explain(text: str) -> str | None:
+    """Why a text says nothing; ``None`` when it does."""
+    # A placeholder may have been wrapped in invisible characters, or written in letters that are only wider.
+    folded = fold(text)
+    if not any(map(_is_meaningful, folded)):
+        return "holds no letter, digit or symbol" if text.strip() else "is empty"
+    lines = [line.strip(" \t#>*_-`") for line in folded.splitlines()]
+    said = [line for line in lines if any(map(_is_meaningful, line))]
+    if all(_is_label(line) for line in said):
+        return "holds a label with nothing after it"
+    words = " ".join("".join(char if char.isalnum() else " " for char in folded[:400]).casefold().split())
+    if len(folded.strip()) <= 400 and words in _BOILERPLATE:
+        return "is a placeholder"
+    return None
+
+
+def _is_label(line: str) -> bool:
+    return len(line) <= LONGEST_LABEL and line.endswith((":", "\N{FULLWIDTH COLON}"))
+
+
+def _is_meaningful(char: str) -> bool:
+    # So: an answer may be a single sign, like a tick or an emoji.
+    return char.isalnum() or unicodedata.category(char) == "So"

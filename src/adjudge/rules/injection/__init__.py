@@ -1,0 +1,1 @@
+"""Signs that a text addresses a model or a grader."""

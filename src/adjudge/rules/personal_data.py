@@ -1,0 +1,288 @@
+"""Personal data in content, by form and check digits: addresses and numbers, never names.
+
+What is found is shown as its shape alone, every letter and digit a star.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from adjudge.result import RuleResult
+from adjudge.rules.document import Document, Finding, fold, read_choice, read_words, search
+
+MOST_PORT = 65_535
+
+MOST_SHOWN = 40
+"""Characters of a shape that a message shows."""
+
+
+_IBANS = (
+    "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 "
+    "EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 "
+    "KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 "
+    "PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 "
+    "VA22 VG24 XK20 YE30 "
+)
+
+_IBAN_LENGTHS = {item[:2]: int(item[2:]) for item in _IBANS.split()}
+"""How long an IBAN of each country is, from the registry that SWIFT keeps for ISO 13616."""
+
+
+_CARD_STARTS = ("2", "30", "34", "35", "36", "37", "38", "39", "4", "5", "60", "62", "64", "65")
+
+_CARD_COUNTS = dict.fromkeys(range(1, 13), ()) | {4: (3, 4, 5)}
+"""Into how many groups a card number falls whose first has so many digits; longer ones stand alone."""
+
+_ROUTED = ipaddress.ip_network("2000::/3")
+"""The part of IPv6 that is given out; what lies outside it is as often the name of something in a program."""
+
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR")
+
+_QUAD = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+
+# What may follow an address and is no more of its number: a port, the whole length of a network, another address.
+# A port has two digits or more, and nothing numbered after it: 1.2.3.4:5 and 12:30:45 are something else.
+_AFTER_ADDRESS = re.compile(
+    r"[:#]([1-9][0-9]{1,4})(?![0-9A-Za-z]|[.:][0-9])|/(32|128)(?![0-9A-Za-z])"
+    rf"|[^0-9A-Za-z.](?:{_QUAD}(?![0-9]|\.[0-9])|[0-9A-Fa-f]{{1,4}}:[0-9A-Fa-f]{{0,4}}:)"
+)
+
+_QUADS = re.compile(_QUAD)
+
+# What BSD and tcpdump, or whoever leaves the brackets out, write after an address of IPv6.
+_PORT = re.compile(r"[.:]([1-9][0-9]{1,4})$")
+
+
+_PATTERNS = {
+    # Letters of any script on both sides, as RFC 6531 and IDNA have them; xn-- is how DNS writes the latter.
+    "e-mail address": (
+        r"(?:[\p{L}\p{M}\p{N}.!#$%&'*+/=?^_{|}~-]+|\"[^\"\s]{1,64}\")"
+        r"@[\p{L}\p{M}\p{N}-]+(?:\.[\p{L}\p{M}\p{N}-]+)*\.(?:xn--[A-Za-z0-9-]+|[\p{L}\p{M}]{2,})"
+    ),
+    "phone number": (
+        r"\+[1-9](?:[ ().\-/]{0,2}[0-9]){7,14}\b"
+        r"|(?:\([2-9][0-9]{2}\) ?|\b(?:1[ .-])?[2-9][0-9]{2}[ .-])[2-9][0-9]{2}[ .-][0-9]{4}\b"
+    ),
+    "card number": r"\b[0-9][0-9 -]{11,}[0-9]\b",
+    "IBAN": r"\b[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9])+\b",
+    "social security number": (
+        r"\b[0-9]{3}[ -][0-9]{2}[ -][0-9]{4}\b"
+        r"|(?i:\b(?:ssn|social security)[a-z .:#=-]{0,20})[0-9]{9}\b"
+    ),
+    "IP address": _QUAD + r"|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*",
+}
+
+
+KINDS = {
+    "email": "e-mail address",
+    "phone": "phone number",
+    "card": "card number",
+    "iban": "IBAN",
+    "ssn": "social security number",
+    "ip": "IP address",
+}
+
+
+def make_personal_data(
+    *,
+    kinds: str | Sequence[str] | None = None,
+    ignore: str | Sequence[str] = (),
+) -> Callable[[Any], RuleResult]:
+    """The content holds no personal data of these kinds, by default of all."""
+    chosen = tuple(KINDS[item] for item in read_choice("personal_data", "kinds", kinds, KINDS))
+    ignored = frozenset(map(fold, read_words("personal_data", "ignore", ignore)))
+
+    def check(content: Any) -> RuleResult:
+        def find(document: Document) -> Iterator[Finding]:
+            return (item for kind in chosen for item in _find(kind, document, ignored))
+
+        return search(content, find, nothing=f"holds no {', '.join(chosen)}")
+
+    return check
+
+
+def _find(kind: str, document: Document, ignored: frozenset[str]) -> Iterator[Finding]:
+    text = document.text
+    for match in _compile(kind).finditer(text):
+        for start, end in _FINDERS[kind](text, match.start(), match.end()):
+            if text[start:end] not in ignored:
+                yield Finding(kind=kind, start=start, end=end, shown=mask(text[start:end]))
+
+
+def mask(text: str) -> str:
+    """The shape of a text: every letter and digit a star, at most 40 characters of it."""
+    shown = "".join("*" if char.isalnum() else char if char in " @.-+()/:" else "?" for char in text[:MOST_SHOWN])
+    return shown + ("…" if len(text) > MOST_SHOWN else "")
+
+
+Spans = Iterator[tuple[int, int]]
+
+
+def _take_whole(_: str, start: int, end: int) -> Spans:
+    yield start, end
+
+
+def _find_mails(text: str, start: int, end: int) -> Spans:
+    """An address, without what stands right before and after it in a script that puts no blanks between words."""
+    at = text.index("@", start)
+    first = next((place for place in range(start, at) if not _is_unspaced(text[place])), start)
+    last = next((place for place in range(end, at, -1) if not _is_unspaced(text[place - 1])), end)
+    # What remains must still be one: a host may end in such a script.
+    dot = text.rfind(".", at, last)
+    yield first, last if dot > at and last - dot > 2 else end
+
+
+def _is_unspaced(char: str) -> bool:
+    return not char.isascii() and unicodedata.name(char, "").startswith(_UNSPACED)
+
+
+def _find_ssn(text: str, start: int, end: int) -> Spans:
+    digits = [char for char in text[start:end] if char.isdigit()][-9:]
+    area, group, serial = "".join(digits[:3]), "".join(digits[3:5]), "".join(digits[5:])
+    # Numbers that the Social Security Administration never gives out.
+    if area not in {"000", "666"} and area[0] != "9" and group != "00" and serial != "0000":
+        yield end - (9 if text[end - 9 : end].isdigit() else 11), end
+
+
+def _find_cards(text: str, start: int, end: int) -> Spans:
+    """Runs of groups that are written as card numbers are, and whose check digit is right."""
+    groups = list(_split_groups(text, start, end))
+    for index, (at, stop) in enumerate(groups):
+        for count in _CARD_COUNTS.get(stop - at, (1,)):
+            window = groups[index : index + count]
+            if len(window) == count and _is_card([text[low:high] for low, high in window]):
+                yield at, window[-1][1]
+
+
+def _split_groups(text: str, start: int, end: int) -> Spans:
+    low = None
+    for place in range(start, end + 1):
+        digit = place < end and text[place].isdigit()
+        if digit and low is None:
+            low = place
+        elif not digit and low is not None:
+            yield low, place
+            low = None
+
+
+def _is_card(groups: list[str]) -> bool:
+    sizes = [len(group) for group in groups]
+    if len(sizes) == 3 and not (sizes[:2] == [4, 6] and sizes[2] in {4, 5}):
+        return False
+    if len(sizes) > 3 and not (sizes[:-1] == [4] * (len(sizes) - 1) and sizes[-1] <= 4):
+        return False
+    # Checked before the digits are joined: a group may be as long as the content.
+    if not 13 <= sum(sizes) <= 19:
+        return False
+    number = "".join(groups)
+    return number.startswith(_CARD_STARTS) and _passes_luhn(number)
+
+
+def _passes_luhn(number: str) -> bool:
+    """The check of ISO/IEC 7812: every second digit from the right doubled, the sum a multiple of ten."""
+    total = 0
+    for place, digit in enumerate(map(int, reversed(number))):
+        total += digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4)
+    return total % 10 == 0
+
+
+def _find_ibans(text: str, start: int, end: int) -> Spans:
+    """Each word of a run that could begin an IBAN, taken as long as its country's are."""
+    place = start
+    while place < end:
+        length = _IBAN_LENGTHS.get(text[place : place + 2].upper(), 0)
+        last = _take_characters(text, place, end, length) if length and text[place + 2 : place + 4].isdigit() else None
+        if last is not None and _passes_mod_97(text[place:last]):
+            yield place, last
+            place = last
+        while place < end and text[place].isalnum():
+            place += 1
+        while place < end and not text[place].isalnum():
+            place += 1
+
+
+def _take_characters(text: str, start: int, end: int, count: int) -> int | None:
+    """Where ``count`` letters and digits end that begin at ``start``; ``None`` when there are fewer, or more follow."""
+    place = start
+    while count and place < end:
+        count -= text[place].isalnum()
+        place += 1
+    return place if not count and not (place < end and text[place].isalnum()) else None
+
+
+def _passes_mod_97(text: str) -> bool:
+    """The check of ISO 13616: country and check digits last, letters as two digits, remainder 1."""
+    plain = "".join(char for char in text.upper() if char.isalnum())
+    return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
+
+
+def _find_addresses(text: str, start: int, end: int) -> Spans:
+    said = text[start:end] if text[start:end].endswith("::") else text[start:end].rstrip(".:")
+    if len(said) > 45 or _goes_on(text, start, start + len(said)):
+        # What begins like an address of IPv6 may hold one of IPv4, after the time or after a prefix.
+        yield from _find_quads(text, start, end)
+        return
+    address = _read_address(said)
+    if address is None and ":" in said:
+        port = _PORT.search(said)
+        said = said[: port.start()] if port and int(port[1]) <= MOST_PORT else said
+        address = _read_address(said)
+    if address is None:
+        yield from _find_quads(text, start, end)
+    # Those of one machine, of a private network and of documentation belong to nobody.
+    elif address.is_global and (address.version == 4 or address in _ROUTED):
+        yield start, start + len(said)
+
+
+def _find_quads(text: str, start: int, end: int) -> Spans:
+    """Addresses of IPv4 inside what only looks like one of IPv6."""
+    for match in _QUADS.finditer(text, start, end) if ":" in text[start:end] else ():
+        address = _read_address(match.group())
+        if address is not None and address.is_global and not _goes_on(text, match.start(), match.end()):
+            yield match.start(), match.end()
+
+
+def _read_address(said: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(said)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _goes_on(text: str, start: int, end: int) -> bool:
+    """Whether more letters, digits or numbered parts stand around: a version, a name, a number of some office."""
+    before, after = text[max(0, start - 1) : start], text[end : end + 2]
+    if before.isalnum() or before == "." or after[:1].isalnum():
+        return True
+    if not after[1:].isdigit():
+        return False
+    found = _AFTER_ADDRESS.match(text, end)
+    if found is None:
+        return True
+    port, mask = found.groups()
+    whole = "128" if ":" in text[start:end] else "32"
+    return int(port) > MOST_PORT if port else mask is not None and mask != whole
+
+
+_FINDERS: dict[str, Callable[[str, int, int], Spans]] = {
+    "e-mail address": _find_mails,
+    "phone number": _take_whole,
+    "card number": _find_cards,
+    "IBAN": _find_ibans,
+    "social security number": _find_ssn,
+    "IP address": _find_addresses,
+}
+
+
+@lru_cache(maxsize=len(_PATTERNS))
+def _compile(kind: str) -> Any:
+    import re2
+
+    return re2.compile(_PATTERNS[kind])

@@ -1,0 +1,83 @@
+"""What a rule is: a deterministic check with a name, a severity and a function.
+
+A rule asks no model and costs nothing, so it goes first. A rule that raises, or answers with something that is
+neither a boolean nor a ``RuleResult``, has failed and says why: a broken check must not let anything through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+from adjudge.concurrency import Limit, count_cancellations, is_for_us, tell_error
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten, show, suggest
+from adjudge.result import RuleResult, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A deterministic check of some content."""
+
+    name: str
+    evaluate: Callable[..., Any] = field(repr=False)
+    """Takes the content (and, with ``needs_reference``, the reference after it); returns a boolean or a
+    ``RuleResult``, or an awaitable of either."""
+    description: str = ""
+    severity: Severity = "error"
+    """A failed ``error`` rule decides; a ``warning`` is shown to the judge; ``info`` is recorded."""
+    needs_reference: bool = False
+    spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """The rule as data (``{"regex": "..."}``), for digests and files; a function is ``{"python": "module:name"}``."""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Yours: an owner, a link to a policy. Nothing reads it."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise UsageError(f"a rule's name must be a text that is not empty, got {show(self.name)}")
+        if not isinstance(self.description, str):
+            raise UsageError(f"rule {show(self.name)}: the description must be a text, got {show(self.description)}")
+        levels = get_args(Severity)
+        if self.severity not in levels:
+            raise UsageError(
+                f"rule {show(self.name)}: the severity is one of {', '.join(levels)}; got {show(self.severity)}"
+                f"{suggest(self.severity, levels)}"
+            )
+        if not callable(self.evaluate):
+            raise UsageError(
+                f"rule {show(self.name)}: evaluate must be a function of the content, got {show(self.evaluate)}"
+            )
+
+    @property
+    def kind(self) -> str:
+        """What sort of rule it is: ``regex`` for ``{"regex": ...}``; a rule without data has only its name."""
+        return str(self.spec.get("name") or next(iter(self.spec), self.name))
+
+    async def check(self, content: Any, reference: Any = None) -> RuleResult:
+        """Evaluate the rule; whatever goes wrong inside is a failed result with the reason, never an exception."""
+        if self.needs_reference and reference is None:
+            return self._say(passed=False, message="needs a reference to compare with, and none was given")
+        cancelled = count_cancellations()
+        try:
+            said = self.evaluate(content, reference) if self.needs_reference else self.evaluate(content)
+            if inspect.isawaitable(said):
+                said = await Limit(None).run(said, what=f"rule {self.name!r}")
+        except asyncio.CancelledError:
+            if count_cancellations() > cancelled:
+                raise
+            return self._say(passed=False, message="the rule cancelled itself")
+        except BaseException as error:
+            if is_for_us(error):
+                raise
+            return self._say(passed=False, message=f"the rule raised {flatten(tell_error(error))}")  # any failure of it
+        if isinstance(said, RuleResult) and isinstance(said.passed, bool):
+            return replace(said, name=self.name, severity=self.severity)
+        if isinstance(said, bool):
+            return self._say(passed=said, message=self.description)
+        return self._say(passed=False, message=f"the rule returned {type(said).__name__}, not a boolean or RuleResult")
+
+    def _say(self, *, passed: bool, message: str) -> RuleResult:
+        return RuleResult(name=self.name, passed=passed, severity=self.severity, message=message)

@@ -1,0 +1,158 @@
+"""Several rules as one value: ordered, each under a name of its own, never changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, overload
+
+from adjudge.errors import UsageError
+from adjudge.formats.files import Place, check_keys, read_source
+from adjudge.formats.text import quote, show
+from adjudge.result import RuleResult
+from adjudge.rules.rule import Rule
+from adjudge.rules.shipped import as_rule, rule_from_spec
+from adjudge.sync import run_sync
+
+AnyRule = Rule | Mapping[str, Any] | Callable[..., Any] | str
+"""Whatever is a rule, or describes one."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Rules(Sequence[Rule]):
+    """Rules in a fixed order, to be evaluated together, and accepted wherever a list of rules is.
+
+    ``Rules([...])`` takes rules, functions, names and mappings; ``Rules({"name": ...})`` names each. Two rules whose
+    names are alike but for hyphens and underscores are a ``UsageError``, so that a name stands for one rule.
+    """
+
+    schema: ClassVar[str] = "adjudge/rules/1"
+
+    _rules: tuple[Rule, ...]
+    _places: Mapping[str, int] = field(compare=False)
+
+    def __init__(self, rules: Iterable[AnyRule] | Mapping[str, AnyRule] = ()) -> None:
+        made = _read_rules(rules)
+        places: dict[str, int] = {}
+        for place, rule in enumerate(made):
+            first = places.setdefault(_fold(rule.name), place)
+            if first != place:
+                raise UsageError(
+                    f"rules {first + 1} and {place + 1} are both called {show(rule.name)}; give each its own name, "
+                    "as in Rules({'no-order-number': {'regex': '...'}})"
+                )
+        object.__setattr__(self, "_rules", made)
+        object.__setattr__(self, "_places", places)
+
+    def get(self, name: str) -> Rule | None:
+        """The rule of this name, hyphens and underscores being alike; ``None`` when there is none."""
+        place = self._places.get(_fold(name)) if isinstance(name, str) else None
+        return None if place is None else self._rules[place]
+
+    def list(self) -> tuple[Rule, ...]:
+        """All rules, in order."""
+        return self._rules
+
+    async def evaluate(self, content: Any, reference: Any = None) -> tuple[RuleResult, ...]:
+        """What each rule says about the content, in order: every rule runs, whatever those before it said.
+
+        One follows the other, asynchronous ones too. A rule that raises, or that needs the reference and has none, has
+        failed and says why; nothing is raised.
+        """
+        return tuple([await rule.check(content, reference) for rule in self._rules])
+
+    def evaluate_sync(self, content: Any, reference: Any = None) -> tuple[RuleResult, ...]:
+        """``evaluate`` for callers without an event loop."""
+        return run_sync(self.evaluate(content, reference))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rules as data, as ``load_rules`` reads them; one that is a function is described and not read back."""
+        return {"schema": self.schema, "rules": {rule.name: dict(rule.spec) for rule in self._rules}}
+
+    @overload
+    def __getitem__(self, place: int) -> Rule: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Rule, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Rule | tuple[Rule, ...]:
+        return self._rules[place]
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __repr__(self) -> str:
+        return f"Rules({', '.join(rule.name for rule in self._rules)})"
+
+
+def _read_rules(rules: Any) -> tuple[Rule, ...]:
+    if isinstance(rules, Mapping):
+        return tuple(as_rule(rule, name=name) for name, rule in rules.items())
+    if isinstance(rules, str | Rule) or not isinstance(rules, Iterable):
+        raise UsageError(f"Rules takes a list of rules, or a mapping of names to rules; got {show(rules)}")
+    return tuple(map(as_rule, rules))
+
+
+def _fold(name: str) -> str:
+    return name.replace("-", "_")
+
+
+MAX_RULES = 64
+"""Rules of one file: they run one after the other, and nothing else runs meanwhile."""
+
+
+def load_rules(source: Rules | Mapping[str, Any] | str | os.PathLike[str]) -> Rules:
+    """The rules that ``source`` names.
+
+    ``source`` is a path (``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without a suffix), a mapping with the keys
+    of a rule file, or ``Rules`` (returned as they are). A file has ``rules``: a list of rules as data, or a mapping of
+    names to them, and may say ``schema: adjudge/rules/1``. Raises ``UsageError`` for a file that cannot be read and for
+    everything that is wrong inside it, a rule that would run code (``python:``) among them.
+    """
+    if isinstance(source, Rules):
+        return source
+    if isinstance(source, Mapping):
+        return _make_rules(source, Place("rules"))
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f"rules are read from a path or a mapping, not from {type(source).__name__}")
+    return _make_rules(*read_source(source, what="a rule file"))
+
+
+def _make_rules(data: Any, place: Place) -> Rules:
+    given = check_keys(data, ("schema", "$schema", "rules"), ("rules",), "a rule file", place)
+    if given.get("schema", Rules.schema) != Rules.schema:
+        raise place.at("schema").error(f"this version reads {Rules.schema!r}, not {show(given['schema'])}")
+    items = given["rules"]
+    if not isinstance(items, list | tuple | Mapping) or not items:
+        raise place.at("rules").error(f"must be a list of rules, or a mapping of names to rules; got {show(items)}")
+    if len(items) > MAX_RULES:
+        raise place.at("rules").error(f"has {len(items):,} rules, and at most {MAX_RULES} may stand in one file")
+    return Rules(list(_read_items(items, place.at("rules"))))
+
+
+def _read_items(items: Any, place: Place) -> Iterator[Rule]:
+    first: dict[str, Any] = {}
+    pairs: Any = items.items() if isinstance(items, Mapping) else enumerate(items)
+    for key, spec in pairs:
+        if not isinstance(key, str) and isinstance(items, Mapping):
+            raise place.error(f"a rule's name must be a text, got {show(key)}")
+        here = place.at(key)
+        rule = _read_rule(spec, key if isinstance(key, str) else None, here)
+        at = first.setdefault(rule.name.replace("-", "_"), key)
+        if at != key:
+            said = f"{quote(rule.name)} is already the name of {show(at) if isinstance(at, str) else f'rules[{at}]'}"
+            raise here.error(f"{said}; give each its own, as in rules: {{short: {{length: 80}}, plain: ...}}")
+        yield rule
+
+
+def _read_rule(spec: Any, name: str | None, place: Place) -> Rule:
+    if not isinstance(spec, str | Mapping):
+        raise place.error(f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(spec)}")
+    try:
+        return rule_from_spec({"name": spec} if isinstance(spec, str) else spec, name=name)
+    except UsageError as error:
+        raise place.error(error) from None

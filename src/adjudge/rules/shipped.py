@@ -1,0 +1,314 @@
+"""The rules that ship, and how a rule is written as data.
+
+Two forms mean the same: ``{"regex": "bcrypt|argon2"}`` gives the rule's main parameter under the rule's name, and
+``{"name": "length", "max": 4000}`` gives every parameter under its own. Both may carry ``severity`` and
+``description``. Whatever form was used, ``Rule.spec`` holds the same normal form, so equal rules have equal digests.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.json import to_plain
+from adjudge.formats.text import show, suggest
+from adjudge.result import Severity
+from adjudge.rules.checks import (
+    make_contains,
+    make_json,
+    make_json_schema,
+    make_length,
+    make_not_contains,
+    make_python,
+    make_regex,
+    make_similarity,
+    make_substance,
+)
+from adjudge.rules.injection import screen as _screen
+from adjudge.rules.personal_data import make_personal_data
+from adjudge.rules.rule import Rule
+from adjudge.rules.secrets import make_secrets
+from adjudge.rules.syntax import make_syntax
+from adjudge.rules.unicode import make_unicode
+from adjudge.rules.urls import make_urls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    takes: str
+    make: Callable[..., Callable[..., Any]]
+    """Its keyword parameters are the keys the rule takes."""
+    main: str | None = None
+    """The key that the short form fills."""
+    needs_reference: bool = False
+    severity: Severity = "error"
+    """What a failure means where nobody says."""
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "contains": _Kind(
+        takes="text: a text or a list of texts, all of which must stand in the content; any: true makes one enough, "
+        "ignore_case: true for any case.",
+        make=make_contains,
+        main="text",
+    ),
+    "not_contains": _Kind(
+        takes="text: a text or a list of texts, none of which stands in the content; ignore_case: true for any case.",
+        make=make_not_contains,
+        main="text",
+    ),
+    "regex": _Kind(
+        takes="pattern: an RE2 pattern to be found anywhere in the content; absent: true means it must not be found, "
+        "ignore_case: true for any case.",
+        make=make_regex,
+        main="pattern",
+    ),
+    "length": _Kind(
+        takes="max and min, both included, in the unit: characters (default), words or lines.",
+        make=make_length,
+        main="max",
+    ),
+    "json": _Kind(
+        takes="nothing: the content must be one JSON value without duplicate keys or NaN.",
+        make=make_json,
+    ),
+    "json_schema": _Kind(
+        takes="schema: the JSON Schema (draft 2020-12, or as its $schema says) that the content must fit as JSON.",
+        make=make_json_schema,
+        main="schema",
+    ),
+    "syntax": _Kind(
+        takes="language: python, json, yaml or toml; the content must be text that parses as that language.",
+        make=make_syntax,
+        main="language",
+    ),
+    "urls": _Kind(
+        takes="allow: the hosts that every address must lead to, like example.org or *.example.org; schemes (default "
+        "https and http), bare: true takes names without a scheme for addresses too.",
+        make=make_urls,
+        main="allow",
+    ),
+    "secrets": _Kind(
+        takes="nothing: the content must hold no key, token or password; assignments: false looks for known forms "
+        "alone, ignore: values that are none.",
+        make=make_secrets,
+    ),
+    "personal_data": _Kind(
+        takes="kinds that the content must not hold (email, phone, card, iban, ssn, ip; default all); ignore: values "
+        "that are nobody's.",
+        make=make_personal_data,
+        main="kinds",
+    ),
+    "unicode": _Kind(
+        takes="kinds that the content must not hold (control, bidi, invisible, tag, private, mixed, lookalike, styled; "
+        "default all).",
+        make=make_unicode,
+        main="kinds",
+    ),
+    "substance": _Kind(
+        takes="nothing: the content must hold more than punctuation, a label with nothing after it or a placeholder.",
+        make=make_substance,
+    ),
+    "similarity": _Kind(
+        takes="min (default 0.8): how similar the content must be to the reference, from 0 to 1.",
+        make=make_similarity,
+        main="min",
+        needs_reference=True,
+    ),
+    "injection-screen": _Kind(
+        takes="threshold (default 0.5) and channel (user, tool_output, document or candidate_answer): the content must "
+        "show fewer signs of speaking to a model or grader than that; a warning unless severity says otherwise.",
+        make=_screen.make_injection_screen,
+        main="threshold",
+        severity="warning",
+    ),
+    "python": _Kind(
+        takes="function: package.module:function, called with the content; in adjudge.toml and on the command line.",
+        make=make_python,
+        main="function",
+    ),
+}
+
+
+SHIPPED: Mapping[str, str] = MappingProxyType({name: kind.takes for name, kind in _KINDS.items()})
+"""Every rule that can be written as data, and what it takes, in one sentence."""
+
+
+_NAMES = {name.replace("-", "_"): name for name in _KINDS}
+
+_COMMON = ("severity", "description")
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluate:
+    """A shipped rule's function, equal to another that was made from an equal spec.
+
+    Closures are equal only to themselves; with a bare one, a rubric read twice from one file would differ from itself.
+    """
+
+    kind: str
+    given: Mapping[str, Any] = field(hash=False)
+    run: Callable[..., Any] = field(compare=False, repr=False)
+
+    def __call__(self, *content: Any) -> Any:
+        return self.run(*content)
+
+
+def as_rule(
+    value: Rule | Mapping[str, Any] | Callable[..., Any] | str, *, name: str | None = None, allow_python: bool = False
+) -> Rule:
+    """A rule from any way of giving one; ``name``, when given, becomes its name.
+
+    ``value`` is a ``Rule``, a mapping (see ``rule_from_spec``), the name of a shipped rule that needs no parameters, or
+    a function. A function is named after itself, described by the first line of its docstring, called with the
+    content, and with the reference too when it has two parameters without defaults. Raises ``UsageError`` for
+    anything else.
+    """
+    if isinstance(value, Rule):
+        return replace(value, name=name) if name is not None else value
+    if isinstance(value, Mapping):
+        return rule_from_spec(value, name=name, allow_python=allow_python)
+    if isinstance(value, str):
+        return rule_from_spec({"name": value}, name=name, allow_python=allow_python)
+    if callable(value):
+        return _rule_from_function(value, name)
+    raise UsageError(
+        f"a rule must be a Rule, a mapping like {{'regex': '...'}}, a function or a name; got {show(value)}"
+    )
+
+
+def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_python: bool = False) -> Rule:
+    """The rule that some data describes; ``name`` defaults to the shipped rule's.
+
+    ``allow_python`` lets the spec name a function to import; leave it off for data you did not write yourself,
+    because importing runs code. Raises ``UsageError`` for an unknown rule or key and for a wrong parameter.
+    """
+    if not isinstance(spec, Mapping):
+        raise UsageError(f"a rule must be a mapping like {{'regex': '...'}}, got {show(spec)}")
+    chosen, given = _read_form(spec)
+    if chosen == "python" and not allow_python:
+        raise UsageError(
+            "a python: rule runs code, so it is allowed in adjudge.toml and on the command line only; "
+            "in code, pass the function itself"
+        )
+    kind = _KINDS[chosen]
+    severity, description = _read_common(given, kind.severity)
+    parameters = inspect.signature(kind.make).parameters
+    _check_keys(chosen, kind, given, parameters)
+    run = kind.make(**given)  # checks the values, so what follows can rely on their types
+    given = {key: given[key] for key in parameters if key in given and not _is_default(given[key], parameters[key])}
+    normal = _to_normal(chosen, kind, given, parameters)
+    # Written wherever it could be read otherwise: where a kind is a warning by default, "error" has to be said too.
+    extra = {"severity": severity} if (severity, kind.severity) != ("error", "error") else {}
+    extra |= {"description": description} if description else {}
+    return Rule(
+        name=name if name is not None else chosen,
+        evaluate=_Evaluate(chosen, normal, run),
+        description=description,
+        severity=severity,
+        needs_reference=kind.needs_reference,
+        spec=normal | extra,
+    )
+
+
+def _read_form(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    given = dict(spec)
+    if "name" in given:
+        chosen = given.pop("name")
+        if not isinstance(chosen, str) or _fold_name(chosen) not in _NAMES:
+            raise UsageError(
+                f"no rule is named {show(chosen)}{suggest(chosen, _KINDS)} (there are {', '.join(_KINDS)})"
+            )
+        return _NAMES[_fold_name(chosen)], given
+    named = [key for key in given if isinstance(key, str) and _fold_name(key) in _NAMES]
+    if len(named) > 1:
+        raise UsageError(f"a rule names one check, this one names {' and '.join(named)}; write two rules")
+    if not named:
+        unknown = next((key for key in given if key not in _COMMON), None)
+        said = f"no rule is named {show(unknown)}{suggest(unknown, _KINDS)}" if given else "the rule is empty"
+        raise UsageError(f"{said} (there are {', '.join(_KINDS)})")
+    chosen = _NAMES[_fold_name(named[0])]
+    given[chosen] = given.pop(named[0])
+    return chosen, _fill_main(chosen, given)
+
+
+def _fold_name(name: str) -> str:
+    """Rules are written with hyphens or underscores, as the file around them is."""
+    return name.replace("-", "_")
+
+
+def _fill_main(chosen: str, given: dict[str, Any]) -> dict[str, Any]:
+    value, main = given.pop(chosen), _KINDS[chosen].main
+    if main is None:
+        if value is not True:
+            raise UsageError(f"rule {chosen} takes no parameter; write {{{chosen}: true}}, not {show(value)}")
+        return given
+    if main in given:
+        raise UsageError(f"rule {chosen}: {main} is given twice, as {chosen} and as {main}; leave one out")
+    return {main: value} | given
+
+
+def _read_common(given: dict[str, Any], default: Severity) -> tuple[Severity, str]:
+    severity, description = given.pop("severity", default), given.pop("description", "")
+    levels = get_args(Severity)
+    if severity not in levels:
+        raise UsageError(
+            f"a rule's severity is one of {', '.join(levels)}; got {show(severity)}{suggest(severity, levels)}"
+        )
+    if not isinstance(description, str):
+        raise UsageError(f"a rule's description must be a text, got {show(description)}")
+    return severity, description
+
+
+def _check_keys(
+    chosen: str, kind: _Kind, given: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
+) -> None:
+    for key in given:
+        if key not in parameters:
+            raise UsageError(
+                f"rule {chosen} has no key {show(key)}{suggest(key, [*parameters, *_COMMON])} (it takes {kind.takes})"
+            )
+    for key, parameter in parameters.items():
+        if parameter.default is parameter.empty and key not in given:
+            raise UsageError(f"rule {chosen} needs {key}; it takes {kind.takes}")
+
+
+def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
+    default = parameter.default
+    return value == default or (isinstance(default, tuple) and isinstance(value, list) and tuple(value) == default)
+
+
+def _to_normal(
+    chosen: str, kind: _Kind, given: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
+) -> dict[str, Any]:
+    """The rule as data in one fixed form, copied, so nothing the caller changes later can change a digest."""
+    rest = {key: to_plain(value) for key, value in given.items() if key != kind.main}
+    if kind.main is None:
+        return {chosen: True} | rest
+    value = given.get(kind.main, parameters[kind.main].default)
+    return {"name": chosen} | rest if value is None else {chosen: to_plain(value)} | rest
+
+
+def _rule_from_function(function: Callable[..., Any], name: str | None) -> Rule:
+    own = getattr(function, "__name__", type(function).__name__)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        parameters = ()
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [item for item in parameters if item.kind in places and item.default is item.empty]
+    document = inspect.getdoc(function) if inspect.isroutine(function) else None
+    place = (
+        f"{getattr(function, '__module__', None) or '?'}:{getattr(function, '__qualname__', type(function).__name__)}"
+    )
+    return Rule(
+        name=name if name is not None else own.strip("<>"),
+        evaluate=function,
+        description=(document or "").strip().partition("\n")[0],
+        needs_reference=len(needed) == 2,
+        spec={"python": place},
+    )

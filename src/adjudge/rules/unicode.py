@@ -1,0 +1,197 @@
+"""Characters that hide something: what nobody sees, what turns a line round, and letters that only look Latin."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from adjudge.formats.invisible import is_ignorable, is_unseen
+from adjudge.result import RuleResult
+from adjudge.rules.document import Document, Finding, is_selector, read_choice, search
+from adjudge.rules.lookalikes import LOOKALIKES
+from adjudge.rules.values import join_halves
+
+KINDS = {
+    "control": "control character",
+    "bidi": "bidirectional control",
+    "invisible": "invisible character",
+    "tag": "tag character",
+    "private": "private character",
+    "mixed": "word with letters of two scripts",
+    "lookalike": "word of letters that look Latin",
+    "styled": "word in styled letters",
+}
+
+
+_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+_MARKS = frozenset("\u200e\u200f\u061c")
+
+_JOINERS = "\u200c\u200d"
+
+# Usual where their own script is written, and nowhere else.
+_FILLERS = frozenset("\u2800\u115f\u1160\u180b\u180c\u180d\u180e\u180f")
+
+_INFORMATION = "\N{INFORMATION SOURCE}"
+
+# Of category Cf, and visible.
+_SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+
+_FLAG = "\U0001f3f4"
+
+_REGIONS = frozenset("".join(chr(0xE0000 + ord(char)) for char in region) + "\U000e007f"
+                     for region in ("gbeng", "gbsct", "gbwls"))  # fmt: skip
+
+# Scripts in which a joiner changes what is read.
+_JOINING = frozenset(
+    {
+        "ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL",
+        "TELUGU", "KANNADA", "MALAYALAM", "SINHALA", "MYANMAR", "KHMER", "TIBETAN",
+    }
+)  # fmt: skip
+
+_HIDDEN_KINDS = {"Cc": "control", "Co": "private", "Cs": "private"}
+
+_SCRIPT_OF = {char: script for script, letters in LOOKALIKES.items() for char in letters}
+
+_WIDE = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")
+
+
+def make_unicode(*, kinds: str | Sequence[str] | None = None) -> Callable[[Any], RuleResult]:
+    """The content holds no characters of these kinds, by default of all."""
+    chosen = frozenset(read_choice("unicode", "kinds", kinds, KINDS))
+
+    def check(content: Any) -> RuleResult:
+        def find(document: Document) -> Iterator[Finding]:
+            for offset, part in document.parts:
+                for kind, start, shown in _find_all(part):
+                    if kind in chosen:
+                        yield Finding(kind=KINDS[kind], start=offset + start, end=offset + start, shown=shown)
+
+        # An escape in a program or in prose is seen as what it is; in JSON it is the character to whoever reads it.
+        return search(content, find, nothing="holds nothing hidden", folded=False, loose=False)
+
+    return check
+
+
+Hits = Iterator[tuple[str, int, str]]
+
+
+def _find_all(text: str) -> Hits:
+    present = set(text)
+    hidden = {char: kind for char in present if (kind := _classify(char)) is not None}
+    if hidden:
+        yield from _find_hidden(text, hidden, rightward=not any(map(_runs_leftward, present)))
+    if not text.isascii():
+        yield from _find_words(join_halves(text), present)
+
+
+def _find_hidden(text: str, hidden: dict[str, str], *, rightward: bool) -> Hits:
+    for place, char in enumerate(text):
+        kind = hidden.get(char)
+        if kind is not None and (not (char in _MARKS and not rightward)) and not _is_usual(text, place):
+            yield kind, place, f"U+{ord(char):04X}"
+
+
+def _classify(char: str) -> str | None:
+    """The kind of a character that is not seen; ``None`` for all others."""
+    if char in "\t\n\r" or char in _SEEN:
+        return None
+    if char in _BIDI:
+        return "bidi"
+    if "\U000e0000" <= char <= "\U000e007f":
+        return "tag"
+    category = unicodedata.category(char)
+    if category in _HIDDEN_KINDS:
+        return _HIDDEN_KINDS[category]
+    if category != "Cn" or is_ignorable(char):
+        return "invisible" if is_unseen(char) else None
+    # An assignment may be newer than this Python's tables; a noncharacter never is one.
+    return "private" if is_unseen(char) else None
+
+
+def _is_usual(text: str, place: int) -> bool:
+    """Whether an invisible character stands where writing needs it: in an emoji, a flag, a script that joins."""
+    char, before = text[place], text[place - 1 : place]
+    if char in _FILLERS:
+        return _fills(char, before, text[place + 1 : place + 2])
+    if not before:
+        return char == "\ufeff"  # the mark that begins a file
+    if char in _JOINERS:
+        return _joins(text, place)
+    if char in "\ufe0e\ufe0f":
+        return unicodedata.category(before) in {"So", "Sm", "Po", "Pd", "Nd", "Sc"} or before == _INFORMATION
+    if "\U000e0020" <= char <= "\U000e007f":
+        start = text.rfind(_FLAG, max(0, place - 6), place)
+        return start >= 0 and text[start + 1 : start + 7] in _REGIONS
+    return is_selector(char) and unicodedata.name(before, "").startswith("CJK")
+
+
+def _fills(char: str, before: str, after: str) -> bool:
+    """Whether a blank cell stands in Braille, a filler in a syllable of jamo, a separator in a Mongolian word."""
+    if char == "\u2800":
+        return any("\u2801" <= item <= "\u28ff" for item in (before, after))
+    if char == "\u115f":
+        return "\u1161" <= after <= "\u11a7"
+    if char == "\u1160":
+        return "\u1100" <= before <= "\u115e"
+    near = (before, after) if char == "\u180e" else (before,)
+    return all(item and unicodedata.name(item, "").startswith("MONGOLIAN LETTER") for item in near)
+
+
+def _joins(text: str, place: int) -> bool:
+    before, after = text[place - 1], text[place + 1 : place + 2]
+    if unicodedata.name(before, "").split(" ")[0] in _JOINING:
+        return True
+    # Between the two pictures of one emoji; before the joiner may stand a selector or a colour of skin.
+    pictured = unicodedata.category(before) in {"So", "Sk"} or before == "\ufe0f"
+    return text[place] == "\u200d" and pictured and after != "" and unicodedata.category(after) in {"So", "Sm"}
+
+
+def _runs_leftward(char: str) -> bool:
+    return unicodedata.bidirectional(char) in {"R", "AL"} and char not in _MARKS
+
+
+def _find_words(text: str, present: set[str]) -> Hits:
+    odd = {char for char in present if char in _SCRIPT_OF}
+    styled = {char for char in present if _is_styled(char)}
+    if any(unicodedata.name(char, "").startswith(_WIDE) for char in present - styled if not char.isascii()):
+        styled = {char for char in styled if not "\uff00" <= char <= "\uffef"}
+    if not odd and not styled:
+        return
+    words = [(match.start(), match.group()) for match in _compile_word().finditer(text)]
+    for start, word in words:
+        if not odd.isdisjoint(word) and any(char.isascii() for char in word):
+            yield "mixed", start, ""
+        if sum(char in styled for char in word) >= 3:
+            yield "styled", start, ""
+    yield from _find_lookalikes(words)
+
+
+def _find_lookalikes(words: list[tuple[int, str]]) -> Hits:
+    """Whole words of lookalikes, in a text with Latin words and without a word that only their script can write."""
+    if not any(word.isascii() for _, word in words):
+        return
+    foreign = [(start, word) for start, word in words if not any(char.isascii() for char in word)]
+    others = {char for _, word in foreign for char in word if char not in _SCRIPT_OF}
+    native = {unicodedata.name(char, "").split(" ")[0].lower() for char in others}
+    for start, word in foreign:
+        script = _SCRIPT_OF.get(word[0], "")
+        if len(word) > 1 and script not in {"", *native} and all(_SCRIPT_OF.get(char) == script for char in word):
+            yield "lookalike", start, ""
+
+
+def _is_styled(char: str) -> bool:
+    if char.isascii() or not char.isalpha():
+        return False
+    plain = unicodedata.normalize("NFKC", char)
+    return len(plain) == 1 and plain.isascii() and plain.isalpha()
+
+
+@lru_cache(maxsize=1)
+def _compile_word() -> Any:
+    import re2
+
+    return re2.compile(r"\p{L}[\p{L}\p{M}]*")

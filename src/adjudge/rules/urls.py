@@ -1,0 +1,326 @@
+"""Every address in the content leads to a host that is allowed.
+
+Addresses are looked for where a reader, a browser or a mail program would make a link of them: anywhere in the text, in
+links of Markdown, in attributes of HTML and in CSS. Whether one is allowed is decided in ``_hosts.py``.
+"""
+
+from __future__ import annotations
+
+import html
+import ipaddress
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import QUOTED, quote, show
+from adjudge.result import RuleResult
+from adjudge.rules.document import Document, Finding, read_words, search
+from adjudge.rules.values import join_halves
+
+LONGEST_HOST = 253
+"""Characters of a name in DNS; what is longer is refused before it is converted."""
+
+
+_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
+
+_LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """Where addresses may lead."""
+
+    schemes: frozenset[str]
+    hosts: frozenset[str]
+    """Names, with a port where only that port is allowed."""
+    parents: tuple[str, ...]
+    """What every name below ends with, beginning with a dot."""
+
+    def explain(self, scheme: str, rest: str) -> str | None:
+        """Why ``scheme:rest`` is not allowed; ``None`` when it is."""
+        if scheme not in self.schemes:
+            return f"the scheme {quote(scheme, 20)} is not allowed"
+        if scheme not in _PORTS and not rest.startswith(("/", "\\")):
+            return None  # it names no host (mailto:, tel:), and was allowed by name
+        if not rest.startswith("//") or rest[2:3] in {"/", "\\", ""}:
+            return "it is not written as scheme://host"
+        return self.explain_host(scheme, cut_authority(rest[2:]))
+
+    def explain_host(self, scheme: str | None, authority: str) -> str | None:
+        """Why host and port are not allowed; ``scheme`` is ``None`` where the page around the address decides it."""
+        if "@" in authority:
+            return "it carries a user name or password"
+        try:
+            host, port = read_authority(authority)
+        except ValueError as error:
+            return str(error)
+        default = port is None or port == _PORTS.get(scheme or "https")
+        if default and (host in self.hosts or host.endswith(self.parents)):
+            return None
+        if f"{host}:{port or _PORTS.get(scheme or 'https')}" in self.hosts:
+            return None
+        return f"the host {quote(host if default else f'{host}:{port}', QUOTED)} is not allowed"
+
+
+def make_allowed(allow: Any, schemes: Any) -> Allowed:
+    """The allowlist a rule was given; raises ``UsageError`` for an entry that could never match or always would."""
+    names = [_read_entry(item) for item in read_words("urls", "allow", allow)]
+    parents = tuple(name.removeprefix("*") for name in names if name.startswith("*."))
+    chosen = frozenset(item.lower() for item in read_words("urls", "schemes", schemes))
+    for item in chosen:
+        if not item.isascii() or not item[0].isalpha() or not all(char.isalnum() or char in "+-." for char in item):
+            raise UsageError(f"rule urls: a scheme is written like https, without ://; got {show(item)}")
+    return Allowed(schemes=chosen, hosts=frozenset(name for name in names if name[0] != "*"), parents=parents)
+
+
+def cut_authority(text: str) -> str:
+    """What stands before the path."""
+    return text.partition("/")[0].partition("?")[0].partition("#")[0]
+
+
+def read_authority(authority: str) -> tuple[str, str | None]:
+    """Host and port, in one form; raises ``ValueError`` saying what cannot be read for certain."""
+    host, port = authority, None
+    if authority.startswith("["):
+        host, closed, after = authority.partition("]")
+        port = after.removeprefix(":") or None
+        if not closed or (after and not after.startswith(":")):
+            raise ValueError("its host cannot be read for certain")
+        host = f"[{_read_ip(host[1:], ipaddress.IPv6Address)}]"
+    elif ":" in authority:
+        host, _, port = authority.partition(":")
+        port = port or None
+    if port is not None and not (port.isascii() and port.isdigit() and len(port) <= 5):
+        raise ValueError("its port cannot be read for certain")
+    return (host if host.startswith("[") else _read_name(host)), port and (port.lstrip("0") or "0")
+
+
+def _read_name(host: str) -> str:
+    if not 0 < len(host) <= LONGEST_HOST:
+        raise ValueError("its host cannot be read for certain")
+    name = (host if host.isascii() else _to_ascii(host)).lower().removesuffix(".")
+    labels = name.split(".")
+    if not all(0 < len(label) <= 63 and _LABEL.issuperset(label) for label in labels):
+        raise ValueError("its host cannot be read for certain")
+    # 2130706433, 0x7f.1 and 0177.0.0.1 are 127.0.0.1 to a browser; only the usual form is read.
+    if labels[-1].isdigit() or labels[-1].startswith("0x"):
+        return _read_ip(name, ipaddress.IPv4Address)
+    return name
+
+
+def _to_ascii(host: str) -> str:
+    """A name as DNS has it (UTS #46, as browsers do)."""
+    import idna
+
+    try:
+        return idna.encode(host, uts46=True, std3_rules=True).decode("ascii")
+    except UnicodeError:  # idna's own errors are among these
+        raise ValueError("its host cannot be read for certain") from None
+
+
+def _read_ip(text: str, kind: Callable[[str], Any]) -> str:
+    try:
+        address = kind(text)
+    except ValueError:
+        raise ValueError("its host is a number that can be read in several ways") from None
+    if "%" in text:
+        raise ValueError("its host is an address with a zone")
+    return str(address)
+
+
+def _read_entry(entry: str) -> str:
+    if "/" in entry or "@" in entry:
+        raise UsageError(f"rule urls: allow lists hosts, like example.org or *.example.org; got {show(entry)}")
+    star = "*." if entry.startswith("*.") else ""
+    try:
+        host, port = read_authority(entry.strip().removeprefix(star))
+    except ValueError:
+        host, port = "", None
+    # With a star, a whole top-level domain or every port would be more than somebody meant to write.
+    if not host or (star and ("." not in host or port is not None or host[-1].isdigit())):
+        raise UsageError(
+            f"rule urls: {show(entry)} is not a host; write example.org, example.org:8443, *.example.org for all names "
+            "below it, or an IP address in its usual form"
+        )
+    return f"{star}{host}" + (f":{port}" if port else "")
+
+
+LONGEST = 4 * LONGEST_HOST
+"""Characters of an address that are looked at; a host does not take more."""
+
+
+_WITH_HOST = r"(?i)[a-z][a-z0-9+.\-]+:[/\\]{2,}"
+
+_SLOPPY = r"(?i)\b(?:https?|wss?|ftp|file):[/\\]?[\p{L}\p{N}\[%]"
+
+_WITHOUT_HOST = r"(?i)\b(?:(?:javascript|vbscript|mailto):[^\s\"'`)\]}>,]|data:[a-z]+/[a-z]|(?:tel|sms):\+?[0-9])"
+
+_RELATIVE = r"(?m)(?:^|[\s\"'`(=<\[,;|])/[/\\][\p{L}\p{N}\[]"
+
+_WWW = r"(?i)\bwww\.[^\s\"'`<>/]"
+
+_BARE = r"(?i)[\p{L}\p{N}][\p{L}\p{N}\p{M}-]*(?:\.[\p{L}\p{N}\p{M}-]+)*\.[\p{L}]{2,}"
+
+
+_VALUE = r"""\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
+
+_TARGETS = (
+    r"\]\(\s*<?([^\s<>)]*)",
+    r"(?m)^[ \t]*\[[^\]\n]+\]:\s*<?([^\s<>]+)>?[ \t]*(?:$|[\"'(])",
+    r"(?i)\burl\(\s*[\"']?([^\s\"')]*)",
+    rf"(?i)\b(?:href|src|srcset|action|formaction|poster|ping){_VALUE}",
+    rf"(?i)<(?:object|body|table|td|th)\s[^<>]*?\b(?:data|background){_VALUE}",
+)
+"""Where a link leads, in Markdown, CSS and HTML. Names that programs also give to other values count in a tag alone."""
+
+_CONTROLS = "".join(map(chr, range(0x21)))
+
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(?=:)")
+
+# No underscore and no asterisk: https://example.org_.evil.example is a link to all of that host.
+_CLOSERS = {"(": ")", "[": "]", "{": "}", "'": "'"}
+
+_GOES_ON = re.compile(r"\.[^\W\d_]{2,}(:[0-9]*)?$")
+"""A name that ends as hosts do."""
+
+_AFTER = ".,;:!?'\")]}>*_~|\u2019\u201d\u00bb\u2026"
+
+
+Hits = Iterator[tuple[int, str, str]]
+"""Where, the address as it may be shown, and why it is not allowed."""
+
+
+def make_urls(
+    *,
+    allow: str | Sequence[str],
+    schemes: str | Sequence[str] = ("https", "http"),
+    bare: bool = False,
+) -> Callable[[Any], RuleResult]:
+    """Every address has one of the schemes and one of the hosts; ``bare`` takes ``example.org`` for an address too."""
+    if not isinstance(bare, bool):
+        raise UsageError(f"rule urls: bare must be true or false, got {show(bare)}")
+    allowed = make_allowed(allow, schemes)
+
+    def check(content: Any) -> RuleResult:
+        def find(document: Document) -> Iterator[Finding]:
+            for start, shown, reason in _find_all(join_halves(document.text), allowed, bare=bare):
+                yield Finding(kind="address", start=start, end=start, shown=f"{quote(shown, 80)} ({reason})")
+
+        return search(content, find, nothing="holds no address that is not allowed", folded=False)
+
+    return check
+
+
+def _find_all(text: str, allowed: Allowed, *, bare: bool) -> Hits:
+    seen: set[str] = set()
+    for start, shown, reason in _find_in(text, allowed, bare=bare):
+        if shown not in seen:
+            seen.add(shown)
+            yield start, shown, reason
+    plain = html.unescape(text) if "&" in text else text
+    if plain == text:
+        return
+    lines = [0, *[place + 1 for place, char in enumerate(text) if char == "\n"]]
+    for start, shown, reason in _find_in(plain, allowed, bare=bare):  # in HTML &#58; is a colon
+        if shown not in seen:
+            seen.add(shown)
+            yield lines[min(plain.count("\n", 0, start), len(lines) - 1)], shown, reason
+
+
+def _find_in(text: str, allowed: Allowed, *, bare: bool) -> Hits:
+    yield from _find_absolute(text, allowed)
+    yield from _find_hosts(text, allowed, bare=bare)
+    yield from _find_targets(text, allowed)
+
+
+def _find_absolute(text: str, allowed: Allowed) -> Hits:
+    for pattern in (_WITH_HOST, _SLOPPY, _WITHOUT_HOST):
+        for match in _compile(pattern).finditer(text):
+            start = match.start()
+            address = _take_address(text, start)
+            scheme, _, rest = address.partition(":")
+            yield from _refuse(start, address, allowed.explain(scheme.lower(), _trim(rest)))
+
+
+def _find_hosts(text: str, allowed: Allowed, *, bare: bool) -> Hits:
+    """Hosts without a scheme: after two slashes, after www, and with ``bare`` wherever something looks like one."""
+    for pattern in (_RELATIVE, _WWW, *([_BARE] if bare else [])):
+        for match in _compile(pattern).finditer(text):
+            start = match.start()
+            if pattern == _RELATIVE:
+                start += match.group()[0] not in "/\\"
+            address = _take_address(text, start)
+            authority = _trim(cut_authority(address.lstrip("/\\")))
+            if "." in authority or "[" in authority:
+                odd = "\\" in address[:2]
+                reason = "it is written with backslashes" if odd else allowed.explain_host(None, authority)
+                yield from _refuse(start, address, reason)
+
+
+def _find_targets(text: str, allowed: Allowed) -> Hits:
+    """What stands where a link leads is read whole, as a browser would, whatever it looks like in the text."""
+    for pattern in _TARGETS:
+        for match in _compile(pattern).finditer(text):
+            value = next((group for group in match.groups() if group is not None), "")
+            # Browsers take controls out before they read an address. Only then is it cut: padding must not push an
+            # address out of what is looked at.
+            plain = html.unescape(value).strip(_CONTROLS).translate({9: None, 10: None, 13: None})[:LONGEST]
+            for target in dict.fromkeys((plain, _ESCAPED.sub(r"\1", plain))):
+                yield from _refuse(match.start(), target, _explain_target(target, allowed))
+
+
+def _explain_target(target: str, allowed: Allowed) -> str | None:
+    if target[:2] and not target[:2].strip("/\\") and len(target) > 1:
+        return (
+            allowed.explain_host(None, cut_authority(target[2:]))
+            if target[:2] == "//"
+            else "it is written with backslashes"
+        )
+    scheme = _SCHEME.match(target)
+    return None if scheme is None else allowed.explain(scheme.group().lower(), target[scheme.end() + 1 :])
+
+
+def _take_address(text: str, start: int) -> str:
+    """An address in running text: to the next space or quotation mark, or what closes the bracket before it."""
+    found = (text[start : start + LONGEST].split(None, 1) or [""])[0]
+    for end in '"<>`':
+        found = found.partition(end)[0]
+    closer = _CLOSERS.get(text[start - 1 : start]) if start else None
+    inside, _, after = found.partition(closer) if closer else (found, "", "")
+    # A program that takes everything up to a space for the address would go on to evil.example in
+    # (https://example.org)@evil.example and 'https://example.org'.evil.example.
+    more = cut_authority(after).rstrip(_AFTER)
+    return found if "@" in more or _GOES_ON.search(more) else inside
+
+
+def _trim(rest: str) -> str:
+    """Without the punctuation of the sentence around it, where no path keeps it apart."""
+    slashes = len(rest) - len(rest.lstrip("/\\"))
+    authority = cut_authority(rest[slashes:])
+    # What is longer than a host was cut, or is a user name as long as its author liked; it is refused as it stands.
+    if len(authority) + slashes < len(rest) or len(authority) > LONGEST_HOST:
+        return rest
+    return rest[:slashes] + (
+        authority if authority.startswith("[") and authority.endswith("]") else authority.rstrip(_AFTER)
+    )
+
+
+def _refuse(start: int, address: str, reason: str | None) -> Hits:
+    if reason is not None:
+        # A password in an address is a secret, and stands before the last @ of its host.
+        scheme, slashes, rest = address.partition("//")
+        authority = cut_authority(rest)
+        shown = address if "@" not in authority else f"{scheme}{slashes}…@{authority.rpartition('@')[2]}"
+        yield start, shown, reason
+
+
+@lru_cache(maxsize=16)
+def _compile(pattern: str) -> Any:
+    import re2
+
+    return re2.compile(pattern)

@@ -1,0 +1,320 @@
+"""A run that can be read: its folder, what it says of itself, and its items."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.judges.pair import PREFERENCES, PairResult
+from adjudge.judges.pair_summary import PairSummary, summarise_pairs
+from adjudge.result import Usage, make_id
+from adjudge.runs.item import RunItem
+from adjudge.runs.store import RunStore
+
+LOCK_FILE = "run.lock"
+
+
+class RunLock:
+    """A lock on a run's folder, by SQLite's own means, which every platform has and every death releases."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._connection: sqlite3.Connection | None = None
+
+    def take(self) -> None:
+        """Take the lock; raises ``UsageError`` when another process or another run of this one has it."""
+        try:
+            # A moment's wait: somebody may just be looking whether the lock is held.
+            self._connection = _lock(self.folder / LOCK_FILE, patience=1.0)
+        except sqlite3.OperationalError as error:
+            if _is_full(error):
+                raise AdjudgeError(f"the run {self.folder} cannot be written: {error}; make room for it") from None
+            raise UsageError(
+                f"the run {self.folder} is being written by another process; wait for it, or name another folder"
+            ) from None
+        except sqlite3.Error:
+            raise UsageError(
+                f"{self.folder / LOCK_FILE} is no lock of a run; delete it if nobody writes to that run, or name another"
+            ) from None
+
+    def free(self) -> None:
+        """Let go of the lock."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether somebody writes to a run now."""
+    if not (folder / LOCK_FILE).is_file():
+        return False
+    try:
+        _lock(folder / LOCK_FILE).close()
+    except sqlite3.Error as error:
+        return not _is_full(error)
+    return False
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    # A full disk is not somebody who writes: a lock that is held is found before anything is to be written.
+    return error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+
+
+def _lock(path: Path, *, patience: float = 0.0) -> sqlite3.Connection:
+    with suppress(OSError):  # SQLite says what is wrong with the place
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+MANIFEST_FILE = "run.json"
+
+SCHEMA = "adjudge/run/1"
+
+LARGEST = 50_000_000
+"""Bytes of the largest manifest that is read; one has some thousand."""
+
+
+_OUTCOMES = ("passed", "failed", "undecided")
+
+_SUMMARY = ("items", "cases", "undecided_because", "mean_score", "calls", "input_tokens", "output_tokens",
+            "known_cost_usd", "unknown_costs", "labelled", "agreed")  # fmt: skip
+
+_DIGESTS = {"judge": "the judge", "rubric": "the rubric", "asked": "what is asked"}
+
+
+def make_manifest(**about: Any) -> dict[str, Any]:
+    """The manifest of a run that begins now."""
+    now = datetime.now(UTC).isoformat()
+    # Of the package itself, which stands above this module and is there whenever this one is.
+    versions = {"adjudge": sys.modules["adjudge"].__version__, "python": platform.python_version()}
+    head = {"schema": SCHEMA, "id": make_id(), "created_at": now, "updated_at": now, "status": "running"}
+    return head | {"versions": versions} | to_plain(about)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a manifest in one step, readable by its owner alone: there is the old one or the new one."""
+    path, fresh = folder / MANIFEST_FILE, folder / f"{MANIFEST_FILE}.new"
+    try:
+        # A new file, and never through a link that somebody put there: it would overwrite what that points to.
+        fresh.unlink(missing_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(json.dumps(manifest, indent=2).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise AdjudgeError(f"the run {folder} cannot be written: {error.strerror}") from None
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run; raises ``UsageError`` when it is none of ours."""
+    path = folder / MANIFEST_FILE
+    with suppress(OSError):  # opening it says what is wrong
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise UsageError(f"{path} is not a regular file; name a folder of `adjudge run`")
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(LARGEST))
+    except FileNotFoundError:
+        raise UsageError(
+            f"{folder} holds no run: there is no {MANIFEST_FILE} in it; name a folder of `adjudge run`"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; name a folder of `adjudge run`") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path} is not JSON, so it is no run's; name a folder of `adjudge run`") from None
+    said = found.get("schema") if isinstance(found, dict) else None
+    if said != SCHEMA:
+        raise UsageError(f"{path} is of the schema {said!r}, not {SCHEMA!r}; name a folder of `adjudge run`")
+    _check_shape(path, found)
+    return found
+
+
+def _check_shape(path: Path, found: Mapping[str, Any]) -> None:
+    """Raise ``UsageError`` for a member that is missing or of another kind, before anybody relies on it."""
+    needed = dict.fromkeys(("dataset", "judge", "asked", "digests", "options"), dict) | {"id": str, "status": str}
+    if found.get("status") == "finished":  # what it came to is then taken from here
+        needed |= {"counts": dict, "summary": dict}
+    wrong = [name for name, kind in needed.items() if not isinstance(found.get(name), kind)]
+    if not isinstance(found.get("rubric", 0), dict | None):
+        wrong.append("rubric")
+    if not wrong and type(found["options"].get("repeat", 1)) is not int:
+        wrong.append("options.repeat")
+    if not wrong and found["status"] == "finished":
+        numbers, members = found["counts"], found["summary"]
+        if set(numbers) != set(_OUTCOMES) or any(type(number) is not int or number < 0 for number in numbers.values()):
+            wrong.append("counts")
+        wrong += [f"summary.{name}" for name in _SUMMARY if name not in members]
+    if wrong:
+        raise UsageError(f"{path} is damaged: the manifest has no {wrong[0]} to go by; name a folder of `adjudge run`")
+
+
+def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise ``UsageError`` naming what changed since a run began, where its results could not stand side by side."""
+    for name, shown in _DIGESTS.items():
+        if before["digests"].get(name) != now["digests"][name]:
+            changed = _find_change(before.get(name), now.get(name))
+            raise UsageError(
+                f"the run {folder} cannot go on: {shown} changed ({changed}); go on with what it began with, or begin "
+                "another run"
+            )
+    was, asked = before["options"], now["options"]
+    for name in ("sample", "seed"):
+        if was.get(name) != asked[name]:
+            raise UsageError(
+                f"the run {folder} cannot go on: it has {name}={was.get(name)!r}, and {asked[name]!r} was asked for"
+            )
+    # Another number of cases is another draw, of other cases.
+    if asked["sample"] is not None and before["dataset"]["cases"] != now["dataset"]["cases"]:
+        raise UsageError(
+            f"the run {folder} cannot go on: it was a sample of {before['dataset']['cases']} cases, and the data set "
+            f"has {now['dataset']['cases']} now"
+        )
+    if was.get("repeat", 1) > asked["repeat"]:
+        raise UsageError(
+            f"the run {folder} cannot go on: it has repeat={was['repeat']}, and fewer, {asked['repeat']}, were asked "
+            "for"
+        )
+
+
+def _find_change(before: Any, now: Any, path: str = "") -> str:
+    """The first place in which two descriptions differ, in a few words."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in [*before, *(name for name in now if name not in before)]:
+            if before.get(name) != now.get(name):
+                return _find_change(before.get(name), now.get(name), f"{path}.{name}" if path else str(name))
+    if isinstance(before, list) and isinstance(now, list):
+        for number, (old, new) in enumerate(zip(before, now, strict=False), 1):
+            if old != new:
+                return _find_change(old, new, f"{path} {number}")
+    return f"{path}: {_shorten(before)} before, {_shorten(now)} now".removeprefix(": ")
+
+
+def _shorten(value: Any) -> str:
+    from adjudge.formats.text import clean
+
+    said = clean(json.dumps(value, ensure_ascii=False), keep_lines=False)
+    return said if len(said) <= 80 else f"{said[:77]}..."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Run:
+    """A data set that was judged, on disk; ``open_run`` opens one. Reading streams, whatever its size."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    """``run.json``: versions, digests, the judge, the rubric, options, and what the items come to."""
+    store: RunStore = field(repr=False)
+    """The file with the cases, the results and the replies."""
+    kept_alive: Any = field(default=None, repr=False)
+    """What owns the folder of a run without a place of its own: it is removed with the last reference to it."""
+
+    @property
+    def id(self) -> str:
+        """The run's id, a UUIDv7."""
+        return str(self.manifest["id"])
+
+    @property
+    def status(self) -> str:
+        """``running``, ``interrupted`` or ``finished``; a run whose process was killed is interrupted."""
+        said = str(self.manifest["status"])
+        return "interrupted" if said == "running" and not is_locked(self.folder) else said
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many items passed, failed and are undecided."""
+        return dict(self.summary["counts"])
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """What the items come to: ``counts``, ``undecided_because``, ``mean_score``, tokens, costs and labels.
+
+        As the manifest says it; counted anew while a run has not ended in order. ``labelled`` counts items whose
+        case has true or false as its label, ``agreed`` those of them that passed or failed as it says.
+        """
+        if self.manifest["status"] == "finished":
+            return {"counts": self.manifest["counts"], **self.manifest["summary"]}
+        return self.store.sum_up()
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all items, and their cost where the cost of every one is known."""
+        found = self.summary
+        known = found["known_cost_usd"] if not found["unknown_costs"] else None
+        return Usage(
+            input_tokens=found["input_tokens"] or 0,
+            output_tokens=found["output_tokens"] or 0,
+            calls=found["calls"] or 0,
+            cost_usd=known,
+        )
+
+    @property
+    def compares(self) -> bool:
+        """Whether the cases are pairs that were compared."""
+        return bool((self.manifest.get("asked") or {}).get("pairs"))
+
+    def sum_up_pairs(self) -> PairSummary:
+        """What the comparisons of a run of pairs come to; reads every item.
+
+        Labels other than ``first``, ``second`` and ``tie`` are no preferences and count as unknown.
+        """
+        return summarise_pairs(
+            (item.result, item.case.label if item.case.label in PREFERENCES else None)
+            for item in self.items()
+            if isinstance(item.result, PairResult)
+        )
+
+    def items(self, outcome: str | None = None) -> Iterator[RunItem]:
+        """The items in the order of the data set; with ``outcome``, those that ``passed``, say."""
+        if outcome not in (None, "passed", "failed", "undecided"):
+            raise UsageError(f"an outcome is passed, failed or undecided; got {outcome!r}")
+        return self._read("1" if outcome is None else f"r.outcome = '{outcome}'")
+
+    def _read(self, where: str) -> Iterator[RunItem]:
+        # A generator of ours, and not the store's: it holds this run, whose folder may go when nobody does.
+        yield from self.store.items(where=where)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest, with the status and the summary of this moment."""
+        summary = dict(self.summary)
+        counts = summary.pop("counts")
+        return {**self.manifest, "status": self.status, "counts": counts, "summary": summary}
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{number} {outcome}" for outcome, number in self.counts.items())
+        return f"<{type(self).__name__} {str(self.folder)!r} {self.status}: {said}>"
+
+
+def open_run(folder: str | os.PathLike[str]) -> Run:
+    """Open the folder of a run; raises ``UsageError`` when it holds none."""
+    path = Path(folder)
+    manifest = read_manifest(path)
+    return Run(folder=path, manifest=manifest, store=RunStore(path).open())

@@ -1,0 +1,173 @@
+"""What a run consists of: one item for each time a case was judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from typing import Any
+
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.judges.pair import PairResult, read_judged
+from adjudge.result import JudgeResult, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunItem:
+    """One case, judged once."""
+
+    case: Case
+    place: int
+    """Which case of the data set it is, from 0."""
+    result: JudgeResult | PairResult
+    """A ``PairResult`` where the case is a pair that was compared."""
+    sample: int = 0
+    """Which of the repeated judgements of this case it is, from 0."""
+    subject: str = ""
+    """SHA-256 of the whole case, by which a resumed run knows its data again."""
+
+
+CASE_SCHEMA = "adjudge/case/1"
+
+_MEMBERS = tuple(item.name for item in fields(Case))
+
+_CASE_HEAD = b'{"schema":"' + CASE_SCHEMA.encode() + b'",'
+
+_FLAT, _TEXT = frozenset((str, bool, type(None))), frozenset((str,))
+
+_OPTIONAL = frozenset((str, type(None)))
+
+_WHOLE, _DOLLARS = frozenset((int,)), frozenset((float, type(None)))
+
+
+def write_case(case: Case) -> bytes:
+    """A case as it is kept. Its SHA-256 is the item's subject: with another label it is another case."""
+    import msgspec
+
+    if _is_plain(case):
+        # The same bytes, five times as fast: nothing in one of these has another form as plain data.
+        with suppress(UnicodeEncodeError):
+            return _CASE_HEAD + msgspec.json.encode(case)[1:]
+    return encode({"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _MEMBERS})
+
+
+_BOOLEANS = (b"false", b"true")
+
+_HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
+
+
+def write_result(result: JudgeResult | PairResult) -> bytes:
+    """A result as it is kept: what ``to_dict`` says, as JSON."""
+    import msgspec
+
+    if type(result) is JudgeResult and result.value is None and not result.rule_results and _is_flat(result.metadata):
+        # Nearly all of them, and six times as fast: nothing in one of these has another form as plain data.
+        with suppress(UnicodeEncodeError):
+            tail = b',"passed":%b,"model_differs":%b}' % (_BOOLEANS[result.passed], _BOOLEANS[result.model_differs])
+            return _HEAD + msgspec.json.encode(result)[1:-1] + tail
+    return encode(result.to_dict())
+
+
+def lacks_cost(result: JudgeResult | PairResult) -> bool:
+    """Whether somebody may have been paid for a result, and nobody knows how much.
+
+    A call that timed out has no usage and may be on the bill all the same: without it, a sum reads as the whole.
+    """
+    if result.usage is not None:
+        return result.usage.cost_usd is None
+    return result.decided_by != "rule" and result.undecided_because not in ("budget", "error")
+
+
+def check_kept(result: JudgeResult | PairResult, *, ours: bool) -> None:
+    """Raise ``UsageError`` for a result that would not be read back as it is kept.
+
+    A provider's usage and what somebody's own judge returns may hold anything. One such result in the file, and nothing
+    could read the run any more. ``ours`` is a ``Judge``'s: then only what came from outside is looked at.
+    """
+    import msgspec
+
+    if ours and _is_usual(result):
+        return
+    body = write_result(result)
+    if type(result) is JudgeResult:
+        # Nearly always, and five times as fast. Half a surrogate pair, which has no UTF-8, is read the other way.
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            msgspec.json.decode(body, type=JudgeResult)
+            return
+    try:
+        read_judged(json.loads(body))
+    except UsageError as error:
+        raise UsageError(f"the result cannot be kept: {error}") from None
+
+
+def check_case(case: Case, body: bytes) -> None:
+    """Raise ``UsageError`` for a case, made in a program, that would not be read back as ``write_case`` wrote it."""
+    import msgspec
+
+    if _is_plain(case) and case.id.isascii():
+        return
+    if not isinstance(case.id, str):
+        raise UsageError(f"the id is of the type {type(case.id).__name__}; give each case a text")
+    if not case.id.isascii() and has_surrogate(case.id):
+        raise UsageError("the id holds half of a surrogate pair, which is no character; give each case a text")
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # half a character elsewhere is read the other way
+        msgspec.json.decode(body, type=Case)
+        return
+    try:
+        read_case(body)
+    except ValueError as error:
+        raise UsageError(f"it is no case that can be kept: {error}") from None
+
+
+def read_case(body: bytes) -> Case:
+    """A case as it was kept; raises ``ValueError`` and the like where its members are not what they should be."""
+    import msgspec
+
+    said = json.loads(body)
+    said.pop("schema", None)
+    msgspec.convert(said, Case)  # looked at, and not taken: it would make 1.0 of a label that is 1
+    return Case(**said)
+
+
+def _is_plain(case: Case) -> bool:
+    held = (case.content, case.reference, case.task, case.context, case.label)
+    if type(case) is not Case or not _FLAT.issuperset(map(type, held)) or type(case.group) not in _OPTIONAL:
+        return False
+    return type(case.id) is str and _is_flat(case.labels) and _is_flat(case.metadata)
+
+
+def _is_usual(result: JudgeResult | PairResult) -> bool:
+    """Whether what a ``Judge`` took over from a reply as it is, is of the types it should be."""
+    if type(result) is not JudgeResult or result.rule_results or result.earlier_responses or result.value is not None:
+        return False
+    usage, names = result.usage, (result.model, result.model_requested, result.model_expected)
+    said = (*names, result.raw_response, result.finish_reason)
+    if not _OPTIONAL.issuperset(map(type, said)):
+        return False
+    if type(usage) is not Usage:
+        return usage is None
+    numbers = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.written_tokens, usage.calls)
+    return _WHOLE.issuperset(map(type, numbers)) and type(usage.cost_usd) in _DOLLARS
+
+
+def _is_flat(held: Mapping[str, Any]) -> bool:
+    return type(held) is dict and _TEXT.issuperset(map(type, held)) and _FLAT.issuperset(map(type, held.values()))
+
+
+def encode(data: Any) -> bytes:
+    """Plain data as JSON."""
+    import msgspec
+
+    # Half a surrogate pair has no UTF-8; it was judged all the same, and is kept as it is written in a program.
+    try:
+        return msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        return json.dumps(data).encode()
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a text holds half of a surrogate pair, which has no UTF-8."""
+    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,274 @@
+"""What a run asks, settled before the first case: everything wrong with the configuration is said then."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adjudge.concurrency import count_cancellations, is_for_us, tell_error
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.compare import choose_rubric, compare_case, prepare_pair
+from adjudge.judges.evaluate import Asking, Evaluates, RubricSource, decide_by_rules, prepare, since
+from adjudge.judges.judge import Judge
+from adjudge.judges.open import open_chain
+from adjudge.judges.pair import OnConflict, PairResult
+from adjudge.models.model import Model
+from adjudge.question.question import digest_question
+from adjudge.result import JudgeResult
+from adjudge.rubric.rubric import Rubric
+from adjudge.rules.shipped import as_rule
+from adjudge.runs.item import check_kept, encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The same question about every case, and who answers it."""
+
+    judge: Any
+    """A judge or a chain."""
+    rubric: Rubric | None
+    how: Asking
+    described: Mapping[str, Any]
+    """The question, as plain data."""
+    on_conflict: OnConflict | None = None
+    """What orders that disagree come to; ``None``: each case is judged by itself."""
+
+    async def judge_case(self, case: Case, sample: int) -> JudgeResult | PairResult:
+        """One case judged; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
+        cancelled = count_cancellations()
+        try:
+            result = await (self._judge if self.on_conflict is None else self._compare)(case, sample)
+            check_kept(result, ours=type(self.judge) is Judge)
+        except asyncio.CancelledError:
+            if count_cancellations() > cancelled:
+                raise
+            said = "the judge cancelled itself"
+        except BaseException as error:  # the other cases are judged all the same
+            if is_for_us(error):
+                raise
+            said = str(error) if isinstance(error, UsageError) else tell_error(error)
+        else:
+            return result
+        return self._give_up(case, " ".join(said.split())[:500])
+
+    def _give_up(self, case: Case, detail: str) -> JudgeResult | PairResult:
+        judge, metadata = str(self.judge.name), self._merge(case).get("metadata") or {}
+        if self.on_conflict is not None:
+            return PairResult(
+                preferred=None,
+                undecided_because="error",
+                judge=judge,
+                orders=(),
+                detail=detail,
+                metadata=metadata,
+            )
+        return JudgeResult(
+            outcome="undecided",
+            undecided_because="error",
+            judge=judge,
+            detail=detail,
+            threshold=self.rubric.passing_threshold if self.rubric is not None else None,
+            attempts=0,
+            metadata=metadata,
+        )
+
+    async def _compare(self, case: Case, sample: int) -> PairResult:
+        how: Any = {**self.how, "on_conflict": self.on_conflict, "sample": sample}
+        return await compare_case(case, self.judge, self.rubric, **how)
+
+    async def _judge(self, case: Case, sample: int) -> JudgeResult:
+        started = time.perf_counter()
+        question = await prepare(case.content, self.rubric, None, self._merge(case))
+        if sample:
+            question = replace(question, sample=sample)
+        answer = decide_by_rules(question)
+        if answer is not None:
+            return self.judge._settle(question, answer, since(started))  # noqa: SLF001 - what evaluate does with it
+        result = await self.judge.ask(question)
+        if not isinstance(result, JudgeResult):
+            raise TypeError(f"the judge returned {type(result).__name__}, not a JudgeResult")
+        return result
+
+    def _merge(self, case: Case) -> Asking:
+        merged: Any = dict(self.how)
+        if case.reference is not None:
+            merged["reference"] = case.reference
+        if case.task is not None:
+            merged["task"] = case.task
+        if case.context is not None:
+            merged["context"] = case.context
+        # The id last: a case that names another's would be given that one's recorded reply.
+        merged["metadata"] = {**case.metadata, **(self.how.get("metadata") or {}), "case": case.id}
+        return merged
+
+
+def open_asker(judge: Any) -> Judge | JudgeChain:
+    """Whatever ``run`` was given as its judge, as one that can be asked."""
+    return judge if isinstance(judge, Evaluates) else _open(judge)  # type: ignore[return-value]
+
+
+async def settle(asker: Any, rubric: RubricSource | None, how: Asking) -> Asked:
+    """What is asked of every case; raises ``UsageError`` for what is wrong before any is."""
+    if "throw_on_fail" in how:
+        raise UsageError("a run has no throw_on_fail: a judgement that failed is one of its results")
+    rules = [as_rule(rule) for rule in how.get("rules") or ()]
+    question = await prepare("-", rubric, asker._own_rubric(), {**how, "rules": ()})  # noqa: SLF001 - as evaluate does
+    settled = question.rubric
+    if settled is None or len(question.settled) < len(settled.criteria) or question.value_type is not None:
+        ready = getattr(asker, "check", None)
+        if ready is not None:
+            ready(question)
+    kept: Asking = {**how, "rules": rules} if rules else {**how}
+    for name in ("criteria", "threshold"):  # both are in the rubric now
+        kept.pop(name, None)
+    more = {name: value for name, value in kept.items() if name not in ("rules", "metadata")}
+    described = {
+        # The wording is adjudge's as well as the rubric's: with another version of either, another thing is asked.
+        "wording": digest_question(question.wording, ()),
+        "rules": [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules],
+        **{name: _describe(value) for name, value in more.items() if value is not None},
+    }
+    return Asked(judge=asker, rubric=settled, how=kept, described=to_plain(described))
+
+
+def settle_pairs(asker: Any, rubric: RubricSource | None, how: Asking, on_conflict: OnConflict) -> Asked:
+    """As ``settle``, for cases that are two contents to compare."""
+    about: Any = {name: value for name, value in how.items() if name != "criteria"}
+    chosen = choose_rubric(rubric, how.get("criteria"), asker._own_rubric())  # noqa: SLF001 - as compare does
+    [question] = prepare_pair("-", "-", chosen, ("ab",), ties=True, sample=0, about=about)
+    asker.check(question)
+    told = {name: value for name, value in about.items() if name != "metadata" and value is not None}
+    described = {"wording": digest_question(question.wording, ()), "pairs": on_conflict, **told}
+    return Asked(judge=asker, rubric=chosen, how=about, described=to_plain(described), on_conflict=on_conflict)
+
+
+def digest(described: Mapping[str, Any] | None) -> str | None:
+    """SHA-256 of plain data, in hexadecimal."""
+    return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()
+
+
+def _open(judge: Any) -> Judge | JudgeChain:
+    # Somebody else's judge as the one seat of a chain: what it raises, or returns, is then a result like any other.
+    return open_chain(judge) if hasattr(judge, "ask") else Judge(judge)
+
+
+def _describe(value: Any) -> Any:
+    name = getattr(value, "__qualname__", None)
+    return f"{value.__module__}.{name}" if name is not None else to_plain(value)
+
+
+MakeModel = Callable[[Mapping[str, Any], int], Model]
+"""From what is said of a model, and how many seats before this one have the same, to what stands in its place."""
+
+
+_JUDGE = ("timeout", "reask", "structured", "token", "scoring", "logprobs", "reader", "temperature", "seed",
+          "max_output_tokens")  # fmt: skip
+
+_IF_GIVEN = ("reader_labels", "reader_passes")
+"""Told only where they are given: a judge without them is described, and its run goes on, as before there were any."""
+
+_CHAIN = ("strategy", "timeout", "deadline", "fail_open", "quorum", "hedge_after", "escalate_below", "abstain_below",
+          "stop_early")  # fmt: skip
+
+
+def describe_judge(judge: Any) -> dict[str, Any]:
+    """A judge with every parameter that bears on its outcomes, its seats included, in JSON's types.
+
+    ``kind`` is ``judge``, ``chain`` or ``other``; of another kind of judge only its name and type are known.
+    """
+    name = str(getattr(judge, "name", type(judge).__name__))
+    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+        seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.judges]
+        return {"kind": "chain", "name": name, **_read(judge, _CHAIN), "seats": seats}
+    if isinstance(judge, Judge) and type(judge).ask is Judge.ask:
+        rubric = judge.rubric.to_dict() if judge.rubric is not None else None
+        return {
+            "kind": "judge",
+            "name": name,
+            "model": _describe_model(judge.model),
+            **_read(judge, _JUDGE),
+            **_read(judge, tuple(name for name in _IF_GIVEN if getattr(judge, name))),
+            "rubric": rubric,
+        }
+    return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
+
+
+def digest_judge(described: Mapping[str, Any]) -> str:
+    """SHA-256 of what ``describe_judge`` says, in hexadecimal."""
+    import msgspec
+
+    plain = to_plain(described)
+    try:
+        written = msgspec.json.encode(plain, order="sorted")
+    except UnicodeEncodeError:  # a name with half of a surrogate pair
+        written = json.dumps(plain, sort_keys=True).encode()
+    return hashlib.sha256(written).hexdigest()
+
+
+def rebuild_judge(described: Mapping[str, Any], make_model: MakeModel) -> Any:
+    """The judge that ``describe_judge`` told of, on the models that ``make_model`` makes.
+
+    Nothing the description names is opened or imported, so one from a stranger's file is safe to rebuild. A judge of
+    another kind comes back as an object of its name that cannot be asked. Raises ``UsageError`` for what is no
+    description, and for parameters that make no judge.
+    """
+    try:
+        return _rebuild(described, make_model, Counter())
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        said = f"{type(error).__name__}: {error}"[:200]
+        raise UsageError(f"this does not describe a judge ({said}); name a folder of `adjudge run`") from None
+
+
+def _rebuild(described: Mapping[str, Any], make_model: MakeModel, met: Counter[str]) -> Any:
+    if described["kind"] == "chain":
+        # Each seat is given the name it had, so that it is known again among the results.
+        seats = [_rebuild(seat, make_model, met) for seat in described["seats"]]
+        return JudgeChain(seats, name=described["name"], **_pick(described, _CHAIN))
+    if described["kind"] == "judge":
+        name = str(described["model"]["name"])
+        met[name] += 1
+        model = make_model(described["model"], met[name] - 1)
+        given = {"name": described["name"], "rubric": described.get("rubric")}
+        return Judge(model, **given, **_pick(described, (*_JUDGE, *_IF_GIVEN)))
+    if described["kind"] == "other":
+        return UnknownJudge(name=str(described["name"]), type=str(described.get("type", "")))
+    raise UsageError(f"a judge is of the kind judge, chain or other, not {described['kind']!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownJudge:
+    """In the place of somebody's own judge, of which only the name is known."""
+
+    name: str
+    type: str = ""
+
+    async def ask(self, _question: Any, /) -> JudgeResult:
+        """Raise ``UsageError``."""
+        raise UsageError(f"{self.name!r} is a judge of your own ({self.type}), which a description cannot bring back")
+
+
+def _pick(described: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: described[name] for name in names if name in described}
+
+
+def _describe_model(model: Any) -> dict[str, Any]:
+    return {
+        "name": str(model.name),
+        "hosts": [str(host) for host in getattr(model, "hosts", ())],
+        # Whether the form was sent, and so what replies look like.
+        "structured": bool(getattr(model, "structured", False)),
+        "max_input_characters": getattr(model, "max_input_characters", None),
+    }
+
+
+def _read(judge: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: to_plain(getattr(judge, name)) for name in names}

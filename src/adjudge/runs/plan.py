@@ -1,0 +1,159 @@
+"""What a run is asked to do, and how far it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from adjudge.dataset.case import Case
+from adjudge.dataset.dataset import Dataset, open_dataset
+from adjudge.errors import Reason, UsageError
+from adjudge.judges.evaluate import Asking, RubricSource
+from adjudge.judges.layers import Wrap
+from adjudge.judges.pair import OnConflict
+from adjudge.models.budget import Budget
+from adjudge.models.price import Prices
+from adjudge.result import Outcome
+from adjudge.runs.pool import Limit
+
+if TYPE_CHECKING:
+    from adjudge.models.cache_store import ReplyCache
+
+
+DataSource = Dataset | Iterable[Any] | AsyncIterable[Any] | str | os.PathLike[str]
+"""What holds cases: a data set, the path of one, whatever ``Dataset.of`` takes, or an asynchronous iterable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The cases that are to be judged."""
+
+    cases: Dataset | AsyncIterable[Any]
+
+    @property
+    def total(self) -> int | None:
+        """How many cases there are at most, where that is known without reading them."""
+        return self.cases.size if isinstance(self.cases, Dataset) else None
+
+    async def walk(self) -> AsyncGenerator[tuple[int, Case], None]:
+        """Every case with its place."""
+        place = 0
+        if isinstance(self.cases, Dataset):
+            for case in self.cases:
+                yield place, case
+                place += 1
+            return
+        async for item in self.cases:
+            # As one item of a list is read, with the place for the message.
+            for case in Dataset.of([item], name=f"item {place} of the data set", check_ids=False):
+                yield place, case
+                place += 1
+
+    def refuse(self, place: int, why: str) -> None:
+        """Count the case that was read last as a bad row, or raise ``UsageError`` saying where it stands."""
+        if not isinstance(self.cases, Dataset):
+            raise UsageError(f"item {place} of the data set: {why}")
+        self.cases.refuse(why)
+
+    async def count(self) -> int:
+        """How many cases there are, by reading them; raises ``UsageError`` when they can be read only once."""
+        if hasattr(self.cases, "__anext__"):
+            raise UsageError(
+                "sample= needs a data set that can be read twice, and this one is used up by reading; "
+                "hand in a list, a path or a Dataset"
+            )
+        total = 0
+        async for _ in self.walk():
+            total += 1
+        return total
+
+    def describe(self) -> dict[str, Any]:
+        """What the latest reading was of, and what it left out."""
+        if not isinstance(self.cases, Dataset):
+            return {"path": None}
+        left_out = [{"where": row.where, "why": row.why} for row in self.cases.bad_rows]
+        more = {"skipped": self.cases.skipped, "bad_rows": left_out} if self.cases.skipped else {}
+        return {"path": self.cases.path, "name": self.cases.name, **more}
+
+
+def make_source(dataset: Any) -> Source:
+    """A source from whatever ``run`` takes as its data set."""
+    # Ids that are repeated are found on disk, where the run keeps them; a data set of our own needs no memory for it.
+    if isinstance(dataset, str | os.PathLike):
+        return Source(open_dataset(dataset, check_ids=False))
+    if isinstance(dataset, Dataset | AsyncIterable):
+        return Source(dataset)
+    return Source(Dataset.of(dataset, check_ids=False))
+
+
+def draw(total: int, wanted: int, seed: int) -> frozenset[int]:
+    """The places of ``wanted`` of ``total`` cases, drawn without replacement by the seed."""
+    return frozenset(Random(seed).sample(range(total), min(wanted, total)))  # noqa: S311 - a sample, and no secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run is."""
+
+    done: int
+    """Items that are kept, those of earlier attempts at this run included."""
+    fresh: int
+    """Items that were judged since it was started or resumed."""
+    total: int | None
+    """How many there will be; ``None`` while that is not known."""
+    seconds: float
+    """Since it was started or resumed."""
+    outcomes: Mapping[Outcome, int]
+    cost_usd: float | None
+    """What the fresh items cost; ``None`` where that is not known of all."""
+
+    @property
+    def per_second(self) -> float:
+        """Fresh items per second, on average."""
+        return self.fresh / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it will take at this rate, where that can be said."""
+        return None if self.total is None or not self.fresh else (self.total - self.done) / self.per_second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run was asked to do; checked where it is made."""
+
+    source: Source
+    judge: Any
+    rubric: RubricSource | None
+    how: Asking
+    out: Path | None
+    limit: Limit
+    repeat: int
+    sample: int | None
+    seed: int
+    resume: bool
+    retry: tuple[Reason, ...]
+    on_progress: Callable[[Progress], Any] | None
+    wrap: Wrap | None
+    cache: ReplyCache | str | os.PathLike[str] | None
+    budget: Budget | float | None
+    prices: Prices | None
+    on_conflict: OnConflict | None
+    """What orders that disagree come to; ``None``: each case is judged by itself."""
+    command: Sequence[str] | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options, as the manifest has them."""
+        return {
+            "concurrency": self.limit.current,
+            "repeat": self.repeat,
+            "sample": self.sample,
+            "seed": self.seed,
+            "retry": list(self.retry),
+            "budget": self.budget.usd if isinstance(self.budget, Budget) else self.budget,
+        }

@@ -1,0 +1,1 @@
+"""Decide a recorded run again, under another policy, without asking anybody."""

@@ -1,0 +1,157 @@
+"""Another policy for the same answers: by which rubric they are read, and which judges decide, how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.evaluate import RubricSource
+from adjudge.judges.judge import Judge
+from adjudge.judges.strategies import Strategy
+from adjudge.models.model import Reply, Request
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import check_threshold
+from adjudge.runs.judging import UnknownJudge, rebuild_judge
+from adjudge.runs.redecision.reread import Reading, make_reading, rebuild_rubric
+
+_NEEDED = ("id", "asked", "judge", "rubric", "digests", "dataset", "options")
+
+_OF_STRATEGIES = ("quorum", "hedge_after", "escalate_below", "abstain_below")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What is to be another than it was; ``None`` stays."""
+
+    rubric: RubricSource | None = None
+    threshold: float | None = None
+    strategy: Strategy | None = None
+    quorum: int | None = None
+    escalate_below: float | Sequence[float] | None = None
+    abstain_below: float | None = None
+    fail_open: bool | None = None
+    judges: Sequence[str] | None = None
+    result_format: type[Any] | None = None
+    passes: Callable[[Any], bool] | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was given, by its name."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def keeps_judges(self) -> bool:
+        """Whether the judges decide as they did."""
+        return not self.given.keys() & {*_OF_STRATEGIES, "strategy", "fail_open", "judges"}
+
+
+class AbsentModel:
+    """Where a model was when a run was made: it has the model's name and is never asked."""
+
+    def __init__(self, described: Mapping[str, Any], seat: int) -> None:
+        self.name = str(described["name"])
+        self.seat = seat
+        """How many seats before this one have the same model."""
+        self.hosts = tuple(described.get("hosts") or ())
+        self.structured = bool(described.get("structured"))
+        self.max_input_characters = described.get("max_input_characters")
+
+    async def complete(self, _request: Request, /) -> Reply:
+        """Raise ``UsageError``: nothing here may ever ask."""
+        raise UsageError(f"{self.name} is not here; redeciding asks nobody")
+
+
+def read_policy(manifest: Mapping[str, Any], policy: Policy) -> tuple[Any, Reading]:
+    """Who decides and by which rubric, from what a run says of itself; raises ``UsageError`` for what cannot be."""
+    missing = [name for name in _NEEDED if name not in manifest]
+    if missing:
+        raise UsageError(f"the run's manifest has no {', '.join(missing)}; name a folder of `adjudge run`")
+    try:
+        if "redecided" in manifest:
+            source = str(manifest["redecided"]["run"])
+            raise UsageError(
+                f"the run {manifest['id']} was itself redecided, and nobody was asked in it; redecide the run {source}"
+            )
+        asked, rubric, described = manifest["asked"], manifest["rubric"], manifest["judge"]
+        reading = _make_reading(asked, rubric, policy)
+        judge = change_judge(rebuild_judge(_without_rubrics(described), AbsentModel), policy)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"the run's manifest cannot be read ({type(error).__name__}: {error})"[:300]) from None
+    if isinstance(judge, UnknownJudge):
+        raise UsageError(f"the run asked {judge.name}, a judge of your own ({judge.type}), whose replies it has not")
+    for leaf in list_leaves(judge):
+        reading.check(leaf)
+    return judge, reading
+
+
+def list_leaves(judge: Any) -> list[Judge]:
+    """Every single judge in a judge, at any depth."""
+    if isinstance(judge, JudgeChain):
+        return [leaf for _, seat in judge.judges for leaf in list_leaves(seat)]
+    return [judge] if isinstance(judge, Judge) else []
+
+
+def change_judge(judge: Any, policy: Policy) -> Any:
+    """The judge under another strategy, or with some of its seats."""
+    own = {*_OF_STRATEGIES, "strategy", "fail_open"}
+    given: dict[str, Any] = {name: value for name, value in policy.given.items() if name in own}
+    if not given and policy.judges is None:
+        return judge
+    if not isinstance(judge, JudgeChain):
+        what = ", ".join([*given, *(["judges"] if policy.judges is not None else [])])
+        raise UsageError(f"{what} is about several judges, and this run asked one, {judge.name}; leave it out")
+    if policy.strategy not in (None, judge.strategy):
+        if policy.strategy == "hedged":
+            raise UsageError(
+                "what 'hedged' would have come to depends on who would have been asked when, which nobody knows; "
+                "choose another strategy"
+            )
+        # What belongs to the strategy it had goes with it.
+        given = {**dict.fromkeys(_OF_STRATEGIES), **given}
+    seats = _pick_seats(judge, policy.judges)
+    usual = f"{judge.strategy}({', '.join(judge.names)})"
+    return replace(judge, judges=seats, name="" if judge.name == usual else judge.name, **given)
+
+
+def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
+    if names is None:
+        return [seat for _, seat in chain.judges]
+    if isinstance(names, str) or not names:
+        raise UsageError(f"judges must be a list of seats' names, got {names!r}; the run has {', '.join(chain.names)}")
+    for name in names:
+        if name not in chain.names:
+            raise UsageError(f"the run has no judge {name!r}; it has {', '.join(chain.names)}")
+    return [seat for name, seat in chain.judges if name in names]
+
+
+def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: Policy) -> Reading:
+    had = asked.get("result_format")
+    if had and policy.result_format is None:
+        raise UsageError(f"the run asked for a result_format of yours, {had}; hand it in with result_format=")
+    if policy.result_format is not None and not had:
+        raise UsageError("the run asked for no result_format, so its replies have none; leave it out")
+    if rubric is None and (policy.rubric is not None or policy.threshold is not None):
+        raise UsageError("the run asked by no rubric, so there are no scores that another one could weigh")
+    wanted = load_rubric(policy.rubric) if policy.rubric is not None else None
+    if wanted is None and rubric is not None:
+        wanted = rebuild_rubric(rubric)
+    if wanted is not None and policy.threshold is not None:
+        wanted = replace(wanted, passing_threshold=check_threshold("threshold", policy.threshold))
+    return make_reading(
+        rubric,
+        wanted,
+        reference=asked.get("reference"),
+        value_type=policy.result_format,
+        passes=policy.passes,
+    )
+
+
+def _without_rubrics(described: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge without the rubrics of its seats: the run's own has been settled, and theirs may name code."""
+    plain: dict[str, Any] = {**to_plain(described), "rubric": None}
+    return plain | ({"seats": [_without_rubrics(seat) for seat in plain["seats"]]} if "seats" in plain else {})

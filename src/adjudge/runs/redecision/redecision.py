@@ -1,0 +1,336 @@
+"""``redecide``: what a run would have come to under another policy, from the replies it kept; nobody is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+
+from adjudge.errors import Reason, UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.judges.evaluate import RubricSource, decide_by_rules
+from adjudge.judges.strategies import Strategy
+from adjudge.models.model import Reply
+from adjudge.result import JudgeResult, Outcome
+from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest
+from adjudge.runs.item import RunItem
+from adjudge.runs.judging import describe_judge, digest, digest_judge
+from adjudge.runs.redecision.policy import Policy, read_policy
+from adjudge.runs.redecision.reread import find_result, make_item_token
+from adjudge.runs.redecision.resettle import Heard, Hearing, renew
+from adjudge.runs.replies import make_reply_key, read_kept
+from adjudge.runs.store import PAGE, RunStore
+from adjudge.sync import run_sync
+
+MOST_CHANGES = 2_000
+"""Changed judgements that a ``Redecision`` lists; a run in a folder of its own has all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A judgement whose outcome is another under the new policy."""
+
+    case: str
+    sample: int
+    before: Outcome
+    after: Outcome
+    score_before: float | None
+    score_after: float | None
+    because: Reason | None
+    """Why it is undecided now."""
+    known: bool
+    """False where nobody can say, because something was not asked then."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redecision:
+    """What a run would have come to under another policy."""
+
+    schema: ClassVar[str] = "adjudge/redecision/1"
+
+    run: str
+    """The id of the run whose replies were read."""
+    policy: Mapping[str, Any]
+    """What was changed, by the names of ``redecide``, as plain data."""
+    items: int
+    """Judgements that were looked at."""
+    before: Mapping[str, int]
+    """How many passed, failed and were undecided then."""
+    after: Mapping[str, int]
+    """And now."""
+    changed: int
+    """Judgements with another outcome."""
+    changes: tuple[Change, ...]
+    """The first 2,000 of them, in the order of the data."""
+    unknown: int
+    """Judgements that are undecided now because something was not asked then."""
+    unknown_because: Mapping[str, int]
+    """What was not asked, with the number of judgements for each."""
+    folder: str | None = None
+    """Where the redecided run was written."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {"schema": self.schema, **to_plain({name: getattr(self, name) for name in self.__slots__})}
+
+
+def redecide(
+    run: Run | str | os.PathLike[str],
+    *,
+    rubric: RubricSource | None = None,
+    threshold: float | None = None,
+    strategy: Strategy | None = None,
+    quorum: int | None = None,
+    escalate_below: float | Sequence[float] | None = None,
+    abstain_below: float | None = None,
+    fail_open: bool | None = None,
+    judges: Sequence[str] | None = None,
+    result_format: type[Any] | None = None,
+    passes: Callable[[Any], bool] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    command: Sequence[str] | None = None,
+) -> Redecision:
+    """What would have passed under another policy, from the replies that a run kept; no request is made.
+
+    ``rubric`` may have other weights, thresholds and rules, and fewer criteria; ``threshold`` is the passing threshold
+    over the rubric's own. ``strategy`` and what belongs to it are those of ``JudgeChain``, and ``judges`` names the
+    seats that count. What is not given stays as the run had it. Replies are read again as strictly as then, rules of
+    criteria look at the kept contents, and what timed out stays so.
+
+    Where the new policy needs an answer nobody gave (a criterion that was not asked in these words, a seat whose turn
+    did not come), the judgement is undecided and counted as ``unknown``, and no ``fail_open`` opens it.
+    ``result_format`` and ``passes`` have to be handed in again where the run had them. ``out`` is a folder to write
+    the redecided run to. Raises ``UsageError`` for what cannot be read, and for what can be no policy of this run.
+    """
+    policy = Policy(
+        rubric=rubric,
+        threshold=threshold,
+        strategy=strategy,
+        quorum=quorum,
+        escalate_below=escalate_below,
+        abstain_below=abstain_below,
+        fail_open=fail_open,
+        judges=judges,
+        result_format=result_format,
+        passes=passes,
+    )
+    opened = run if isinstance(run, Run) else open_run(run)
+    try:
+        return _Redeciding(opened, policy).go(None if out is None else Path(out), command)
+    finally:
+        if opened is not run:
+            opened.close()
+
+
+class _Redeciding:
+    """One run under another policy. It holds one page of items at a time, whatever the size."""
+
+    def __init__(self, run: Run, policy: Policy) -> None:
+        self.run, self.policy = run, policy
+        self.judge, self.reading = read_policy(run.manifest, policy)
+        asked, rubric = run.manifest["asked"], run.manifest["rubric"] or {}
+        self._named = bool(asked.get("model") or rubric.get("model"))
+        self._before: Counter[str] = Counter(passed=0, failed=0, undecided=0)
+        self._after: Counter[str] = Counter(passed=0, failed=0, undecided=0)
+        self._unknown: Counter[str] = Counter()
+        self._changes: list[Change] = []
+        self._changed = 0
+
+    def go(self, out: Path | None, command: Sequence[str] | None) -> Redecision:
+        """Redecide every item, and write them where that was asked for."""
+        for item in islice(self.run.items(), 1):
+            find_result(item)  # refuses a run of pairs before anything is written
+        if out is None:
+            self._redecide_all(None)
+        else:
+            self._write_all(out, command)
+        return Redecision(
+            run=self.run.id,
+            policy=self._describe()["policy"],
+            items=sum(self._before.values()),
+            before=dict(self._before),
+            after=dict(self._after),
+            changed=self._changed,
+            changes=tuple(self._changes),
+            unknown=sum(self._unknown.values()),
+            unknown_because=dict(self._unknown.most_common()),
+            folder=None if out is None else str(out),
+        )
+
+    def _write_all(self, out: Path, command: Sequence[str] | None) -> None:
+
+        written = RedecidedRun(self.run, out, self._describe(), command)
+        written.begin()
+        whole = False
+        try:
+            run_sync(written.copy_replies())
+            self._redecide_all(written)
+            whole = True
+        finally:
+            written.end(whole=whole)
+
+    def _redecide_all(self, written: RedecidedRun | None) -> None:
+        items = self.run.items()
+        # A page at a time through the sync door: an interrupt ends it between two, and commits are shared.
+        while page := list(islice(items, PAGE)):
+            run_sync(self._redecide_page(page, written))
+
+    async def _redecide_page(self, page: Sequence[RunItem], written: RedecidedRun | None) -> None:
+        done = [(item, await self._redecide_item(item)) for item in page]
+        for item, heard in done:
+            self._count(item, heard)
+        if written is not None:
+            await written.keep([replace(item, result=heard.result) for item, heard in done])
+
+    async def _redecide_item(self, item: RunItem) -> Heard:
+        result = item.result
+        if not isinstance(result, JudgeResult):
+            raise UsageError("this run compared pairs, which no threshold decides; redecide a run of single cases")
+        if result.undecided_because == "error" and not result.attempts and not getattr(result, "results", ()):
+            return Heard(result=result)  # it never came to asking, and would not now
+        try:
+            question = await self.reading.pose(item)
+        except UsageError as error:
+            return Heard(result=result, unknown=str(error))
+        answer = decide_by_rules(question)
+        if answer is not None:
+            return Heard(result=renew(self.judge._settle(question, answer, 0.0), result))  # noqa: SLF001 - as a run does
+
+        def find(model: str, seat: int, attempt: int) -> Reply | None:
+            place = {"case": item.case.id, "order": None, "sample": item.sample}
+            body = self.run.store.find_reply(make_reply_key(model=model, seat=seat, attempt=attempt, **place))
+            return read_kept(body, token)
+
+        token = make_item_token(item)
+        hearing = Hearing(
+            reading=self.reading,
+            question=question,
+            token=token,
+            find=find,
+            settled=self.policy.keeps_judges,
+            named=self._named,
+        )
+        return hearing.hear(self.judge, result, self.judge.name)
+
+    def _count(self, item: RunItem, heard: Heard) -> None:
+        before, after = item.result, heard.result
+        self._before[before.outcome] += 1
+        self._after[after.outcome] += 1
+        if heard.unknown:
+            self._unknown[heard.unknown] += 1
+        if before.outcome == after.outcome:
+            return
+        self._changed += 1
+        if len(self._changes) < MOST_CHANGES:
+            self._changes.append(
+                Change(
+                    case=item.case.id,
+                    sample=item.sample,
+                    before=before.outcome,
+                    after=after.outcome,
+                    score_before=before.score,
+                    score_after=after.score,
+                    because=after.undecided_because,
+                    known=not heard.unknown,
+                    detail=after.explain(),
+                )
+            )
+
+    def _describe(self) -> dict[str, Any]:
+        """What the redecided run says of itself."""
+        rubric = self.reading.rubric.to_dict() if self.reading.rubric is not None else None
+        judge = describe_judge(self.judge)
+        policy = self.policy.given | ({"rubric": rubric} if self.policy.rubric is not None else {})
+        for name in ("result_format", "passes"):
+            if name in policy:
+                policy[name] = getattr(policy[name], "__qualname__", type(policy[name]).__name__)
+        digests = {**self.run.manifest["digests"], "judge": digest_judge(judge), "rubric": digest(rubric)}
+        return {"judge": judge, "rubric": to_plain(rubric), "digests": digests, "policy": to_plain(policy)}
+
+
+class _Place(msgspec.Struct):
+    """What of a kept reply says whose it is."""
+
+    model: str
+    case: str | None = None
+    order: str | None = None
+    sample: int = 0
+    seat: int = 0
+    attempt: int = 1
+
+
+class RedecidedRun:
+    """The folder that a redecided run is written to; raises ``UsageError`` when it cannot be one."""
+
+    def __init__(self, source: Run, folder: Path, about: Mapping[str, Any], command: Sequence[str] | None) -> None:
+        self.source, self.folder = source, folder
+        kept = {name: source.manifest[name] for name in ("dataset", "asked", "options")}
+        redecided = {"run": source.id, "policy": about["policy"]}
+        own = {name: about[name] for name in ("judge", "rubric", "digests")}
+        self.manifest = make_manifest(command=command, **kept, **own, redecided=redecided)
+        self._lock = RunLock(folder)
+        self._store = RunStore(folder)
+
+    def begin(self) -> None:
+        """Make the folder, and copy the replies: with them it can be gone on with, asking for what is missing."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise UsageError(
+                f"the run {self.folder} cannot be written: {error.strerror}; name another folder"
+            ) from None
+        if (self.folder / MANIFEST_FILE).exists():
+            raise UsageError(f"{self.folder} holds a run already; name another folder")
+        self._lock.take()
+        try:
+            write_manifest(self.folder, self.manifest)
+            self._store.create()
+        except BaseException:
+            self._lock.free()
+            raise
+
+    async def copy_replies(self) -> None:
+        """Every reply of the source, as it was written."""
+        replies = self.source.store.replies()
+        decoder = msgspec.json.Decoder(_Place)
+        while page := list(islice(replies, PAGE)):
+            for body in page:
+                self._keep_reply(decoder, body)
+            await self._store.flush()
+
+    def _keep_reply(self, decoder: msgspec.json.Decoder[_Place], body: bytes) -> None:
+        try:
+            place = msgspec.structs.asdict(decoder.decode(body))
+        except msgspec.DecodeError:  # nothing could find it, here or there
+            return
+        self._store.keep_reply(make_reply_key(**place), body)
+
+    async def keep(self, items: Iterable[RunItem]) -> None:
+        """Keep some items, in one commit where they come together."""
+        async with asyncio.TaskGroup() as group:
+            for item in items:
+                group.create_task(self._store.keep(item))
+
+    def end(self, *, whole: bool) -> None:
+        """Say how it ended and what it came to."""
+        try:
+            summary = self._store.sum_up()
+            status = "finished" if whole and self.source.status == "finished" else "interrupted"
+            now = datetime.now(UTC).isoformat()
+            counts = summary.pop("counts")
+            write_manifest(
+                self.folder,
+                {**self.manifest, "status": status, "updated_at": now, "counts": counts, "summary": summary},
+            )
+        finally:
+            self._store.close()
+            self._lock.free()

@@ -1,0 +1,104 @@
+"""Every reply of a run, kept as it came: what was answered once is not asked again by a run that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from adjudge.models.model import Model, Reply, Request
+from adjudge.models.recording import SCHEMA, describe_request, make_key, write_reply
+from adjudge.models.wrapper import ASK_ANEW, Around
+from adjudge.runs.item import encode
+from adjudge.runs.store import RunStore
+
+if TYPE_CHECKING:
+    from adjudge.models.replay import Row
+
+
+def make_reply_key(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
+    """Under which key a run keeps a reply: who was asked, about which case, for the how manieth time.
+
+    It is a JSON list and no digest, so that the replies to one case stand together in the file, and can be found
+    without the prompt they answer. What was asked is in the row, and compared before it answers anything.
+    """
+    return encode([case, order, sample, model, seat, attempt]).decode()
+
+
+def read_kept(body: bytes | None, token: str) -> Reply | None:
+    """A kept reply with the present token; ``None`` where there is none that can be read."""
+    row = _read_row(body)
+    if row is None:
+        return None
+    from adjudge.models.replay import make_reply
+
+    return make_reply(row, token)
+
+
+def _read_row(body: bytes | None) -> Row | None:
+    if body is None:
+        return None
+    import msgspec
+
+    from adjudge.models.replay import Row
+
+    try:
+        return msgspec.json.decode(body, type=Row)
+    except (msgspec.DecodeError, RecursionError):  # log-probabilities of minus infinity, which JSON has no form for
+        return None
+
+
+class KeptModel(Around):
+    """A model whose replies are kept in a run's file; everything else is the model's own.
+
+    With ``resumed``, what the file has already is answered from there.
+    """
+
+    def __init__(
+        self, model: Model | Callable[..., Any], store: RunStore, *, seat: int = 0, resumed: bool = False
+    ) -> None:
+        super().__init__(model)
+        self.seat = seat
+        """How many seats before this one have the same model."""
+        self._store = store
+        self._resumed = resumed
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The kept reply to this very request, else the model's, which is then kept; what it raises is not."""
+        described, name = describe_request(request), self.name
+        key = make_key(name, described)
+        place = make_reply_key(
+            case=request.case,
+            order=request.order,
+            sample=request.sample,
+            model=name,
+            seat=self.seat,
+            attempt=request.attempt,
+        )
+        kept = self._find(place, key, request) if self._resumed and not ASK_ANEW.get() else None
+        if kept is not None:
+            # A model gives way to others before it answers; so does the file, or ten thousand kept cases in a row
+            # would let nobody else in.
+            await asyncio.sleep(0)
+            return kept
+        reply = await self.model.complete(request)
+        if isinstance(reply, Reply):
+            self._store.keep_reply(place, self._write_row(key, described, request, reply))
+        return reply
+
+    def _again(self, model: Model) -> Self:
+        return type(self)(model, self._store, seat=self.seat, resumed=self._resumed)
+
+    def _find(self, place: str, key: str, request: Request) -> Reply | None:
+        row = _read_row(self._store.find_reply(place))
+        if row is None or row.key != key:  # the very same request, or it is no answer to this one
+            return None
+        from adjudge.models.replay import make_reply
+
+        return make_reply(row, request.token)
+
+    def _write_row(self, key: str, described: dict[str, Any], request: Request, reply: Reply) -> bytes:
+        # Without the prompt, which is the longest part: the key tells it, and the case has the content.
+        row = {"schema": SCHEMA, "key": key, "case": request.case, "order": request.order, "attempt": request.attempt}
+        row |= {"sample": request.sample, "seat": self.seat, "model": self.name}
+        return encode(row | {"request": {"form": described["form"]}, "reply": write_reply(request, reply)})

@@ -1,0 +1,186 @@
+"""What is still to be judged, in its order: a run that goes on leaves out what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.formats.text import clean
+from adjudge.result import Outcome
+from adjudge.runs.item import check_case, write_case
+from adjudge.runs.plan import Source
+from adjudge.runs.store import RunStore
+
+_TURNS = 100
+"""Kept cases in a row after which others on the event loop have their turn."""
+
+
+_UNANSWERED = ("budget", "timeout", "error")
+"""Why items are undecided to which something was not answered: what was answered still stands. For any other reason it
+was answered, and to no use."""
+
+
+_MARKS = 1 << 26
+"""Bits (8 MB, however many cases there are) for the ids that were met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One judgement to be made."""
+
+    case: Case
+    place: int
+    sample: int
+    subject: str
+    body: bytes
+    """The case as it is kept."""
+    replaces: Outcome | None = None
+    """The outcome of the item that this one is to take the place of."""
+    anew: bool = False
+    """Whether the replies that led to that item are asked for again."""
+
+
+class Walk:
+    """One way through a data set. It holds one case at a time, whatever the size."""
+
+    def __init__(
+        self,
+        source: Source,
+        store: RunStore,
+        places: Collection[int] | None,
+        repeat: int,
+        *,
+        resumed: bool,
+        retry: Collection[str],
+    ) -> None:
+        self._source, self._store, self._places, self._repeat = source, store, places, repeat
+        self._last = store.find_last_place() if resumed else -1
+        self._retry = retry
+        self._refused = 0
+        self._under_way: dict[str, int] = {}
+        self._marks = bytearray(_MARKS >> 3)
+        self._mac = hashlib.sha256()
+        self._read = 0
+        self.complete = False
+        """Whether the end of the data set was reached."""
+
+    @property
+    def cases(self) -> int:
+        """Cases that were read."""
+        return self._read - self._refused
+
+    @property
+    def total(self) -> int | None:
+        """How many items there will be, where that is known."""
+        total = len(self._places) if self._places is not None else self._source.total
+        if total is None and self.complete:
+            total = self.cases
+        return None if total is None else total * self._repeat
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the digests of the cases that were taken, in their order."""
+        return self._mac.hexdigest()
+
+    async def units(self) -> AsyncGenerator[Unit, None]:
+        """The units that are not kept yet; raises ``UsageError`` for data that changed since the run began."""
+        since_turn = 0
+        async with aclosing(self._source.walk()) as cases:
+            async for place, case in cases:
+                self._read = place + 1
+                if self._places is not None and place not in self._places:
+                    continue
+                body = write_case(case)
+                if not self._can_be_kept(place, case, body):
+                    continue
+                hashed = hashlib.sha256(body)
+                subject = hashed.hexdigest()
+                kept = self._look_up(place, case, subject) if place <= self._last else {}
+                if kept:
+                    self._mark(case.id)
+                elif self._is_refused(place, case):
+                    continue
+                self._mac.update(hashed.digest())
+                for sample in range(self._repeat):
+                    because = kept.get(sample)
+                    again = because in self._retry
+                    if sample not in kept or again:
+                        yield Unit(
+                            case=case,
+                            place=place,
+                            sample=sample,
+                            subject=subject,
+                            body=body,
+                            replaces="undecided" if again else None,
+                            anew=again and because not in _UNANSWERED,
+                        )
+                since_turn = since_turn + 1 if kept else 0
+                if since_turn >= _TURNS:
+                    since_turn = 0
+                    await asyncio.sleep(0)
+        if self._read <= self._last:
+            raise UsageError(
+                f"the data set has {self._read:,} cases, and case {self._last} of it was judged before; go on with the "
+                "data the run began with, or begin another run"
+            )
+        self.complete = True
+
+    def settle(self, unit: Unit) -> None:
+        """Take note that an item of a unit is kept, and its case with it."""
+        self._under_way.pop(unit.case.id, None)
+
+    def _can_be_kept(self, place: int, case: Case, body: bytes) -> bool:
+        # Before it is asked about: in the file it would keep everybody from reading the run.
+        try:
+            check_case(case, body)
+        except UsageError as error:
+            self._source.refuse(place, str(error))
+            self._refused += 1
+            return False
+        return True
+
+    def _is_refused(self, place: int, case: Case) -> bool:
+        """Whether another case has its id; such a row is no case, as one without content is none.
+
+        Ids are compared with those that are kept and those that are under way, so this takes no memory for each case.
+        """
+        known = self._under_way.get(case.id)
+        if self._mark(case.id) and known is None:
+            known = self._store.find_twin(case.id)
+        if known is None or known == place:
+            self._under_way[case.id] = place
+            return False
+        self._source.refuse(
+            place, f"the id {_shorten(case.id)} is that of case {known} already; give each row an id of its own"
+        )
+        self._refused += 1
+        return True
+
+    def _mark(self, name: str) -> int:
+        """Whether an id may have been met before: nearly all have not, and are not looked up for it."""
+        at = hash(name) & (_MARKS - 1)
+        place, bit = at >> 3, 1 << (at & 7)
+        met = self._marks[place] & bit
+        self._marks[place] |= bit
+        return met
+
+    def _look_up(self, place: int, case: Case, subject: str) -> Mapping[int, str | None]:
+        known = self._store.find_case(place)
+        if known is None:
+            return {}
+        if known != (case.id, subject):
+            raise UsageError(
+                f"case {place} of the data set is not the one that was judged: it was {_shorten(known[0])}, and now it "
+                f"is {_shorten(case.id)}{' with another content or label' if known[0] == case.id else ''}; go on with "
+                "the data the run began with, or begin another run"
+            )
+        return self._store.list_kept(place)
+
+
+def _shorten(text: str) -> str:
+    return repr(clean(text[:80], keep_lines=False))

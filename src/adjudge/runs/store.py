@@ -1,0 +1,436 @@
+"""Where a run is kept: one SQLite file with the cases, the results and every reply as it came.
+
+What ``keep`` has returned from is in the file: a process that is killed afterwards loses nothing of it. It is not
+waited for until the disk has it, as a ledger does; a run that loses power can be judged again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.text import clean
+from adjudge.judges.pair import read_judged
+from adjudge.result import Usage
+from adjudge.runs.item import RunItem, read_case, write_case, write_result
+from adjudge.runs.writer import Commits, Done, Rows, wait_for
+
+FILE = "results.sqlite"
+
+SCHEMA = "adjudge/run-store/1"
+
+BUSY_SECONDS = 30
+
+PAGE = 200
+"""Items that are read at once."""
+
+LOG_BYTES = 4_000_000
+"""About how long the log may become before it is brought over into the file."""
+
+COMMIT_BYTES = 24_000
+"""About what a commit adds to the log besides the bodies: the pages that lead to them."""
+
+
+# Tables with row ids: without them SQLite would keep the large bodies in the pages that lead to the keys.
+_DDL = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
+    """CREATE TABLE cases (
+        place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, subject TEXT NOT NULL, body BLOB NOT NULL) STRICT""",
+    """CREATE TABLE results (
+        place INTEGER NOT NULL, sample INTEGER NOT NULL, outcome TEXT NOT NULL, because TEXT, decided_by TEXT NOT NULL,
+        score REAL, duration_ms REAL NOT NULL, calls INTEGER, input_tokens INTEGER, output_tokens INTEGER,
+        cost_usd REAL,
+        body BLOB NOT NULL, UNIQUE (place, sample)) STRICT""",
+    "CREATE TABLE replies (key TEXT NOT NULL UNIQUE, body BLOB NOT NULL) STRICT",
+)
+
+_CASE = "INSERT INTO cases VALUES (?, ?, ?, ?) ON CONFLICT (place) DO NOTHING"
+
+_RESULT = "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+_FACT = "INSERT OR REPLACE INTO about VALUES (?, ?)"
+
+_REPLY = "INSERT OR REPLACE INTO replies VALUES (?, ?)"
+
+
+# NULL for what nobody stated: a sum over some would look like the whole.
+_TOTALS = """
+    SELECT count(*) AS items, count(DISTINCT place) AS cases,
+        coalesce(sum(outcome = 'passed'), 0) AS passed, coalesce(sum(outcome = 'failed'), 0) AS failed,
+        coalesce(sum(outcome = 'undecided'), 0) AS undecided, avg(score) AS mean_score,
+        sum(calls) AS calls, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+        sum(cost_usd) AS known_cost_usd,
+        coalesce(sum(cost_usd IS NULL AND (input_tokens IS NOT NULL
+            OR (decided_by <> 'rule' AND because IS NOT 'budget' AND because IS NOT 'error'))), 0) AS unknown_costs
+    FROM results"""
+
+_REASONS = "SELECT because, count(*) FROM results WHERE because IS NOT NULL GROUP BY because ORDER BY 2 DESC, 1"
+
+# As text: SQLite would take a blob for its own binary form of JSON.
+_AGREEMENT = """
+    SELECT count(label) AS labelled, coalesce(sum(label = outcome), 0) AS agreed FROM (
+        SELECT r.outcome AS outcome, CASE json_type(CAST(c.body AS TEXT), '$.label')
+            WHEN 'true' THEN 'passed' WHEN 'false' THEN 'failed' END AS label
+        FROM results r JOIN cases c USING (place))"""
+
+
+_UNFIT = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError, ValueError,
+          TypeError, ArithmeticError)  # fmt: skip
+"""What is raised for one row that cannot be written, and not for the file."""
+
+MOST = 2**53
+"""The largest number of tokens that is believed: a thousand such can still be added up."""
+
+
+_COSTS = """
+    SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM (
+        SELECT CASE WHEN json_valid(CAST(body AS TEXT))
+            THEN json_extract(CAST(body AS TEXT), '$.reply.usage.cost_usd') END AS cost FROM replies)"""
+
+
+class RunStore:
+    """The file of a run. ``keep`` is for one event loop at a time; the rest may be called from any thread."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder) / FILE
+        self._writer = _Connection(self._connect)
+        # A second one: a look-up on the event loop must not wait for a commit that a thread is about to make.
+        self._reader = _Connection(self._connect)
+        self._commits = Commits(self)
+        self._logged = 0
+
+    def create(self) -> Self:
+        """Begin a new file, readable by its owner alone; raises ``UsageError`` when there is one."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            if not self.has_begun():  # whoever began it was killed before anything was in it
+                return self._begin()
+            raise UsageError(f"{self.path.parent} holds a run already; go on with --resume, or name another") from None
+        except OSError as error:
+            raise UsageError(f"the run {self.path.parent} cannot be written: {error.strerror}; name another") from None
+        return self._begin()
+
+    def remove(self) -> None:
+        """Close the file, and take it away with what SQLite put beside it."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    def has_begun(self) -> bool:
+        """Whether there is a file with our tables in it."""
+        if not self.path.is_file():
+            return False
+        with self._reading() as connection:
+            return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+
+    def _begin(self) -> Self:
+        try:
+            with self._writer.using() as connection:
+                connection.execute("BEGIN")
+                for statement in _DDL:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
+                connection.commit()
+        except sqlite3.Error as error:
+            raise self._fail(error) from None
+        return self
+
+    def open(self) -> Self:
+        """Open what is there; raises ``UsageError`` when it is no run of ours."""
+        if not self.path.is_file():
+            raise UsageError(
+                f"{self.path.parent} holds no run: there is no {FILE} in it; name a folder of `adjudge run`"
+            )
+        if self.find_fact("schema") != SCHEMA:
+            raise UsageError(f"{self.path} is of another schema than {SCHEMA}; update adjudge")
+        return self
+
+    # ---------------------------------------------------------------- writing
+
+    def hand_in(self, item: RunItem, done: Done, *, body: bytes | None = None) -> None:
+        """Have an item kept; ``done`` is called when a process that is killed does not lose it any more.
+
+        ``body`` is what ``write_case`` wrote of its case, where that is known. ``done`` is called with what went wrong:
+        a ``UsageError`` when another case of the run has the same id.
+        """
+        rows = _write_item(item, body or write_case(item.case))
+        self._logged += len(rows[_CASE][-1]) + len(rows[_RESULT][-1])
+        self._commits.hand_in(rows, done)
+
+    async def keep(self, item: RunItem) -> None:
+        """Hand an item in and wait until it is kept; raises what went wrong."""
+        done, future = wait_for()
+        self.hand_in(item, done)
+        await future
+
+    def keep_reply(self, key: str, body: bytes) -> None:
+        """Keep a reply under its key; it is in the file when the next item is kept."""
+        self._logged += len(body)
+        self._commits.hand_in({_REPLY: (key, body)}, None)
+
+    def keep_fact(self, name: str, said: str) -> None:
+        """Keep a fact about the whole run; it is in the file when the next item is kept."""
+        self._commits.hand_in({_FACT: (name, said)}, None)
+
+    async def keep_fact_now(self, name: str, said: str) -> None:
+        """Keep a fact about the whole run, and wait until it is in the file; raises when it cannot be written."""
+        done, future = wait_for()
+        self._commits.hand_in({_FACT: (name, said)}, done)
+        await future
+
+    async def flush(self) -> None:
+        """Wait until everything handed in is in the file."""
+        await self._commits.flush()
+
+    def write(self, together: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
+        """What went wrong with each; one that cannot be written does not take the others with it.
+
+        ``None`` when another process is writing into the file, and this is not to wait for it.
+        """
+        try:
+            with self._writer.using() as connection:
+                connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000 if patient else 0}")
+                try:
+                    _write_all(connection, together)
+                    self._logged += COMMIT_BYTES
+                    return [None] * len(together)
+                except _UNFIT:
+                    connection.execute("ROLLBACK")
+                    connection.execute("BEGIN IMMEDIATE")
+                    errors = [_try(connection, rows) for rows in together]
+                    connection.execute("COMMIT")
+                    return errors
+                finally:
+                    if connection.in_transaction:  # the disk is full: nothing of this may be in the next commit
+                        connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            if not patient and error.sqlite_errorname.startswith("SQLITE_BUSY"):
+                return None
+            return [self._fail(error) for _ in together]
+
+    def is_long(self) -> bool:
+        """Whether enough is in the log to be brought over into the file."""
+        return self._logged >= LOG_BYTES
+
+    def tidy(self) -> None:
+        """Bring the log over into the file, so that it begins anew; this waits for the disk."""
+        self._logged = 0
+        # What cannot be brought over now is in the log all the same, and later is soon enough.
+        with suppress(sqlite3.Error), self._writer.using() as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    # ---------------------------------------------------------------- reading
+
+    def find_fact(self, name: str) -> str | None:
+        """A fact about the whole run."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT said FROM about WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def find_reply(self, key: str) -> bytes | None:
+        """The reply kept under a key."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def find_case(self, place: int) -> tuple[str, str] | None:
+        """Id and subject of the case at a place, once one of its items is kept."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT id, subject FROM cases WHERE place = ?", (place,)).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def list_kept(self, place: int) -> Mapping[int, str | None]:
+        """The samples of a case that are judged, each with the reason why it is undecided."""
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT sample, because FROM results WHERE place = ?", (place,)).fetchall())
+
+    def find_twin(self, name: str) -> int | None:
+        """The place of the case that is kept with this id."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def add_costs(self) -> tuple[float, int]:
+        """What all kept replies cost as far as that is known, and of how many it is not."""
+        with self._reading() as connection:
+            usd, unknown = connection.execute(_COSTS).fetchone()
+        return usd, unknown
+
+    def find_last_place(self) -> int:
+        """The last place of a case that is kept; -1 when there is none."""
+        with self._reading() as connection:
+            found = connection.execute("SELECT max(place) FROM cases").fetchone()[0]
+        return -1 if found is None else found
+
+    def sum_up(self) -> dict[str, Any]:
+        """What all items come to: counts, the mean score, tokens, and the cost where it is known."""
+        with self._reading() as connection:
+            connection.row_factory = sqlite3.Row
+            try:
+                found = dict(connection.execute(_TOTALS).fetchone())
+                because = connection.execute(_REASONS).fetchall()
+                agreement = dict(connection.execute(_AGREEMENT).fetchone())
+            finally:
+                connection.row_factory = None
+        counts = {name: found.pop(name) for name in ("passed", "failed", "undecided")}
+        return {"counts": counts, "undecided_because": dict(map(tuple, because)), **found, **agreement}
+
+    def count(self) -> Mapping[str, int]:
+        """How many items have which outcome."""
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT outcome, count(*) FROM results GROUP BY outcome").fetchall())
+
+    def items(self, *, where: str = "1", order: str = "r.place, r.sample") -> Iterator[RunItem]:
+        """The items, a page at a time; ``where`` and ``order`` are our own SQL over ``results r`` and never data."""
+        query = (
+            "SELECT r.place, r.sample, c.subject, c.body, r.body FROM results r JOIN cases c USING (place) "  # noqa: S608
+            f"WHERE {where} ORDER BY {order}"
+        )
+        # A connection of its own: a reader that is half-way must not stand in the way of the writer's commits.
+        with self._reading(once=True) as connection:
+            rows = connection.execute(query)
+            while page := rows.fetchmany(PAGE):
+                yield from map(_read_item, page)
+
+    def replies(self) -> Iterator[bytes]:
+        """The kept replies as they were written, in the order of their keys: those to one case stand together."""
+        with self._reading(once=True) as connection:
+            rows = connection.execute("SELECT body FROM replies ORDER BY key")
+            while page := rows.fetchmany(PAGE):
+                yield from (row[0] for row in page)
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        self._reader.close()
+        self._writer.close()
+
+    @contextmanager
+    def _reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection to read with; raises ``UsageError`` for a file that is damaged, or whose tables are not ours."""
+        try:
+            with closing(self._connect("ro")) if once else self._reader.using() as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise self._refuse(error) from None
+
+    def _fail(self, error: Exception) -> AdjudgeError:
+        return AdjudgeError(f"the run {self.path.parent} cannot be written: {clean(str(error))}")
+
+    def _refuse(self, error: Exception) -> UsageError:
+        said = clean(str(error)[:200], keep_lines=False)
+        return UsageError(f"{self.path} cannot be read as a run: {said}; name a folder of `adjudge run`")
+
+    def _connect(self, mode: str = "rw") -> sqlite3.Connection:
+        # Never created here: whoever reads a mistyped path must not leave an empty run there.
+        try:
+            address = f"{self.path.resolve().as_uri()}?mode={mode}"
+            connection = sqlite3.connect(
+                address, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
+            )
+            if mode == "rw":
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+                # By ``tidy``, in a thread: a commit that did it would hold the event loop up until the disk is done.
+                connection.execute("PRAGMA wal_autocheckpoint=0")
+        except (sqlite3.Error, OSError, RuntimeError) as error:  # RuntimeError: a link to itself, before Python 3.13
+            raise self._refuse(error) from None
+        return connection
+
+
+class _Connection:
+    """One connection, for one thread at a time; opened when it is first needed."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._open: sqlite3.Connection | None = None
+
+    @contextmanager
+    def using(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if self._open is None:
+                self._open = self._connect()
+                weakref.finalize(self, self._open.close)
+            yield self._open
+
+    def close(self) -> None:
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+            self._open = None
+
+
+def _write_item(item: RunItem, case_body: bytes) -> Rows:
+    result, case = item.result, item.case
+    about = (
+        item.place,
+        item.sample,
+        result.outcome,
+        result.undecided_because,
+        result.decided_by,
+        result.score,
+        result.duration_ms,
+        *_write_usage(result.usage),
+        write_result(result),
+    )
+    return {_CASE: (item.place, case.id, item.subject, case_body), _RESULT: about}
+
+
+def _write_usage(usage: Usage | None) -> tuple[int | None, int | None, int | None, float | None]:
+    """What a provider said was used, for adding up; what cannot be true of one judgement is unknown."""
+    if usage is None:
+        return None, None, None, None
+    calls, read, written = usage.calls, usage.input_tokens, usage.output_tokens
+    cost = usage.cost_usd
+    return (
+        calls if 0 <= calls < MOST else None,
+        read if 0 <= read < MOST else None,
+        written if 0 <= written < MOST else None,
+        cost if cost is not None and 0 <= cost < MOST else None,
+    )
+
+
+def _read_item(row: tuple[Any, ...]) -> RunItem:
+    place, sample, subject, body, result = row
+    try:
+        case, judged = read_case(body), read_judged(json.loads(result))
+    except (AdjudgeError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        why = clean(str(error)[:200], keep_lines=False)
+        raise UsageError(f"what the run kept of case {place} cannot be read ({why}); judge the case again") from None
+    return RunItem(place=place, sample=sample, subject=subject, case=case, result=judged)
+
+
+def _write_all(connection: sqlite3.Connection, together: Sequence[Rows]) -> None:
+    """Everything in one go, statement by statement: the cases before their results."""
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in (_FACT, _REPLY, _CASE, _RESULT):
+        if values := [rows[statement] for rows in together if statement in rows]:
+            connection.executemany(statement, values)
+    connection.execute("COMMIT")
+
+
+def _try(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
+    try:
+        for statement, values in rows.items():
+            connection.execute(statement, values)
+    except sqlite3.IntegrityError:  # of the case, which is written first: nothing of this item is there
+        place, name = rows[_CASE][:2]
+        found = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
+        return UsageError(
+            f"the id {clean(str(name)[:80])!r} of case {place} is that of case {found[0]} already; "
+            "give each case an id of its own"
+        )
+    except _UNFIT as error:
+        said = clean(f"{type(error).__name__}: {error}"[:200], keep_lines=False)
+        return AdjudgeError(f"something of the run cannot be written ({said}); the other cases are kept")
+    return None

@@ -1,0 +1,113 @@
+"""What the tasks of a run hand in, committed together on their event loop.
+
+A commit to a file in WAL mode waits for no disk, and takes a fraction of what a thread for it would: in a thread,
+SQLite lets the interpreter go and asks for it again with every row, and waits each time while the loop is busy. What
+may take long, the disk or another process that holds the file, is left to a thread, and commits wait for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+Rows = dict[str, tuple[Any, ...]]
+"""Statements with their values, in the order they are to be carried out."""
+
+
+Done = Callable[[Exception | None], None]
+"""Called in the event loop when something is in the file, or with the reason why it is not."""
+
+
+def wait_for() -> tuple[Done, asyncio.Future[None]]:
+    """What is told of a commit, and who waits for it."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def tell(error: Exception | None) -> None:
+        if future.done():  # whoever waited was cancelled meanwhile
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    return tell, future
+
+
+class Writer(Protocol):
+    """Where rows go."""
+
+    def write(self, together: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
+        """What went wrong with each; ``None`` when the file is held by others and this is not to wait for it."""
+        ...
+
+    def is_long(self) -> bool:
+        """Whether ``tidy`` is due."""
+        ...
+
+    def tidy(self) -> None:
+        """What now and then has to be done to the file, and waits for the disk."""
+        ...
+
+
+class Commits:
+    """Everything that is handed in during one turn of the event loop goes into one commit."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._waiting: list[tuple[Rows, Done | None]] = []
+        self._turn: asyncio.Handle | None = None
+        self._aside: asyncio.Task[None] | None = None
+
+    def hand_in(self, rows: Rows, done: Done | None) -> None:
+        """Have rows written with the next commit."""
+        self._waiting.append((rows, done))
+        self._plan()
+
+    async def flush(self) -> None:
+        """Wait until everything handed in is in the file."""
+        while self._waiting or self._aside is not None:
+            if self._aside is not None:
+                await asyncio.shield(self._aside)
+            else:
+                self._commit()
+
+    def _plan(self) -> None:
+        if self._waiting and self._turn is None and self._aside is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._commit)
+
+    def _commit(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        together, self._waiting = self._waiting, []
+        errors = self._write(together, patient=False)
+        if errors is None:
+            self._leave(self._write_patiently(together))
+            return
+        _tell(together, errors)
+        if self._writer.is_long():
+            self._leave(asyncio.to_thread(self._writer.tidy))
+
+    async def _write_patiently(self, together: Sequence[tuple[Rows, Done | None]]) -> None:
+        _tell(together, await asyncio.to_thread(self._write, together, patient=True) or [None] * len(together))
+
+    def _write(self, together: Sequence[tuple[Rows, Done | None]], *, patient: bool) -> list[Exception | None] | None:
+        try:
+            return self._writer.write([rows for rows, _ in together], patient=patient)
+        except Exception as error:  # noqa: BLE001 - whoever is not told waits for ever
+            return [error] * len(together)
+
+    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
+        self._aside = asyncio.get_running_loop().create_task(work)
+        self._aside.add_done_callback(self._go_on)
+
+    def _go_on(self, _: asyncio.Task[None]) -> None:
+        self._aside = None
+        self._plan()
+
+
+def _tell(together: Sequence[tuple[Any, Done | None]], errors: Sequence[Exception | None]) -> None:
+    for (_, done), error in zip(together, errors, strict=True):
+        if done is not None:
+            done(error)

@@ -1,0 +1,174 @@
+"""The one door for callers without an event loop.
+
+All sync calls run on one private loop in one daemon thread, so they work inside a running loop too (a notebook) and
+nobody's loop is ever patched. The thread starts with the first call and ends with the interpreter. Where something ends
+the loop before that (``KeyboardInterrupt`` out of a hook, ``get_running_loop().stop()``), those who wait are told, and
+the next call has a new thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, NoReturn, TypeVar
+
+from adjudge.concurrency import GRACE, stop_tasks
+from adjudge.errors import AdjudgeError, UsageError
+
+T = TypeVar("T")
+
+
+_Waiting = concurrent.futures.Future
+
+_ENDINGS = (concurrent.futures.CancelledError, KeyboardInterrupt, SystemExit)
+"""What a call comes to that ended with its loop."""
+
+
+class _Door:
+    """A private loop and its thread; made anew when the loop has ended, and after a fork, where no thread survives."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self.waiting: set[_Waiting[Any]] = set()
+        """The calls that somebody waits for. Guarded by the lock, like ``ended``."""
+        self.ended: str | None = None
+        """What ended the loop; nothing is handed to it from then on, since nobody would ever do it."""
+        self.cause: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, name="adjudge-sync", daemon=True)
+        self.thread.start()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> _Waiting[T]:
+        """Hand a coroutine to the loop; the lock is held."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        self.waiting.add(future)
+        return future
+
+    def let_go(self) -> None:
+        """Give what was cancelled a moment to close its connections before the caller's interrupt goes on."""
+        gone = threading.Event()
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.loop.call_later, 0.01, gone.set)
+            gone.wait(timeout=1.0)
+
+    def complain(self) -> NoReturn:
+        """Raise for a call that ended with the loop."""
+        raise AdjudgeError(
+            f"the event loop of all sync calls ended before this one, because {self.ended}; nothing was decided, and "
+            "the next call has a new loop"
+        ) from self.cause
+
+    def close(self) -> None:
+        """Stop the loop and close what lives on it (connections)."""
+        if self.pid == os.getpid() and self.thread.is_alive():
+            with suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self.loop.stop)
+            self.thread.join(timeout=2.0)
+
+    def _run(self) -> None:
+        ended = "it was stopped"
+        try:
+            asyncio.set_event_loop(self.loop)
+            self.loop.run_forever()
+        except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - those who wait are told of it
+            self.cause, ended = error, f"{type(error).__name__} was raised in it"
+        finally:
+            with _lock:
+                self.ended = ended
+                if self in _doors:
+                    _doors.remove(self)
+            self._finish(_stop_all)
+            self._fail_waiting()
+            self._finish(_close_generators)
+            with suppress(Exception, KeyboardInterrupt, SystemExit):
+                self.loop.close()
+
+    def _finish(self, ending: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run the loop once more, which takes seconds at most; what is raised again meanwhile changes nothing."""
+        work = ending()
+        with suppress(Exception, KeyboardInterrupt, SystemExit):
+            self.loop.run_until_complete(work)
+        with suppress(Exception):
+            work.close()  # where it could not be begun, since somebody has closed the loop
+
+    def _fail_waiting(self) -> None:
+        with _lock:
+            left = list(self.waiting)
+        for future in left:  # what ignored its cancellation, and has no loop now that could ever answer
+            with suppress(concurrent.futures.InvalidStateError):
+                future.set_exception(concurrent.futures.CancelledError())
+
+
+async def _stop_all() -> None:
+    # Calls that were handed in and not begun are among them, and are cancelled before they ask anybody.
+    await stop_tasks([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+
+
+async def _close_generators() -> None:
+    async with asyncio.timeout(GRACE):
+        await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+_lock = threading.Lock()
+
+_doors: list[_Door] = []
+
+_left_behind: list[_Door] = []
+"""Doors of the process that this one was forked from. Kept for good: closing such a loop, which its end would do, takes
+the other process's connections out of the poll that both share."""
+
+
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end and return what it returns; an interrupt cancels it.
+
+    Raises ``AdjudgeError`` where the loop ended before it.
+    """
+    with _lock:
+        door = _find_door()
+        inside = threading.current_thread() is door.thread
+        future = None if inside else door.begin(work)
+    if future is None:
+        work.close()
+        raise UsageError("a sync call was made from inside adjudge's own loop; await evaluate() there instead")
+    try:
+        return future.result()
+    except BaseException as error:
+        if door.ended is not None and future.done() and isinstance(error, _ENDINGS):
+            if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()
+            door.complain()
+        if future.cancel():
+            door.let_go()
+        raise
+    finally:
+        with _lock:
+            door.waiting.discard(future)
+
+
+def _find_door() -> _Door:
+    """The door that is open; the lock is held."""
+    if not _doors or _doors[0].pid != os.getpid():
+        _left_behind.extend(_doors)
+        _doors.clear()
+        _doors.append(_Door())
+        import atexit
+
+        atexit.register(_doors[0].close)
+    return _doors[0]
+
+
+def _begin_anew() -> None:
+    """In a child that was forked: its copy of the lock may be held by a thread that it does not have."""
+    global _lock  # noqa: PLW0603 - there is no other way to a lock that nobody can release
+    _lock = threading.Lock()
+    _left_behind.extend(_doors)
+    _doors.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -1,0 +1,9 @@
+from adjudge.testing.models import FAULTS as FAULTS
+from adjudge.testing.models import Fault as Fault
+from adjudge.testing.models import FaultyModel as FaultyModel
+from adjudge.testing.models import Line as Line
+from adjudge.testing.models import ScriptedModel as ScriptedModel
+from adjudge.testing.models import assert_passes as assert_passes
+from adjudge.testing.models import break_reply as break_reply
+from adjudge.testing.models import fill_token as fill_token
+from adjudge.testing.models import speak as speak

@@ -1,0 +1,219 @@
+"""The recording of one test: a file of its own, so that workers never share one and a renamed test leaves the others.
+
+A file is named by the test's function and a digest of its id: ids hold parameters, and parameters hold content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from adjudge.errors import UsageError
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.judge import Judge
+from adjudge.judges.layers import rewire
+from adjudge.judges.strategies import COUNTING
+from adjudge.models.model import Model, Reply, Request
+from adjudge.models.recording import RecordingModel
+from adjudge.models.replay import MissingRecording, ReplayModel
+from adjudge.result import JudgeResult
+
+Mode = Literal["live", "record", "replay"]
+
+
+_BROKEN = ("error", "timeout", "cancelled", "budget")
+"""Reasons after which a recording would lack an answer that the judge needs when it is replayed."""
+
+
+def name_file(test: str, function: str) -> str:
+    """The name of a test's recording, from its id and the name of its function."""
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", function)[:60].strip("_") or "test"
+    return f"{plain}-{hashlib.sha256(test.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}.jsonl"
+
+
+@dataclass(slots=True, kw_only=True)
+class Tape:
+    """How the models of one test are asked: for real, for real and recorded, or from the recording alone."""
+
+    mode: Mode
+    file: Path
+    again: str
+    """The command that records this test, for whoever misses a recording."""
+    missed: list[str] = field(default_factory=list)
+    """What was asked in a replay and is not in the recording."""
+    broken: str = ""
+    """Why what was recorded cannot stand for the test; empty when it can."""
+    begun: int = 0
+    noted: int = 0
+    """How many judgements were begun, and how many had a result."""
+    _replays: dict[tuple[str | None, int], Replay] = field(default_factory=dict)
+
+    def thread(self, judge: Judge | JudgeChain) -> Judge | JudgeChain:
+        """The judge with its models on this tape; raises ``UsageError`` for a seat that cannot be."""
+        self.begun += 1
+        if self.mode == "live":
+            return judge
+        for name in _find_foreign(judge):
+            # It would be asked for real in a replay, which promises that nobody is.
+            raise UsageError(f"the seat {name!r} is an object of its own, so it is neither recorded nor replayed")
+        threaded = rewire(judge, self._wrap)
+        return _ask_everybody(threaded) if self.mode == "record" else threaded
+
+    def replay_alone(self) -> Judge:
+        """A judge for a suite that says nowhere who judges: the one model of the recording."""
+        return Judge(self._replay(None, None, 0))
+
+    def note(self, result: JudgeResult) -> None:
+        """See whether a result rests on an answer that is missing; raises ``UsageError`` when it does."""
+        __tracebackhide__ = True
+        self.noted += 1
+        if self.mode == "record" and not self.broken:
+            self.broken = next((item.detail for item in _walk(result) if item.undecided_because in _BROKEN), "")
+        if self.missed:
+            # A test that expects a rejection would else pass because nothing was found.
+            raise UsageError(self.find_miss())
+
+    def find_miss(self) -> str:
+        """What is not in the recording and how to record it; empty where nothing is missing."""
+        return f"{self.missed[-1]}; record it with: {self.again}" if self.missed else ""
+
+    def close(self) -> str:
+        """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing."""
+        if self.mode != "record" or not self.begun:
+            return ""  # above all, a test that could ask nobody does not lose what was recorded before
+        if self.begun > self.noted and not self.broken:
+            self.broken = "a judgement did not end"
+        try:
+            own = sorted(self.file.parent.glob(f".{self.file.stem}.*.{os.getpid()}.part"))
+            for part in set(self.file.parent.glob(f".{self.file.stem}.*.part")) - set(own):
+                part.unlink(missing_ok=True)  # of a run that was killed
+            return self._keep(own)
+        except OSError as error:
+            raise UsageError(f"the recording {str(self.file)!r} cannot be written: {error.strerror}") from None
+
+    def _keep(self, parts: list[Path]) -> str:
+        if self.broken:
+            for part in parts:
+                part.unlink()
+            return f"not recorded: {self.broken}"
+        # Seats of one model have a file each: equal keys would hand one seat's answer to the other.
+        kept = {self._place(int(part.name.split(".")[-3])): part for part in parts}
+        for stale in self.file.parent.glob(f"{self.file.stem}.*jsonl"):
+            if stale not in kept:
+                stale.unlink()
+        for place, part in kept.items():
+            _sort_rows(part)
+            part.replace(place)
+        return ""
+
+    def _place(self, number: int) -> Path:
+        return self.file if number == 0 else self.file.with_name(f"{self.file.stem}.{number + 1}.jsonl")
+
+    def _wrap(self, model: Model, number: int) -> Model:
+        if isinstance(model, Replay):
+            return model
+        if self.mode == "replay":
+            return self._replay(model, model.name, number)
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"the recordings {str(self.file.parent)!r} cannot be written: {error.strerror}") from None
+        return RecordingModel(model, self.file.with_name(f".{self.file.stem}.{number}.{os.getpid()}.part"))
+
+    def _replay(self, model: Model | None, name: str | None, number: int) -> Replay:
+        # One for the whole test: rows that answer the same are used up in order, over all its judgements.
+        if (name, number) not in self._replays:
+            limit = int(getattr(model, "max_input_characters", 1_000_000))
+            self._replays[name, number] = Replay(
+                tape=self, only=name, path=self._place(number), max_input_characters=limit
+            )
+        return self._replays[name, number]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Replay:
+    """A model that answers from a test's recording, and tells the tape what it does not find; it contacts nobody."""
+
+    tape: Tape
+    only: str | None
+    """The model that was recorded; ``None`` for whichever it was."""
+    path: Path
+    max_input_characters: int = 1_000_000
+    hosts: tuple[str, ...] = ()
+    _found: ReplayModel | None = None
+    _recorded: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the model that was recorded."""
+        if self.only is None:
+            self._find()
+        return self.only or self._recorded or "replay"
+
+    @property
+    def structured(self) -> bool:
+        """Whether the model was recorded with structured output."""
+        found = self._find()
+        return found is not None and found.structured
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The recorded reply; raises ``MissingRecording`` where there is none."""
+        found = self._find()
+        if found is None:
+            self.tape.missed.append(f"there is no recording of {self.only or 'a model'} in {self.path}")
+            raise MissingRecording(self.tape.missed[-1], key="")
+        try:
+            return await found.complete(request)
+        except MissingRecording as error:
+            self.tape.missed.append(str(error))
+            raise
+
+    def _find(self) -> ReplayModel | None:
+        if self._found is None and self.path.exists():
+            from adjudge.models.replay import read_rows
+
+            recorded = {row.model for row in read_rows(self.path)}
+            if self.only is None and len(recorded) > 1:
+                raise UsageError(f"{self.path} holds several models and nothing says how they judge; name the judge")
+            if recorded and self.only in (None, *recorded):
+                self._found = ReplayModel(self.path, model=self.only)
+                self._recorded = next(iter(recorded)) or ""
+        return self._found
+
+
+def _find_foreign(judge: object) -> Iterator[str]:
+    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+        for _, seat in judge.judges:
+            yield from _find_foreign(seat)
+    elif not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
+        yield str(getattr(judge, "name", type(judge).__name__))
+
+
+def _ask_everybody(judge: Any) -> Any:
+    """The judge without early stops: in a replay the seats answer in another order, and each needs its answer."""
+    if not isinstance(judge, JudgeChain):
+        return judge
+    seats = [_ask_everybody(seat) for _, seat in judge.judges]
+    early = judge.stop_early and judge.strategy not in COUNTING
+    return replace(judge, judges=seats, name=judge.name, stop_early=early)
+
+
+def _walk(result: JudgeResult) -> Iterator[JudgeResult]:
+    yield result
+    for seat in getattr(result, "results", ()):
+        yield from _walk(seat)
+
+
+def _sort_rows(file: Path) -> None:
+    """Rows in the order of their keys, so that recording again changes only what was answered otherwise."""
+    lines = [line for line in file.read_bytes().splitlines(keepends=True) if line.strip()]
+    with suppress(OSError):  # a file system without modes
+        file.chmod(0o600)
+    file.write_bytes(b"".join(sorted(lines, key=lambda line: str(json.loads(line).get("key")))))

@@ -1,0 +1,29 @@
+"""Which test is running: how ``assert_passes`` finds its judge without being handed one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from adjudge.testing.fixture import TestJudge
+
+
+_running: list[Callable[[], TestJudge]] = []
+"""Innermost last: a test may run a suite of its own (``pytester``)."""
+
+
+@contextmanager
+def running(find: Callable[[], TestJudge]) -> Iterator[None]:
+    """A block in which the running test's judge is what ``find`` returns; it is called when a test first asks."""
+    _running.append(find)
+    try:
+        yield
+    finally:
+        _running.pop()
+
+
+def find_judge() -> TestJudge | None:
+    """The judge of the running test; ``None`` where no suite with the plugin is running."""
+    return _running[-1]() if _running else None

@@ -1,0 +1,292 @@
+"""What a test asks with: the ``judge`` fixture."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.text import clean
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.evaluate import Asking, RubricSource
+from adjudge.judges.judge import Judge
+from adjudge.models.open import open_model, resolve_model
+from adjudge.question.question import Question
+from adjudge.result import JudgeResult, JudgmentFailed
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Rubric
+from adjudge.sync import run_sync
+from adjudge.testing.cassette import Mode, Tape, name_file
+from adjudge.testing.summary import explain
+
+Chosen = tuple[Judge | JudgeChain, Rubric | None]
+
+Choose = Callable[[Any, RubricSource | None, dict[str, Any]], Chosen]
+"""From the judge, the rubric and the other arguments of a call (from which it takes ``model``) to who is asked."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class TestJudge:
+    """The judge of one test, and what it was asked there.
+
+    ``await judge(content, rubric=...)`` in a test with an event loop, ``judge.evaluate_sync(content, rubric=...)`` in
+    one without. It has a ``name`` and ``ask``, so gates and chains take it as a judge.
+    """
+
+    __test__ = False  # pytest would collect the class by its name
+
+    test: str
+    """The id of the test."""
+    choose: Choose
+    tape: Tape
+    again: str
+    """The command that runs this test."""
+    results: list[JudgeResult] = field(default_factory=list)
+    concluded: bool = False
+    """Whether what a marked test returned was judged, as often as its mark says, and enough passed."""
+    _pending: list[Pending] = field(default_factory=list)
+    _swallowed: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the suite's judge."""
+        return self.choose(None, None, {})[0].name
+
+    def __call__(
+        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+    ) -> Pending:
+        """Judge some content; the result is there once this is awaited.
+
+        The arguments are those of ``Judge.evaluate``; ``judge`` is asked instead of the suite's. With
+        ``throw_on_fail=True`` a ``JudgmentFailed`` says criterion by criterion why.
+        """
+        pending = Pending(lambda: self.evaluate(content, rubric, judge=judge, **how))
+        self._pending.append(pending)
+        return pending
+
+    async def evaluate(
+        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+    ) -> JudgeResult:
+        """The same as a plain coroutine."""
+        __tracebackhide__ = True
+        options: dict[str, Any] = dict(how)
+        throw = options.pop("throw_on_fail", False)
+        chosen, found = self.choose(judge, rubric, options)
+        result = self._note(await self.tape.thread(chosen).evaluate(content, found, **options))
+        if throw and not result.passed:
+            error = JudgmentFailed(result)
+            error.add_note(explain(result, self.again))
+            raise error
+        return result
+
+    def evaluate_sync(
+        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+    ) -> JudgeResult:
+        """The same for a test without an event loop; in one with, it blocks the loop."""
+        __tracebackhide__ = True
+        try:
+            return run_sync(self.evaluate(content, rubric, judge=judge, **how))
+        except AdjudgeError as error:
+            # The frames between are of a loop's thread and tell a reader of the test's report nothing.
+            raise error.with_traceback(None) from None
+
+    async def ask(self, question: Question | str, /) -> JudgeResult:
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
+        if isinstance(question, Question) and question.model is not None:
+            # As with a rubric's model in ``choose``: it would be asked past the recording.
+            question = replace(question, model=None)
+        result = await self.tape.thread(self.choose(None, None, {})[0]).ask(question)
+        # A gate or a chain takes what is raised here for a seat that broke, so the end of the test says it again.
+        self._swallowed = self._swallowed or self.tape.find_miss()
+        return self._note(result)
+
+    def ask_sync(self, question: Question | str, /) -> JudgeResult:
+        """``ask`` for a test without an event loop."""
+        return run_sync(self.ask(question))
+
+    def close(self) -> str:
+        """End the test: keep its recording; raises ``UsageError`` for a judgement never awaited, or not recorded.
+
+        Returns a sentence for the summary when the recording was not kept, else nothing.
+        """
+        said = self.tape.close()
+        # Such a test asked nothing and would be green for ever.
+        if any(not item.begun for item in self._pending):
+            raise UsageError("judge(...) was called and never awaited; await it, or use judge.evaluate_sync(...)")
+        if self._swallowed:
+            raise UsageError(self._swallowed)
+        return said
+
+    def __repr__(self) -> str:
+        return f"<the judge of {self.test}>"
+
+    def _note(self, result: JudgeResult) -> JudgeResult:
+        __tracebackhide__ = True
+        self.results.append(result)
+        self.tape.note(result)
+        return result
+
+
+class Pending(Coroutine[Any, Any, JudgeResult]):
+    """A judgement that is made when it is awaited, and is neither true nor a result before."""
+
+    __slots__ = ("_make", "_work")
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, JudgeResult]]) -> None:
+        self._make = make
+        self._work: Coroutine[Any, Any, JudgeResult] | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether somebody awaited it."""
+        return self._work is not None
+
+    def __await__(self) -> Generator[Any, Any, JudgeResult]:
+        return self._begin().__await__()
+
+    def send(self, value: Any, /) -> Any:
+        """Go on, as a coroutine does."""
+        return self._begin().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise inside, as a coroutine does."""
+        return self._begin().throw(*error)
+
+    def close(self) -> None:
+        """Give up, as a coroutine does."""
+        if self._work is not None:
+            self._work.close()
+
+    def __bool__(self) -> bool:
+        # Every other object is true, and `assert judge(...)` would pass whatever the content.
+        raise UsageError("judge(...) was not awaited; await it, or use judge.evaluate_sync(...)")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"judge(...) has no {name!r} before it is awaited; await it, or use judge.evaluate_sync")
+
+    def _begin(self) -> Coroutine[Any, Any, JudgeResult]:
+        if self._work is None:
+            self._work = self._make()
+        return self._work
+
+
+_NOBODY = (
+    "nobody is here to judge: name a model with --judge, `judge` in pytest's configuration, [defaults] of adjudge.toml "
+    "beside it or ADJUDGE_JUDGE, or replay a recording with --judge-replay"
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Suite:
+    """What one run of pytest says about judging."""
+
+    root: Path
+    """pytest's root directory: ``adjudge.toml`` is read here, and nowhere else."""
+    named: tuple[str, ...]
+    strategy: str | None
+    mode: Mode
+    folder: Path
+    """Where recordings are."""
+    open_panel: Callable[[tuple[str, ...], str | None, Any], Judge | JudgeChain]
+    read_config: Callable[[Path], Any]
+    _config: Any = None
+    _judges: dict[tuple[str, ...], Judge | JudgeChain] = field(default_factory=dict)
+
+    def begin(self, test: str, function: str, directory: Path) -> TestJudge:
+        """The judge of one test."""
+        again = f"pytest {shlex.quote(clean(test, keep_lines=False))}"
+        file = self.folder / name_file(test, function)
+        tape = Tape(mode=self.mode, file=file, again=f"{again} --judge-record")
+        choose = partial(self.choose, tape, directory)
+        return TestJudge(test=test, choose=choose, tape=tape, again=again)
+
+    def choose(
+        self, tape: Tape, directory: Path, judge: Any, rubric: RubricSource | None, how: dict[str, Any]
+    ) -> Chosen:
+        """Who answers a call, and about which rubric; raises ``UsageError`` when nobody is named."""
+        __tracebackhide__ = True
+        own = self._open_given(judge) if judge is not None else self._open_named()
+        found = self._find_rubric(rubric, how, directory, own)
+        model = how.pop("model", None)
+        if model is not None:
+            own = _exchange(own, model)
+        if own is None and found is not None and found.model is not None:
+            own = Judge(open_model(found.model))
+        if own is None and found is not None and all(item.rule for item in found.criteria):
+            own = Judge("rules")
+        if own is None and tape.mode == "replay":
+            own = tape.replay_alone()
+        if own is None:
+            raise UsageError(_NOBODY)
+        # Whoever runs the suite has said who judges: a rubric's model in its place would be asked past the recording.
+        return own, replace(found, model=None) if found is not None and found.model is not None else found
+
+    def _open_given(self, judge: Any) -> Judge | JudgeChain | None:
+        if isinstance(judge, TestJudge):
+            return self._open_named()
+        if isinstance(judge, Judge | JudgeChain):
+            return judge
+        if isinstance(judge, str):
+            return self._open((judge,), None)
+        return JudgeChain([judge], timeout=None) if hasattr(judge, "ask") else Judge(judge)
+
+    def _open_named(self) -> Judge | JudgeChain | None:
+        names = self.named
+        if self.strategy is not None and len(names) < 2:
+            raise UsageError("--judge-strategy is for several --judge; name them, or use a judge of adjudge.toml")
+        default = self._read().defaults.get("judge")
+        if not names and default:
+            names = (default,)
+        spec = os.environ.get("ADJUDGE_JUDGE", "").strip()
+        if not names and spec:
+            if spec.startswith("python:"):
+                raise UsageError(
+                    f"ADJUDGE_JUDGE names {spec}, which runs code; name it with --judge or in adjudge.toml"
+                )
+            names = (spec,)
+        return self._open(names, self.strategy) if names else None
+
+    def _open(self, names: tuple[str, ...], strategy: str | None) -> Judge | JudgeChain:
+        # Opened once, so that all tests share its connections.
+        if names not in self._judges:
+            self._judges[names] = self.open_panel(names, strategy, self._read())
+        return self._judges[names]
+
+    def _find_rubric(
+        self, rubric: RubricSource | None, how: dict[str, Any], directory: Path, own: Judge | JudgeChain | None
+    ) -> Rubric | None:
+        if rubric is None:
+            if how.get("criteria") is not None or how.get("result_format") is not None:
+                return None
+            mine = own._own_rubric() if own is not None else None  # noqa: SLF001 - as ``evaluate`` itself finds it
+            return mine if mine is not None else self._read().find_default_rubric()
+        if isinstance(rubric, str) and rubric in self._read().rubrics:
+            found: Rubric = self._read().find_rubric(rubric)
+            return found
+        return load_rubric(self._locate(rubric, directory))
+
+    def _locate(self, rubric: RubricSource, directory: Path) -> RubricSource:
+        """A relative path from the test's folder or the root directory: a suite runs from any working directory."""
+        path = Path(rubric) if isinstance(rubric, os.PathLike | str) and "\x00" not in str(rubric) else None
+        if path is None or not (path.suffix or len(path.parts) > 1):
+            return rubric
+        return next((base / path for base in (directory, self.root) if (base / path).is_file()), rubric)
+
+    def _read(self) -> Any:
+        if self._config is None:
+            self._config = self.read_config(self.root)
+        return self._config
+
+
+def _exchange(own: Judge | JudgeChain | None, model: str) -> Judge:
+    """The judge with the model that a call names."""
+    if own is None:
+        return Judge(open_model(model))
+    if isinstance(own, JudgeChain):
+        raise UsageError(f"model {model!r} was given, and the suite's judge is the chain {own.name!r}; leave it out")
+    return replace(own, model=resolve_model(model, own.model), name="")

@@ -1,0 +1,301 @@
+"""Doubles for tests: a model with a script, a model that breaks on purpose, and faults to break it with.
+
+They are public because whoever gates something with a judge has to test what happens when the judge says no, says
+nonsense or says nothing. They ask nobody, and they fill in the token that adjudge's prompts ask for, so a script
+can be written as the plain reply. ``assert_passes`` is the assertion for tests of what a program writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Unpack, get_args
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.judges.evaluate import Asking, RubricSource
+from adjudge.models.model import Model, Reply, Request
+from adjudge.question.question import MASK
+from adjudge.result import JudgeResult
+from adjudge.testing.current import find_judge
+
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "FaultyModel",
+    "Line",
+    "ScriptedModel",
+    "assert_passes",
+    "break_reply",
+    "fill_token",
+    "speak",
+]
+
+
+Line = str | Mapping[str, Any] | Reply | BaseException | type[BaseException] | Callable[[Request], Any] | None
+"""One line of a script: the reply's text, its object, a whole ``Reply``, an exception to raise, or a function of the
+request that returns any of these. ``None`` is a model that answers nothing."""
+
+
+Fault = Literal[
+    "hang",
+    "error",
+    "http_400",
+    "http_500",
+    "reset",
+    "refusal",
+    "empty",
+    "truncated",
+    "cut_off",
+    "two_objects",
+    "duplicate_key",
+    "nan",
+    "off_scale",
+    "negative",
+    "boolean_score",
+    "missing_criterion",
+    "repeated_criterion",
+    "invented_criterion",
+    "contradiction",
+    "wrong_token",
+    "prose",
+]
+"""What a ``FaultyModel`` can do to a reply."""
+
+
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+"""Every fault, in order."""
+
+
+class ScriptedModel:
+    """A model that says what it is told to.
+
+    ``script`` is one line, said every time, or a sequence of lines, said in order; when they are used up it raises
+    ``ModelError``. ``requests`` holds every request it was asked.
+
+        >>> from adjudge import Judge
+        >>> model = ScriptedModel({"criteria": [{"name": "criteria", "score": 0.9}]})
+        >>> Judge(model).evaluate_sync("Hello.", criteria="Is polite.").passed
+        True
+    """
+
+    def __init__(
+        self,
+        script: Line | Sequence[Line],
+        *,
+        name: str = "scripted",
+        delay: float = 0.0,
+        structured: bool = False,
+        requests: list[Request] | None = None,
+    ) -> None:
+        self.name = name
+        self.delay = delay
+        """Seconds to wait before each reply."""
+        self.structured = structured
+        self.requests: list[Request] = requests if requests is not None else []
+        self._script = script
+        several = isinstance(script, Sequence) and not isinstance(script, str)
+        self._lines: Iterator[Line] = iter(script) if several else _repeat(script)  # type: ignore[arg-type]
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Say the next line."""
+        self.requests.append(request)
+        line = next(self._lines, _END)
+        if self.delay:
+            await asyncio.sleep(self.delay)
+        return speak(line, request, self.name)
+
+    def named(self, name: str) -> ScriptedModel:
+        """The same script under another model's name; requests go to the same list."""
+        return ScriptedModel(
+            self._script, name=name, delay=self.delay, structured=self.structured, requests=self.requests
+        )
+
+    def __repr__(self) -> str:
+        return f"ScriptedModel({self.name!r})"
+
+
+class FaultyModel:
+    """A model that does to another model's replies what really happens to replies.
+
+    ``faults`` are applied in order, one per request; ``None`` lets a reply through, and so does the end of the list.
+    """
+
+    def __init__(self, model: Model, faults: Sequence[Fault | None], *, name: str | None = None) -> None:
+        for fault in faults:
+            if fault is not None and fault not in FAULTS:
+                raise UsageError(f"unknown fault {fault!r}; use one of {', '.join(FAULTS)}")
+        self.model = model
+        self.name = name or f"faulty({model.name})"
+        self._faults = iter(faults)
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Ask the model, and break what it says."""
+        fault = next(self._faults, None)
+        if fault == "hang":
+            await asyncio.Event().wait()
+        if fault in _RAISED:
+            error = _RAISED[fault]
+            raise error()
+        reply = await self.model.complete(request)
+        return reply if fault is None else break_reply(reply, fault)
+
+
+def assert_passes(
+    content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+) -> JudgeResult:
+    """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass. Returns the result.
+
+    The arguments are those of ``Judge.evaluate``. In a pytest suite the suite's judge is asked, and recorded or
+    replayed, unless ``judge`` names another; elsewhere ``judge``, or the model that ``ADJUDGE_JUDGE`` names. It may
+    be called with or without an event loop, and blocks one: where what is asked needs the test's own loop, write
+    ``await judge(content, ..., throw_on_fail=True)``.
+    """
+    from adjudge.judges.open import judge as ask_configured
+    from adjudge.sync import run_sync
+    from adjudge.testing.summary import explain
+
+    __tracebackhide__ = True
+    how.pop("throw_on_fail", None)
+    suite = find_judge()
+    if suite is not None:
+        result = suite.evaluate_sync(content, rubric, judge=judge, **how)
+    else:
+        result = run_sync(ask_configured(content, rubric=rubric, judge=judge, **how))
+    if not result.passed:
+        raise AssertionError(explain(result, suite.again if suite else ""))
+    return result
+
+
+def break_reply(reply: Reply, fault: Fault) -> Reply:
+    """A reply with a fault in it."""
+    if fault == "refusal":
+        return replace(reply, finish_reason="refusal")
+    if fault == "truncated":
+        return replace(reply, finish_reason="length")
+    text = reply.text or ""
+    if fault in _TEXTUAL:
+        return replace(reply, text=_TEXTUAL[fault](text))
+    found = json.loads(text)
+    _STRUCTURAL[fault](found)
+    return replace(reply, text=json.dumps(found))
+
+
+def speak(line: Line | object, request: Request, name: str = "scripted") -> Reply:
+    """What a line of a script becomes as a reply to a request: the token filled in, exceptions raised."""
+    if line is _END:
+        raise ModelError(f"the script of {name!r} is used up; give it another line or a single line to repeat")
+    if isinstance(line, BaseException) or (isinstance(line, type) and issubclass(line, BaseException)):
+        raise line
+    if callable(line):
+        return speak(line(request), request, name)
+    if isinstance(line, Reply):
+        return replace(line, text=fill_token(line.text, request.token)) if line.text else line
+    if line is None:
+        return Reply(text=None, model=name)
+    text = line if isinstance(line, str) else json.dumps(line)
+    return Reply(text=fill_token(text, request.token), model=name)
+
+
+def fill_token(text: str, token: str | None) -> str:
+    """Put the token where the reply's object begins, or wherever ``{{token}}`` stands."""
+    if token is None:
+        return text
+    if MASK in text:
+        return text.replace(MASK, token)
+    start = text.find("{")
+    if start < 0 or text[start + 1 :].lstrip().startswith('"token"'):
+        return text
+    rest = text[start + 1 :]
+    comma = "" if rest.lstrip().startswith("}") else ", "
+    return f'{text[:start]}{{"token": "{token}"{comma}{rest}'
+
+
+_END = object()
+
+
+def _repeat(line: Any) -> Iterator[Line]:
+    while True:
+        yield line
+
+
+def _first(found: dict[str, Any]) -> dict[str, Any]:
+    entries = found.get("criteria")
+    return (entries[0] if isinstance(entries, list) else next(iter(entries.values()))) if entries else found
+
+
+def _set_score(value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(found: dict[str, Any]) -> None:
+        entry = _first(found)
+        entry["score" if "score" in entry else "safe"] = value
+
+    return change
+
+
+def _swap_type(found: dict[str, Any]) -> None:
+    """A boolean where a number is due, and a number where a boolean is."""
+    entry = _first(found)
+    if "score" in entry:
+        entry["score"] = True
+    else:
+        entry["safe"] = 1
+
+
+def _entries(found: dict[str, Any]) -> list[Any]:
+    """The criteria as a list, which can hold one twice; structured replies key them by name."""
+    entries = found.get("criteria", [])
+    return entries if isinstance(entries, list) else [{"name": name, **entry} for name, entry in entries.items()]
+
+
+def _drop_criterion(found: dict[str, Any]) -> None:
+    found["criteria"] = _entries(found)[1:]
+    found.pop("safe", None)
+
+
+def _repeat_criterion(found: dict[str, Any]) -> None:
+    entries = _entries(found)
+    found |= {"criteria": [*entries, *entries[:1]], "safe": None}
+
+
+def _invent_criterion(found: dict[str, Any]) -> None:
+    found["criteria"] = [*_entries(found), {"name": "an invented criterion", "score": 1.0}]
+    found["safe"] = None
+
+
+def _contradict(found: dict[str, Any]) -> None:
+    found |= {"safe": True, "passed": False}
+
+
+_RAISED: Mapping[str | None, Callable[[], Exception]] = {
+    "error": lambda: RuntimeError("a fault was injected"),
+    "http_400": lambda: ModelError("the server answered 400", status=400),
+    "http_500": lambda: ModelError("the server answered 500", status=500),
+    "reset": lambda: ConnectionResetError("connection reset by peer"),
+}
+
+
+_TEXTUAL: Mapping[str, Callable[[str], str]] = {
+    "empty": lambda text: "",
+    "cut_off": lambda text: text[: len(text) * 2 // 3],
+    "two_objects": lambda text: f"{text}\n{text}",
+    "duplicate_key": lambda text: (
+        text.replace("{", '{"twice": 1, "twice": 2, ', 1)
+        if '"token"' not in text
+        else text[: text.rindex("}")] + ', "twice": 1, "twice": 2}'
+    ),
+    "wrong_token": lambda text: "{" + text.partition("{")[2].partition(",")[2] if '"token"' in text else "{}",
+    "prose": lambda text: "It looks good to me, I would let it pass.",
+}
+
+
+_STRUCTURAL: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "nan": _set_score(float("nan")),
+    "off_scale": _set_score(95),
+    "negative": _set_score(-3),
+    "boolean_score": _swap_type,
+    "missing_criterion": _drop_criterion,
+    "repeated_criterion": _repeat_criterion,
+    "invented_criterion": _invent_criterion,
+    "contradiction": _contradict,
+}

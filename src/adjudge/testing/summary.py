@@ -1,0 +1,140 @@
+"""What a suite's judgements come to: plain data for each, properties of a test report, a few lines at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from adjudge.formats.display import say_models, say_outcome
+from adjudge.formats.text import clean
+from adjudge.result import CriterionResult, JudgeResult
+
+WIDTH = 10
+"""Characters of a full bar."""
+
+LONGEST = 400
+"""Characters of one reasoning."""
+
+MOST = 40
+"""Lines about criteria, rules, suggestions and seats, each."""
+
+
+_REMEDIES = {
+    "error": "is the judge reachable? adjudge doctor says so",
+    "timeout": "give the judge longer: timeout in adjudge.toml",
+    "unparseable": "adjudge doctor says whether this judge's replies can be read",
+    "missing_criterion": "adjudge doctor says whether this judge's replies can be read",
+    "truncated": "raise max_output_tokens in adjudge.toml",
+    "split": "an odd number of judges cannot split evenly",
+}
+
+
+def explain(result: JudgeResult, again: str = "") -> str:
+    """The outcome, every criterion with its score and reasoning, and how to run the test again."""
+    lines = [f"{say_outcome(result)} (judge {_short(result.judge, 120)})"]
+    lines += _limit([line for item in result.criteria for line in _say_criterion(item)], 2 * MOST)
+    lines += _limit([f"  {item.severity}: {_short(item.name, 80)}: {_short(item.message)}"
+                     for item in result.rule_results if not item.passed and item.message])  # fmt: skip
+    lines += [f"  {_short(said)}" for said in (result.detail, result.reasoning) if said]
+    lines += _limit([f"  suggestion: {_short(item)}" for item in result.suggestions])
+    lines += _limit([f"  seat {_short(seat.judge, 80)}: {say_outcome(seat)}: {_short(seat.detail or seat.reasoning)}"
+                     for seat in getattr(result, "results", ())])  # fmt: skip
+    lines += [f"  warning: {_short(note)}" for note in say_models(result)]
+    remedy = _REMEDIES.get(result.undecided_because or "")
+    lines += [f"  undecided is not a pass; {remedy}"] if remedy else []
+    return "\n".join([*lines, *([f"  again: {again}"] if again else [])])
+
+
+def _say_criterion(item: CriterionResult) -> Iterator[str]:
+    score = "   -" if item.score is None else f"{item.score:4.2f}"
+    needs = f" needs {item.threshold:.2f}" if item.threshold is not None else ""
+    yield f"  {'✓' if item.passed else '✗'} {score} {draw_bar(item.score)} {_short(item.name, 80)}{needs}"
+    if item.reasoning:
+        yield f"      {_short(item.reasoning)}"
+
+
+def draw_bar(score: float | None) -> str:
+    """A score in 0 to 1 as a bar; an empty one where there is none."""
+    filled = 0 if score is None else min(WIDTH, max(0, int(score * WIDTH + 1e-9)))
+    return "█" * filled + "░" * (WIDTH - filled)
+
+
+def _short(text: str, most: int = LONGEST) -> str:
+    # Cut first: cleaning looks at every character, and a reply may have a million.
+    flat = " ".join(clean(text[: 4 * most], keep_lines=False).split())
+    return flat if len(flat) <= most and len(text) <= 4 * most else f"{flat[:most]}…"
+
+
+def _limit(lines: list[str], most: int = MOST) -> list[str]:
+    return lines if len(lines) <= most else [*lines[:most], f"  … and {len(lines) - most} more lines"]
+
+
+MOST_CRITERIA = 50
+"""Criteria of one judgement that a test report carries."""
+
+SLOWEST = 3
+
+
+def describe(result: JudgeResult) -> dict[str, Any]:
+    """A judgement as plain data that travels between processes; scores in 0 to 1, no content and no reasoning."""
+    usage = result.usage
+    return {
+        "outcome": str(result.outcome),
+        "because": result.undecided_because,
+        "score": result.score,
+        "judge": _name(result.judge),
+        "ms": float(result.duration_ms),
+        "usage": usage.to_dict() if usage is not None else None,
+        "asked": result.attempts > 0,
+        "criteria": [(_name(item.name), item.score) for item in result.criteria[:MOST_CRITERIA]],
+    }
+
+
+def list_properties(result: JudgeResult, number: int) -> Iterator[tuple[str, str]]:
+    """The properties of a test report; ``number`` counts the test's judgements, and from 2 on is in each name."""
+    told = describe(result)
+    end = "" if number == 1 else f"#{number}"
+    for name in ("outcome", "because", "score", "judge"):
+        if told[name] is not None:
+            yield f"adjudge.{name}{end}", _say(told[name])
+    for name, score in told["criteria"]:
+        yield f"adjudge.criterion.{name}{end}", _say(score)
+
+
+def summarise(entries: Sequence[Mapping[str, Any]], notes: Iterable[str] = ()) -> list[str]:
+    """The lines of the summary; ``entries`` are what ``describe`` made, each with its ``test``."""
+    outcomes = Counter(str(entry["outcome"]) for entry in entries)
+    reasons = Counter(str(entry["because"]) for entry in entries if entry["because"])
+    said = ", ".join(f"{outcomes[name]} {name}" for name in ("passed", "failed", "undecided"))
+    why = f" ({', '.join(f'{number} {name}' for name, number in reasons.most_common())})" if reasons else ""
+    slowest = sorted(entries, key=lambda entry: -entry["ms"])[:SLOWEST]
+    return [
+        f"{len(entries)} judged: {said}{why}",
+        *([_say_usage(entries)] if any(entry["asked"] for entry in entries) else []),
+        *[f"{entry['ms'] / 1000:.2f} s {clean(entry['test'], keep_lines=False)}" for entry in slowest],
+        *[clean(note, keep_lines=False)[:500] for note in notes],
+    ]
+
+
+def _say_usage(entries: Sequence[Mapping[str, Any]]) -> str:
+    asked = [entry["usage"] for entry in entries if entry["asked"]]
+    known = [usage for usage in asked if usage is not None]
+    priced = [usage["cost_usd"] for usage in known if usage["cost_usd"] is not None]
+    if not known:
+        return "tokens unknown, cost unknown"
+    read, written = (sum(item[side] for item in known) for side in ("input_tokens", "output_tokens"))
+    said = f"{read:,} tokens in, {written:,} out"
+    said += f" (unknown for {len(asked) - len(known)})" if len(known) < len(asked) else ""
+    # A sum over some of them would read as the whole.
+    rest = len(asked) - len(priced)
+    cost = "unknown" if not priced else f"${sum(priced):.4f}" + (f" and unknown for {rest}" if rest else "")
+    return f"{said}, cost {cost}"
+
+
+def _name(text: str) -> str:
+    return clean(text[:120], keep_lines=False)
+
+
+def _say(value: object) -> str:
+    return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,66 @@
+"""Forging: from a candidate to a tool in a registry, in one call that runs nothing."""
+
+from __future__ import annotations
+
+from adjudge.errors import ToolRefused, UsageError
+from adjudge.formats.text import show
+from adjudge.tools.lifecycle import ForgeResult, ToolJudge
+from adjudge.tools.registry import ToolRegistry
+from adjudge.tools.tool import ToolCandidate, tool_digest
+from adjudge.tools.verdict import CreationVerdict
+
+
+async def forge(
+    candidate: ToolCandidate,
+    judge: ToolJudge,
+    registry: ToolRegistry,
+    *,
+    agent: str,
+    session: str,
+    allow_sandbox: bool = False,
+) -> ForgeResult:
+    """Have a candidate reviewed, and register it as a tool of the session if it is approved.
+
+    Nothing is run: the candidate brings the records of its tests, which the caller ran. Refused before anybody is
+    asked: code of its own (``mode="sandbox"``) unless ``allow_sandbox``; no steps to compose, or no source; no tests;
+    and what the registry has no place for. A refusal and a rejection are results; the verdict is recorded either way.
+    Raises ``UsageError`` for a judge that cannot be asked, ``LedgerError`` when the store fails.
+    """
+    if not isinstance(candidate, ToolCandidate) or not isinstance(registry, ToolRegistry):
+        raise UsageError(f"forge takes a ToolCandidate, a judge and a ToolRegistry; got {show(candidate)}")
+    refused = _find_refusal(candidate, allow_sandbox=allow_sandbox)
+    if refused is not None:
+        return refused
+    try:
+        await registry.check_room(candidate, agent=agent, session=session)
+    except ToolRefused as error:
+        return _refuse(error)
+    verdict = await judge.review_creation(candidate)
+    if not isinstance(verdict, CreationVerdict) or verdict.tool_digest != tool_digest(candidate):
+        raise UsageError(f"review_creation returns a CreationVerdict on what it was given, got {show(verdict)}")
+    if not verdict.approved:
+        await registry.record_rejection(candidate, verdict, agent=agent, session=session)
+        return ForgeResult(verdict=verdict, refused="rejected", detail=verdict.reasoning)
+    try:
+        record = await registry.register(candidate, verdict, agent=agent, session=session)
+    except ToolRefused as error:  # somebody took the place while the review went on
+        return _refuse(error, verdict)
+    return ForgeResult(tool=record.tool, verdict=verdict)
+
+
+def _find_refusal(candidate: ToolCandidate, *, allow_sandbox: bool) -> ForgeResult | None:
+    # Compared with True: a text from a configuration, "false" say, must not open this.
+    if candidate.mode == "sandbox" and allow_sandbox is not True:
+        said = "the candidate is code of its own (mode sandbox), which allow_sandbox=True lets be reviewed"
+        return ForgeResult(refused="sandbox", detail=said)
+    if candidate.mode == "compose" and not candidate.steps:
+        return ForgeResult(refused="empty", detail="the candidate composes nothing: it has no steps")
+    if candidate.mode == "sandbox" and not candidate.source.strip():
+        return ForgeResult(refused="empty", detail="the candidate has no source")
+    if not candidate.tests:
+        return ForgeResult(refused="untested", detail="the candidate has no recorded test")
+    return None
+
+
+def _refuse(error: ToolRefused, verdict: CreationVerdict | None = None) -> ForgeResult:
+    return ForgeResult(verdict=verdict, refused=error.because, detail=str(error))

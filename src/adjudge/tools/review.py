@@ -1,0 +1,327 @@
+"""The judge of forged tools: when they are made, each time they are used, and before they rise a tier."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.json import find_odd, is_json
+from adjudge.guards.event import GuardEvent, GuardKind, make_question
+from adjudge.hooks import notify
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.evaluate import since
+from adjudge.judges.open import open_chain
+from adjudge.question.question import Part, Question
+from adjudge.result import JudgeChainResult
+from adjudge.tools.reuse import ToolHistory, validate_reuse
+from adjudge.tools.review_question import (
+    CORRECTNESS,
+    CREATION,
+    SAFETY,
+    CreationReview,
+    PromotionReview,
+    answer_creation,
+    answer_promotion,
+    list_parts,
+    list_tool_parts,
+)
+from adjudge.tools.tool import MISSING, MOST_VALUES, EmergentTool, ToolCandidate, ToolTest, tool_digest
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict
+
+MOST_CHARACTERS = 400_000
+"""How long everything about a candidate may be together; a review of more than that is none."""
+
+
+def find_fault(candidate: ToolCandidate) -> str | None:
+    """The first thing that rules a candidate out, in a sentence, or ``None``; nothing of it is run."""
+    if not candidate.source.strip() and not (candidate.mode == "compose" and candidate.steps):
+        return "there is no source, and no steps, to review"
+    if not candidate.tests:
+        return "there is no recorded test"
+    for what, schema in (("input", candidate.input_schema), ("output", candidate.output_schema)):
+        fault = _find_schema_fault(what, schema)
+        if fault:
+            return fault
+    return _find_odd_test(candidate.tests) or _find_failed_test(candidate)
+
+
+def _find_odd_test(tests: Sequence[ToolTest]) -> str | None:
+    """What of the tests is not JSON; together they are bounded, or a thousand large ones would hold up everybody."""
+    if is_json([value for test in tests for _, value in _list_values(test)], most=MOST_VALUES):
+        return None
+    for place, test in enumerate(tests[:MOST_VALUES], 1):
+        for what, value in _list_values(test):
+            if not is_json((value,), most=MOST_VALUES):
+                return f"test {place} has an {what} that is not JSON: {find_odd(value, most=MOST_VALUES)}"
+    return f"the tests have more than {MOST_VALUES:,} values together"
+
+
+def _list_values(test: ToolTest) -> list[tuple[str, Any]]:
+    given = [("input", test.input), ("output", test.output), ("expected output", test.expected)]
+    return [(what, value) for what, value in given if value is not MISSING]
+
+
+def _find_failed_test(candidate: ToolCandidate) -> str | None:
+    for place, test in enumerate(candidate.tests, 1):
+        fault = _find_test_fault(test, candidate.output_schema)
+        if fault:
+            return f"test {place} {fault}"
+    return None
+
+
+def _find_schema_fault(what: str, schema: Any) -> str | None:
+    if schema is None:
+        return None
+    found = [item for item in validate_reuse("", None, schema).schema_errors if item.startswith("schema: ")]
+    return f"the {what} {found[0]}" if found else None
+
+
+def _find_test_fault(test: ToolTest, schema: Any) -> str | None:
+    if not test.success or test.error is not None:
+        return "failed" + (f": {test.error}" if test.error else "")
+    if test.expected is not MISSING and not is_same(test.output, test.expected):
+        return "put out something else than was expected"
+    if schema is not None:
+        found = validate_reuse("", test.output, schema)
+        return None if found.valid else f"does not fit the output schema: {found.schema_errors[0]}"
+    return None
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal as JSON: 1 is 1.0 and not true, and the order of members says nothing."""
+    waiting: list[tuple[Any, Any]] = [(one, other)]
+    while waiting:
+        left, right = waiting.pop()
+        if isinstance(left, dict) and isinstance(right, dict):
+            if left.keys() != right.keys():
+                return False
+            waiting += [(left[key], right[key]) for key in left]
+        elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
+            if len(left) != len(right):
+                return False
+            waiting += zip(left, right, strict=True)
+        elif isinstance(left, bool) is not isinstance(right, bool) or left != right:
+            return False
+    return True
+
+
+_REVIEWERS = ("safety", "correctness")
+
+
+class EmergentJudge:
+    """Reviews tools that a program makes for itself; nothing of a tool is ever run.
+
+    ``judge_model`` reviews new candidates, ``promotion_model`` tools that are to rise a tier: each a model, a judge or
+    a chain, whatever ``JudgeChain`` takes as a seat. ``promotion_model`` may be two, ``{"safety": ..., "correctness":
+    ...}`` or a pair in that order (a name and a function are one model, as everywhere); without it ``judge_model``
+    does both. ``on_event`` is called with a ``GuardEvent`` for each review that asked somebody. Raises ``UsageError``
+    for anything else.
+
+    Nobody approves by default: a chain's ``fail_open`` opens nothing here, since a policy has reviewed no tool.
+    """
+
+    def __init__(
+        self, judge_model: Any, promotion_model: Any = None, *, on_event: Callable[[GuardEvent], Any] | None = None
+    ) -> None:
+        self._creation = open_chain(judge_model)
+        self._promotion = _open_reviewers(judge_model if promotion_model is None else promotion_model)
+        self._on_event = on_event
+
+    async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
+        """Whether a candidate may become a tool.
+
+        Rejected without a call: no source or steps, no test, a failed test, an output that is not what was expected
+        or does not fit the output schema, a schema that is none, or more than 400,000 characters. Else one question is
+        put to the judge. Approved only if safety, correctness, determinism and boundedness pass and the reply's own
+        ``approved`` is not false; what cannot be read rejects, with confidence and all dimensions 0.
+        Raises ``UsageError`` for a judge that cannot be asked, and for what is no ``ToolCandidate``.
+        """
+        if not isinstance(candidate, ToolCandidate):
+            raise UsageError(f"a creation is reviewed of a ToolCandidate, got {type(candidate).__name__}")
+        started, digest = time.perf_counter(), tool_digest(candidate)
+        fault = find_fault(candidate)
+        if fault is not None:
+            return _reject(f"rejected without asking: {fault}", digest)
+        question = make_question(CREATION, list_parts(candidate), answer_creation, subject=digest)
+        fault = _check_ready(self._creation, question)
+        if fault is not None:
+            return _reject(f"rejected without asking: {fault}", digest)
+        result = await self._creation.ask(question)
+        verdict = _conclude_creation(result, digest)
+        await self._report("creation", candidate, verdict, [result], started)
+        return verdict
+
+    def validate_reuse(
+        self,
+        tool_id: str,
+        output: Any,
+        schema: Any,
+        *,
+        history: ToolHistory | None = None,
+        strict_properties: bool = False,
+    ) -> ReuseVerdict:
+        """Whether what a tool put out fits its schema; the same as ``adjudge.tools.validate_reuse``."""
+        return validate_reuse(tool_id, output, schema, history=history, strict_properties=strict_properties)
+
+    async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
+        """Whether a tool may rise one tier: a safety auditor and a correctness reviewer are asked at the same time.
+
+        Both have to approve, each with a confidence above 0; the lower confidence is the verdict's. Rejected without a
+        call: a tool that was not used yet, and one without a creation verdict on what it is now, or whose latest such
+        verdict does not approve. Raises ``UsageError`` for a judge that cannot be asked.
+        """
+        if not isinstance(tool, EmergentTool):
+            raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}")
+        started, digest = time.perf_counter(), tool.digest
+        fault = _find_standing_fault(tool)
+        if fault is not None:
+            return _refuse(fault, digest)
+        parts = list_tool_parts(tool)
+        asked = {
+            name: (self._promotion[name], make_question(wording, parts, answer_promotion, subject=digest))
+            for name, wording in zip(_REVIEWERS, (SAFETY, CORRECTNESS), strict=True)
+        }
+        for chain, question in asked.values():
+            fault = _check_ready(chain, question)
+            if fault is not None:
+                return _refuse(fault, digest)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(chain.ask(question)) for chain, question in asked.values()]
+        results = [task.result() for task in tasks]
+        safety, correctness = (_conclude_review(result) for result in results)
+        verdict = _join(safety, correctness, digest)
+        await self._report("promotion", tool.candidate, verdict, results, started)
+        return verdict
+
+    async def aclose(self) -> None:
+        """Close the connections of every judge."""
+        for chain in {id(item): item for item in (self._creation, *self._promotion.values())}.values():
+            await chain.aclose()
+
+    async def _report(
+        self,
+        kind: GuardKind,
+        candidate: ToolCandidate,
+        verdict: CreationVerdict | PromotionVerdict,
+        results: list[JudgeChainResult],
+        started: float,
+    ) -> None:
+        decided = verdict.approved or any(item.outcome == "failed" for item in results)
+        event = GuardEvent(
+            kind=kind,
+            guard=candidate.name,
+            subject=verdict.tool_digest,
+            passed=verdict.approved,
+            allowed_count=int(verdict.approved),
+            rejected_count=int(not verdict.approved),
+            decided_by="judge" if decided else "policy",
+            duration_ms=since(started),
+        )
+        await notify(self._on_event, event, what="on_event")
+
+
+def _open_reviewers(source: Any) -> dict[str, JudgeChain]:
+    if isinstance(source, Mapping):
+        if set(source) != set(_REVIEWERS):
+            raise UsageError(f"promotion_model as a mapping has the keys safety and correctness, got {list(source)!r}")
+        return {name: open_chain(source[name]) for name in _REVIEWERS}
+    named = isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str) and callable(source[1])
+    if isinstance(source, tuple | list) and not named:
+        if len(source) != len(_REVIEWERS):
+            raise UsageError(f"promotion_model is one judge, or a pair of two; got {len(source)}")
+        return {name: open_chain(item) for name, item in zip(_REVIEWERS, source, strict=True)}
+    return dict.fromkeys(_REVIEWERS, open_chain(source))
+
+
+def _check_ready(chain: JudgeChain, question: Question) -> str | None:
+    """Why a candidate cannot be put to a chain, or ``None``; raises ``UsageError`` when nothing can be.
+
+    A judge without a key is the caller's to mend. A candidate longer than the model takes is at fault itself: were
+    that an error too, a caller that catches errors and goes on would have a tool that nobody reviewed.
+    """
+    size = sum(len(part.text) for part in question.parts)
+    if size > MOST_CHARACTERS:
+        return f"everything about the tool is {size:,} characters long, and at most {MOST_CHARACTERS:,} are reviewed"
+    chain.check(replace(question, parts=(Part(label="name", text=""),)))
+    try:
+        chain.check(question)
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _conclude_creation(result: JudgeChainResult, digest: str) -> CreationVerdict:
+    review = result.value
+    if result.decided_by != "judge" or not isinstance(review, CreationReview):
+        return replace(_reject(_say_undecided(result), digest), chain_result=result)
+    return CreationVerdict(
+        approved=result.passed,
+        confidence=review.confidence,
+        safety=review.safety,
+        correctness=review.correctness,
+        determinism=review.determinism,
+        bounded=review.bounded,
+        reasoning=result.reasoning,
+        tool_digest=digest,
+        chain_result=result,
+    )
+
+
+def _conclude_review(result: JudgeChainResult) -> ReviewVerdict:
+    review = result.value
+    if result.decided_by != "judge" or not isinstance(review, PromotionReview):
+        return replace(_reject_review(_say_undecided(result)), chain_result=result)
+    return ReviewVerdict(
+        approved=result.passed, confidence=review.confidence, reasoning=result.reasoning, chain_result=result
+    )
+
+
+def _say_undecided(result: JudgeChainResult) -> str:
+    said = [item.detail for item in result.results if item.undecided_because is not None and item.detail]
+    why = result.undecided_because or "nobody reviewed it"
+    return f"rejected, since no review could be read ({why})" + (f": {'; '.join(said)}" if said else "")
+
+
+def _reject(reasoning: str, digest: str) -> CreationVerdict:
+    return CreationVerdict(
+        approved=False,
+        confidence=0.0,
+        safety=0.0,
+        correctness=0.0,
+        determinism=0.0,
+        bounded=0.0,
+        reasoning=reasoning,
+        tool_digest=digest,
+    )
+
+
+def _reject_review(reasoning: str) -> ReviewVerdict:
+    return ReviewVerdict(approved=False, confidence=0.0, reasoning=reasoning)
+
+
+def _join(safety: ReviewVerdict, correctness: ReviewVerdict, digest: str) -> PromotionVerdict:
+    return PromotionVerdict(
+        approved=safety.approved and correctness.approved,
+        confidence=min(safety.confidence, correctness.confidence),
+        safety=safety,
+        correctness=correctness,
+        tool_digest=digest,
+    )
+
+
+def _refuse(fault: str, digest: str) -> PromotionVerdict:
+    said = _reject_review(f"rejected without asking: {fault}")
+    return _join(said, said, digest)
+
+
+def _find_standing_fault(tool: EmergentTool) -> str | None:
+    if tool.usage is None or tool.usage.uses == 0:
+        return "there are no usage statistics"
+    made = [item for item in tool.own_verdicts if isinstance(item, CreationVerdict)]
+    if not made:
+        return "there is no earlier verdict on what the tool is now"
+    return None if made[-1].approved else "the latest review of what the tool is now did not approve it"

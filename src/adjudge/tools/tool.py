@@ -1,0 +1,382 @@
+"""A forged tool and what is known of it: the candidate, the tool, and how it has been used.
+
+Everything in a candidate is somebody else's: a model wrote it, and may have been told to. These are values that hold
+it as data; nothing here, or anywhere in adjudge, runs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, ClassVar, Final, Literal, Self, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.json import find_odd, is_json, to_plain
+from adjudge.formats.plain import to_plain as as_plain
+from adjudge.formats.text import flatten, show
+from adjudge.tools.reuse import ToolHistory
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolVerdict, read_verdict
+
+ToolMode = Literal["compose", "sandbox"]
+
+ToolTier = Literal["session", "agent", "shared"]
+
+
+TIERS: tuple[ToolTier, ...] = get_args(ToolTier)
+"""The tiers, lowest first."""
+
+_MODES: tuple[ToolMode, ...] = get_args(ToolMode)
+
+MOST_VALUES = 100_000
+"""Values in one schema, step, input or output of a candidate; what has more is not reviewed."""
+
+_LARGEST = 2**53 - 1
+"""The largest integer RFC 8785 has a form for."""
+
+
+class Missing(Enum):
+    """The type of ``MISSING``."""
+
+    MISSING = "missing"
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = Missing.MISSING
+"""Where no output was expected, which is not the same as expecting ``None``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolTest:
+    """One recorded run of a candidate: what went in, what came out, and what its author expected."""
+
+    input: Any
+    output: Any
+    success: bool
+    """Whether the run ended without an error."""
+    expected: Any = MISSING
+    """What should have come out; ``MISSING`` where nothing was said, and then nothing is compared."""
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.success, bool):
+            raise UsageError(f"whether a test succeeded is true or false, got {show(self.success)}")
+        if self.error is not None:
+            _check_text("the error of a test", self.error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """This test as plain data; without ``expected`` where nothing was expected."""
+        data = {"input": self.input, "output": self.output, "success": self.success, "error": self.error}
+        data |= {} if self.expected is MISSING else {"expected": self.expected}
+        return {name: as_plain(item) for name, item in data.items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        given = _take(data, "a test", needed=("input", "output", "success"), known=("expected", "error"))
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCandidate:
+    """A tool that was made at run time and is to be reviewed: what it claims, what it is, and what its tests gave.
+
+    Raises ``UsageError`` for a name or schema that is none. What may be wrong with a candidate beyond that (no
+    source, no tests, outputs that do not fit) is for the review to say, so that it can be recorded.
+    """
+
+    schema: ClassVar[str] = "adjudge/tool-candidate/1"
+
+    name: str
+    description: str
+    input_schema: Any
+    """JSON Schema of the arguments: a dictionary, or true or false."""
+    output_schema: Any = None
+    """JSON Schema of what comes out; ``None`` where none is declared."""
+    source: str = ""
+    mode: ToolMode
+    """``compose`` joins tools that exist, as ``steps`` say; ``sandbox`` is code of its own."""
+    allowlist: tuple[str, ...] = ()
+    """The functions and hosts the tool asks to use."""
+    tests: tuple[ToolTest, ...] = ()
+    steps: tuple[Any, ...] = ()
+    """For ``compose``: the steps, as JSON."""
+
+    def __post_init__(self) -> None:
+        for name in ("name", "description", "source"):
+            _check_text(name, getattr(self, name))
+        if not self.name.strip():
+            raise UsageError("a tool needs a name that is not empty")
+        if self.mode not in _MODES:
+            raise UsageError(f"a tool's mode is one of {', '.join(_MODES)}; got {show(self.mode)}")
+        set_field = object.__setattr__
+        # Copies: whoever wrote the candidate may still hold the originals, and could change what was reviewed.
+        set_field(self, "input_schema", _copy_schema("input_schema", self.input_schema))
+        if self.output_schema is not None:
+            set_field(self, "output_schema", _copy_schema("output_schema", self.output_schema))
+        set_field(self, "steps", tuple(_copy_json("steps", item) for item in _list("steps", self.steps)))
+        set_field(self, "allowlist", tuple(_list("allowlist", self.allowlist)))
+        set_field(self, "tests", tuple(_list("tests", self.tests)))
+        for item in self.allowlist:
+            _check_text("an entry of the allowlist", item)
+        for item in self.tests:
+            if not isinstance(item, ToolTest):
+                raise UsageError(f"the tests of a tool are ToolTest values, got {show(item)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """This candidate as plain data; ``from_dict`` reads it back."""
+        return {
+            "schema": self.schema,
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+            "output_schema": self.output_schema,
+            "source": self.source,
+            "mode": self.mode,
+            "allowlist": list(self.allowlist),
+            "steps": list(self.steps),
+            "tests": [item.to_dict() for item in self.tests],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        _check_schema(data, cls.schema)
+        optional = ("output_schema", "source", "allowlist", "steps", "tests")
+        given = _take(data, "a tool candidate", ("name", "description", "input_schema", "mode"), optional)
+        tests = [ToolTest.from_dict(item) for item in _list("tests", given.pop("tests", ()))]
+        return cls(**given, tests=tuple(tests))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUsage:
+    """How a tool has been used; a value, so ``add`` gives a new one."""
+
+    schema: ClassVar[str] = "adjudge/tool-usage/1"
+
+    uses: int = 0
+    successes: int = 0
+    failures: int = 0
+    mean_ms: float = 0.0
+    """Mean duration of a use in milliseconds."""
+    last_used_at: datetime | None = None
+    """Aware UTC."""
+    history: ToolHistory = field(default_factory=ToolHistory)
+    """Sizes and shapes of the outputs so far."""
+
+    def __post_init__(self) -> None:
+        counts = (self.uses, self.successes, self.failures)
+        if not all(type(item) is int and item >= 0 for item in counts) or self.successes + self.failures != self.uses:
+            raise UsageError(f"uses are successes and failures together, whole numbers from 0; got {counts!r}")
+        if not isinstance(self.mean_ms, int | float) or not 0 <= self.mean_ms < float("inf"):
+            raise UsageError(f"mean_ms is a number of milliseconds from 0, got {show(self.mean_ms)}")
+        at = self.last_used_at
+        if at is not None and (not isinstance(at, datetime) or at.utcoffset() is None):
+            raise UsageError(f"last_used_at is an aware time, or None before the first use; got {show(at)}")
+
+    @property
+    def success_rate(self) -> float:
+        """Successes over uses; 0 before the first use."""
+        return self.successes / self.uses if self.uses else 0.0
+
+    def add(self, *, success: bool, duration_ms: float, at: datetime | None = None, output: Any = MISSING) -> ToolUsage:
+        """The usage with one more use. ``output``, where given, joins the history: give it when it was valid."""
+        return ToolUsage(
+            uses=self.uses + 1,
+            successes=self.successes + (1 if success else 0),
+            failures=self.failures + (0 if success else 1),
+            mean_ms=self.mean_ms + (duration_ms - self.mean_ms) / (self.uses + 1),
+            last_used_at=at if at is not None else datetime.now(UTC),
+            history=self.history if output is MISSING else self.history.add(output),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """This usage as plain data."""
+        return {
+            "schema": self.schema,
+            "uses": self.uses,
+            "successes": self.successes,
+            "failures": self.failures,
+            "mean_ms": self.mean_ms,
+            "last_used_at": self.last_used_at.isoformat() if self.last_used_at else None,
+            "history": self.history.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        _check_schema(data, cls.schema)
+        needed = ("uses", "successes", "failures", "mean_ms", "last_used_at", "history")
+        given = _take(data, "a tool's usage", needed=needed, known=())
+        given["last_used_at"] = _read_time(given["last_used_at"])
+        return cls(**given | {"history": ToolHistory.from_dict(given["history"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmergentTool:
+    """A tool that was approved and is in use: the candidate, its tier, how it did, and every verdict on it."""
+
+    schema: ClassVar[str] = "adjudge/emergent-tool/1"
+
+    id: str
+    candidate: ToolCandidate
+    tier: ToolTier = "session"
+    agent: str = ""
+    """Whose tool it is."""
+    session: str = ""
+    """Where it was made; matched exactly, never by parts."""
+    usage: ToolUsage | None = None
+    """``None`` where nothing is known of its use."""
+    verdicts: tuple[ToolVerdict, ...] = ()
+    """Oldest first."""
+
+    def __post_init__(self) -> None:
+        for name in ("id", "agent", "session"):
+            _check_text(name, getattr(self, name))
+        if not self.id:
+            raise UsageError("a tool needs an id that is not empty")
+        if self.tier not in TIERS:
+            raise UsageError(f"a tool's tier is one of {', '.join(TIERS)}; got {show(self.tier)}")
+        if not isinstance(self.candidate, ToolCandidate):
+            raise UsageError(f"a tool's candidate is a ToolCandidate, got {show(self.candidate)}")
+        if self.usage is not None and not isinstance(self.usage, ToolUsage):
+            raise UsageError(f"a tool's usage is a ToolUsage or None, got {show(self.usage)}")
+        object.__setattr__(self, "verdicts", tuple(_list("verdicts", self.verdicts)))
+        for item in self.verdicts:
+            if not isinstance(item, CreationVerdict | PromotionVerdict):
+                raise UsageError(f"a tool's verdicts are CreationVerdict or PromotionVerdict values, got {show(item)}")
+
+    @property
+    def digest(self) -> str:
+        """What verdicts on this tool are bound to: ``tool_digest`` of its candidate."""
+        return tool_digest(self.candidate)
+
+    @property
+    def own_verdicts(self) -> tuple[ToolVerdict, ...]:
+        """The verdicts on exactly what the tool is now, and none on what it was before a change."""
+        own = self.digest
+        return tuple(item for item in self.verdicts if item.tool_digest == own)
+
+    def to_dict(self) -> dict[str, Any]:
+        """This tool as plain data; ``from_dict`` reads it back."""
+        return {
+            "schema": self.schema,
+            "id": self.id,
+            "candidate": self.candidate.to_dict(),
+            "tier": self.tier,
+            "agent": self.agent,
+            "session": self.session,
+            "usage": self.usage.to_dict() if self.usage is not None else None,
+            "verdicts": [item.to_dict() for item in self.verdicts],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        _check_schema(data, cls.schema)
+        needed = ("id", "candidate", "tier", "agent", "session", "usage", "verdicts")
+        given = _take(data, "a tool", needed=needed, known=())
+        usage = ToolUsage.from_dict(given["usage"]) if given["usage"] is not None else None
+        verdicts = tuple(read_verdict(item) for item in _list("verdicts", given["verdicts"]))
+        return cls(
+            **given | {"candidate": ToolCandidate.from_dict(given["candidate"]), "usage": usage, "verdicts": verdicts}
+        )
+
+
+def tool_digest(candidate: ToolCandidate) -> str:
+    """SHA-256 of what a verdict is about: RFC 8785 JSON of source, mode, steps, both schemas and allowlist.
+
+    Two candidates with one digest do the same; name, description and tests are not part of it.
+    """
+    import rfc8785
+
+    large: list[Any] = []
+    about = {
+        "allowlist": list(candidate.allowlist),
+        "input_schema": candidate.input_schema,
+        "mode": candidate.mode,
+        "output_schema": candidate.output_schema,
+        "source": candidate.source,
+        "steps": list(candidate.steps),
+    }
+    plain = {name: _take_out(item, (name,), large) for name, item in about.items()}
+    # RFC 8785 has no integers beyond 2^53. They are named by their place instead of being made texts, or a changed
+    # schema ({"const": "9007199254740993"}) could have the digest of a reviewed one.
+    return hashlib.sha256(rfc8785.dumps({**plain, "large": large} if large else plain)).hexdigest()
+
+
+def _take_out(value: Any, path: tuple[str | int, ...], large: list[Any]) -> Any:
+    if type(value) is int and abs(value) > _LARGEST:
+        large.append([list(path), hex(value)])
+        return None
+    if isinstance(value, dict):
+        # In one order, or equal schemas would differ by the order their members were written in.
+        return {name: _take_out(value[name], (*path, name), large) for name in sorted(value)}
+    if isinstance(value, list):
+        return [_take_out(item, (*path, place), large) for place, item in enumerate(value)]
+    return value
+
+
+def _copy_schema(what: str, value: Any) -> Any:
+    if not isinstance(value, dict | bool):
+        raise UsageError(f"{what} is a JSON Schema: a dictionary, true or false; got {show(value)}")
+    return _copy_json(what, value)
+
+
+def _copy_json(what: str, value: Any) -> Any:
+    # Looked at before it is copied: what holds itself twice over would be copied for ever.
+    if not is_json((value,), most=MOST_VALUES):
+        raise UsageError(f"{what} is not JSON that can be reviewed: {find_odd(value, most=MOST_VALUES)}")
+    try:
+        return to_plain(value)
+    except ValueError as error:
+        raise UsageError(f"{what} is not JSON: {flatten(str(error), 200)}") from None
+
+
+def _check_text(what: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise UsageError(f"{what} must be a text, got {show(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what} is not valid Unicode: a lone surrogate at character {error.start}") from None
+
+
+def _list(what: str, value: Any) -> Iterable[Any]:
+    if not isinstance(value, list | tuple):
+        raise UsageError(f"{what} must be a list, got {show(value)}")
+    return value
+
+
+def _check_schema(data: object, schema: str) -> None:
+    if not isinstance(data, Mapping) or data.get("schema") != schema:
+        raise UsageError(f"this is read from a dictionary of schema {schema!r} that to_dict wrote")
+
+
+def _take(data: object, what: str, needed: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
+    """The members of a dictionary, all that are needed and none that is unknown."""
+    if not isinstance(data, Mapping):
+        raise UsageError(f"{what} is read from a dictionary, got {show(data)}")
+    for name in needed:
+        if name not in data:
+            raise UsageError(f"{what} needs {name!r}, and this dictionary has none")
+    for name in data:
+        if name not in (*needed, *known, "schema"):
+            raise UsageError(f"{what} has no member {show(name)}")
+    return {name: item for name, item in data.items() if name != "schema"}
+
+
+def _read_time(value: object) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return datetime.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise UsageError(f"a time is written like 2026-01-31T12:00:00+00:00, got {show(value)}") from None

@@ -1,0 +1,1 @@
+"""How far a judge may be believed: numbers in, numbers out."""

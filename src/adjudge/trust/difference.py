@@ -1,0 +1,142 @@
+"""Is a difference between two runs over the same cases more than chance would bring? Two exact tests, and no more.
+
+Both compare each case with itself. The first is McNemar's exact test: of the cases that passed in one run only, how
+surprising is this split if either run were as likely to be the better one? The second flips the signs of the
+differences between scores: were the runs alike, each difference could as well have had the other sign.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import dataclass, field
+from itertools import compress
+from random import Random
+from typing import Any
+
+KEPT = 5_000
+"""Differences that are kept for flipping; with more, their sum is normal to any digit that is shown."""
+
+FLIPS = 10_000
+
+MOST_EXACT = 16
+"""Differences of which every combination of signs is tried."""
+
+
+_LOW_BITS = bytes(number & 1 for number in range(256))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """A mean before and after, over the cases that have a score in both runs."""
+
+    cases: int
+    before: float | None
+    """``None`` without such a case."""
+    after: float | None
+    differing: int
+    """Cases whose score is another."""
+    p_value: float | None
+    """Two-sided; ``None`` when no case differs."""
+    method: str
+    """How it was computed: ``exact``, ``10,000 sign flips`` or ``normal``."""
+
+    @property
+    def delta(self) -> float | None:
+        """After minus before."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"delta": self.delta}
+
+
+@dataclass(slots=True)
+class PairedTally:
+    """Pairs of scores as they come, in bounded memory."""
+
+    cases: int = 0
+    _before: float = 0.0
+    _after: float = 0.0
+    _differing: int = 0
+    _sum: float = 0.0
+    _squares: float = 0.0
+    _differences: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, before: float, after: float) -> None:
+        """One case."""
+        self.cases += 1
+        self._before += before
+        self._after += after
+        difference = after - before
+        if not difference:
+            return
+        self._differing += 1
+        self._sum += difference
+        self._squares += difference * difference
+        if len(self._differences) < KEPT:
+            self._differences.append(difference)
+
+    def sum_up(self) -> Means:
+        """The means, and how surprising their difference is."""
+        p_value, method = self._test()
+        return Means(
+            cases=self.cases,
+            before=self._before / self.cases if self.cases else None,
+            after=self._after / self.cases if self.cases else None,
+            differing=self._differing,
+            p_value=p_value,
+            method=method,
+        )
+
+    def _test(self) -> tuple[float | None, str]:
+        if not self._differing:
+            return None, "exact"
+        if self._differing <= MOST_EXACT:
+            return _try_all_signs(self._differences), "exact"
+        if self._differing <= KEPT:
+            return _flip_signs(self._differences), f"{FLIPS:,} sign flips"
+        return math.erfc(abs(self._sum) / math.sqrt(2 * self._squares)), "normal"
+
+
+def compute_mcnemar(worse: int, better: int) -> float | None:
+    """McNemar's exact two-sided p-value for cases that passed in one of two runs only; ``None`` without any.
+
+    Twice the binomial tail at one half, and at most 1 (McNemar 1947, exact form).
+    """
+    total, fewer = worse + better, min(worse, better)
+    if not total:
+        return None
+    # From the largest term downward, each from the one before it: no factorial of a million is ever written out.
+    log_term = math.lgamma(total + 1) - math.lgamma(fewer + 1) - math.lgamma(total - fewer + 1) - total * math.log(2)
+    tail, ratio = 0.0, 1.0
+    for place in range(fewer, -1, -1):
+        tail += ratio
+        ratio *= place / (total - place + 1)
+        if ratio < tail * 1e-17:
+            break
+    return min(1.0, 2 * math.exp(log_term) * tail)
+
+
+def _try_all_signs(differences: array[float]) -> float:
+    sums = [0.0]
+    for difference in differences:
+        sums = [item + difference for item in sums] + [item - difference for item in sums]
+    seen = _limit(differences)
+    return sum(abs(item) >= seen for item in sums) / len(sums)
+
+
+def _flip_signs(differences: array[float]) -> float:
+    # The same seed each time, so that a figure in a report can be computed again.
+    random, seen, whole = Random(0), _limit(differences), math.fsum(differences)  # noqa: S311 - chance, and no secret
+    extreme = 0
+    for _ in range(FLIPS):
+        signs = random.randbytes(len(differences)).translate(_LOW_BITS)
+        extreme += abs(2 * sum(compress(differences, signs)) - whole) >= seen
+    # What was seen is one of the flips: no number of them makes it impossible.
+    return (extreme + 1) / (FLIPS + 1)
+
+
+def _limit(differences: array[float]) -> float:
+    """The sum that was seen, less what rounding may have done to one that equals it."""
+    return abs(math.fsum(differences)) - 1e-12 * math.fsum(map(abs, differences))
