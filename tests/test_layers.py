@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
@@ -10,77 +11,33 @@ import house
 
 LAYERS = (
     "errors",
-    "_depth",
-    "_ignorable",
-    "_unseen",
-    "_tasks",
-    "_sync",
-    "_model_names",
-    "_display",
-    "_plain",
+    "lazy",
+    "concurrency",
+    "hooks",
+    "sync",
+    "formats",  # read strictly, shown safely
+    "trust",  # numbers in, numbers out
     "result",
-    "_pair",
     "content",
-    "_unchanged",
     "rules",
-    "_yaml",
-    "dataset",  # cases and where they come from; nothing of judges
-    "_toml",
-    "_sources",
-    "rules_file",
-    "rubric",
-    "rubric_file",
-    "rubric_lint",
     "models",  # knows requests and replies; neither rubrics nor questions
-    "question",
-    "_readers",
-    "reply",
-    "score",
-    "_logprobs",
-    "_reading",
-    "_value",
+    "dataset",  # cases and where they come from; nothing of judges
     "ledger",  # knows results; nothing of judges
-    "_async",
-    "_foreign",
-    "_asking",
-    "_pairing",
-    "_evaluate",
-    "_judge",
-    "_strategies",
-    "_chain_options",
-    "chain",
-    "_rewire",
-    "_short",
-    "_guard",
-    "firewall",
-    "probe",
+    "rubric",
+    "question",  # what is asked and how it is read: pure
+    "judges",  # who answers
+    "guards",
+    "runs",
     "tools",
-    "_decision",
-    "_request",
-    "approval",
-    "audit",
-    "_checking",
-    "_guarding",
-    "gate",
-    "_improve",
-    "_streams",
-    "_bodies",
-    "asgi",
-    "_price",
-    "_wire",
-    "_compare",
-    "_pair_summary",
-    "_run",
     "report",
+    "integrations",
     "adjudge",  # the table of contents
-    "_suite",
+    "config",
     "testing",
-    "demo",
     "cli",
-    "pytest_plugin",
     "__main__",
 )
-"""Lowest first. A module imports from lower layers and from its own package; a new module is added here to be seen."""
+"""Lowest first. A module imports from lower layers and from its own package; a new package is added here to be seen."""
 
 
 def name_layer(module: str) -> str:
@@ -90,12 +47,10 @@ def name_layer(module: str) -> str:
 
 
 def walk_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import that can run, those inside functions included; ``if TYPE_CHECKING:`` never runs."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        yield node
-    run = node.orelse if isinstance(node, ast.If) and house.is_type_checking(node) else ast.iter_child_nodes(node)
-    for child in run:
-        yield from walk_imports(child)
+    """Every import, those inside functions and those for a type checker alone included: a reader follows them all."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
 
 
 def find_imported(statement: ast.Import | ast.ImportFrom, known: set[str]) -> set[str]:
@@ -109,17 +64,14 @@ def find_imported(statement: ast.Import | ast.ImportFrom, known: set[str]) -> se
 
 
 def build_graph() -> dict[str, set[str]]:
-    """Each module of the package with the modules it imports, and the packages those stand in."""
+    """Each module of the package with the modules it imports."""
     known = house.modules()
     graph: dict[str, set[str]] = {}
     for name, path in known.items():
         imported: set[str] = set()
         for statement in walk_imports(house.parse(path)):
             imported |= find_imported(statement, set(known))
-        # Importing adjudge.rules._types runs adjudge/rules/__init__.py first, so that is imported as well.
-        parents = {module.rpartition(".")[0] for module in imported}
-        outer = {parent for parent in parents if "." in parent and not name.startswith(parent)}
-        graph[name] = (imported | outer) - {name}
+        graph[name] = imported - {name}
     return graph
 
 
@@ -149,16 +101,55 @@ def test_imports_have_no_cycle():
         raise AssertionError(" imports ".join(reversed(error.args[1]))) from None
 
 
-def test_imports_inside_functions_are_seen():
-    """The walk above enters functions and leaves out what only a type checker reads."""
+def test_every_import_is_seen():
+    """The walk above enters functions, and what only a type checker reads."""
     tree = ast.parse(
         "if TYPE_CHECKING:\n import adjudge.cli\nelse:\n import adjudge.dataset\n"
-        "def f():\n from adjudge.models import _types, Model\n"
+        "def f():\n from adjudge.models import model, Model\n"
     )
     known = {"adjudge.cli", "adjudge.dataset", "adjudge.models", "adjudge.models.model"}
     found = [find_imported(node, known) for node in walk_imports(tree)]
 
-    assert found == [{"adjudge.dataset"}, {"adjudge.models", "adjudge.models.model"}]
+    assert sorted(map(sorted, found)) == [
+        ["adjudge.cli"],
+        ["adjudge.dataset"],
+        ["adjudge.models", "adjudge.models.model"],
+    ]
+
+
+def test_no_file_name_begins_with_an_underscore():
+    """What is public is what a package lists, so a file needs no mark of its own."""
+    marked = [house.where(path) for path in house.package_files() if re.match(r"_(?!_)", path.stem)]
+
+    assert marked == []
+
+
+def test_no_module_is_named_like_a_name_its_package_exports():
+    """``from adjudge.runs import run`` must mean the function, whichever of the two was imported first."""
+    stubs = {path.parent: path.read_text("utf-8") for path in house.PACKAGE.rglob("__init__.pyi")}
+    clashes = [
+        f"{folder.name}.{path.stem}"
+        for folder, text in stubs.items()
+        for path in folder.iterdir()
+        if re.search(rf"\b{re.escape(path.stem)} as {re.escape(path.stem)}\b", text)
+    ]
+
+    assert stubs
+    assert clashes == []
+
+
+def test_questions_are_pure():
+    """What is asked and how it is read waits for nothing, so it can be replayed: no ``async``, no file, no network."""
+    impure = {"asyncio", "aiohttp", "sqlite3", "socket", "subprocess", "threading", "pathlib"}
+    found = []
+    for path in (house.PACKAGE / "question").glob("*.py"):
+        for node in ast.walk(house.parse(path)):
+            waits = isinstance(node, ast.AsyncFunctionDef | ast.Await)
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if waits or impure.intersection(names) or (isinstance(node, ast.ImportFrom) and node.module in impure):
+                found.append(house.where(path, node))
+
+    assert found == []
 
 
 def test_the_package_imports_itself_absolutely():

@@ -255,6 +255,7 @@ class _Ahead(Generic[T]):
 
     def begin(self, work: Coroutine[Any, Any, T]) -> None:
         """Begin one more."""
+        # A bare task: a generator cannot hold a task group open across a yield; closing it cancels the task and waits.
         task = asyncio.ensure_future(work)
         self.begun.append(task)
         self._running.add(task)

@@ -44,8 +44,10 @@ def complain(text: str) -> None:
     _write(sys.stderr, f"adjudge: {clean(text, keep_lines=False)}\n")
 
 
-def note(text: str) -> None:
-    """A line for a person, on standard error."""
+def note(text: str | None) -> None:
+    """A line for a person, on standard error; ``None`` writes nothing."""
+    if text is None:
+        return
     _wipe()
     _write(sys.stderr, f"{clean(text)}\n")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adjudge.cli.output import note
 from adjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,16 +31,20 @@ class Layers:
 
         return wire(judge, cache=self.cache, budget=self.budget, prices=self.prices)
 
-    def close(self) -> None:
-        """Write what is not written yet, and tell what was spent of the budget."""
+    def close(self) -> str | None:
+        """Write what is not written yet; return a sentence on what was spent of the budget, where there is one."""
         if self.cache is not None:
             self.cache.close()
-        if self.budget is not None:
-            note(f"spent ${self.budget.spent:.4f} of the budget of ${self.budget.usd:.4f}")
+        if self.budget is None:
+            return None
+        return f"spent ${self.budget.spent:.4f} of the budget of ${self.budget.usd:.4f}"
 
 
-def tell_uncached(judge: Any) -> None:
-    """Say of whom ``--cache`` will keep nothing: else an empty cache, and a second bill, are the first to tell."""
+def explain_uncached(judge: Any) -> str | None:
+    """Return a sentence that names the models whose replies ``--cache`` will not keep, or ``None``.
+
+    Without it, an empty cache and a second bill would be the first to tell.
+    """
     from adjudge.judges.layers import rewire
 
     names: dict[str, None] = {}
@@ -52,8 +55,9 @@ def tell_uncached(judge: Any) -> None:
         return model
 
     rewire(judge, look)
-    if names:
-        note(f"--cache keeps only replies of models behind an address, so none of {', '.join(names)}")
+    if not names:
+        return None
+    return f"--cache keeps only replies of models behind an address, so none of {', '.join(names)}"
 
 
 def open_layers(

@@ -7,24 +7,121 @@ interpreted, no control character reaches a terminal, no character reaches HTML 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from adjudge.formats.text import clean
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from adjudge.judges.pair import PairOrder, PairResult
-    from adjudge.result import CriterionResult, JudgeResult
-
+R = TypeVar("R", bound="DrawnResult")
 
 COLOURS = {"passed": "green", "failed": "red", "undecided": "yellow"}
 
 SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
 
 
-def say_outcome(result: JudgeResult) -> str:
+class DrawnCriterion(Protocol):
+    """What is drawn of a criterion's result."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def score(self) -> float | None: ...
+    @property
+    def passed(self) -> bool: ...
+    @property
+    def reasoning(self) -> str: ...
+    @property
+    def threshold(self) -> float | None: ...
+
+
+class DrawnRule(Protocol):
+    """What is drawn of a rule's result."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def passed(self) -> bool: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+class DrawnResult(Protocol):
+    """What is drawn of a result. Described here, so that values know how they look and this knows no value."""
+
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def undecided_because(self) -> str | None: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def decided_by(self) -> str: ...
+    @property
+    def score(self) -> float | None: ...
+    @property
+    def threshold(self) -> float | None: ...
+    @property
+    def criteria(self) -> Sequence[DrawnCriterion]: ...
+    @property
+    def rule_results(self) -> Sequence[DrawnRule]: ...
+    @property
+    def reasoning(self) -> str: ...
+    @property
+    def suggestions(self) -> Sequence[str]: ...
+    @property
+    def judge(self) -> str: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def model_requested(self) -> str | None: ...
+    @property
+    def model_expected(self) -> str | None: ...
+    @property
+    def model_differs(self) -> bool: ...
+    @property
+    def duration_ms(self) -> float: ...
+
+
+class DrawnOrder(Protocol):
+    """What is drawn of one order of a comparison."""
+
+    @property
+    def order(self) -> str: ...
+    @property
+    def preferred(self) -> str | None: ...
+    @property
+    def result(self) -> DrawnResult: ...
+
+
+class DrawnPair(Protocol):
+    """What is drawn of a comparison."""
+
+    @property
+    def preferred(self) -> str | None: ...
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def undecided_because(self) -> str | None: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def decided_by(self) -> str: ...
+    @property
+    def judge(self) -> str: ...
+    @property
+    def orders(self) -> Sequence[DrawnOrder]: ...
+    @property
+    def model_differs(self) -> bool: ...
+    @property
+    def duration_ms(self) -> float: ...
+
+
+def say_outcome(result: DrawnResult) -> str:
     """The outcome with its sign, score, threshold and reason, in one line."""
     text = f"{SIGNS[result.outcome]} {result.outcome}"
     if result.undecided_because:
@@ -40,7 +137,7 @@ def say_outcome(result: JudgeResult) -> str:
 _MOST_NOTES = 5
 
 
-def say_models(result: JudgeResult | PairResult) -> list[str]:
+def say_models(result: DrawnResult | DrawnPair) -> list[str]:
     """A sentence for each judge that another model answered than was asked for, equal ones once; usually none."""
     if not result.model_differs:
         return []
@@ -55,14 +152,14 @@ def say_model_change(judge: str, expected: str, reported: str, *, asked: bool) -
     return "judge {}: {} answered, {}".format(*names[:2], f"not {names[2]}" if asked else f"and {names[2]} before")
 
 
-def _list_other_models(result: JudgeResult | PairResult) -> Iterator[str]:
+def _list_other_models(result: DrawnResult | DrawnPair) -> Iterator[str]:
     for leaf in list_answers(result):
         if leaf.model_differs:
             expected = leaf.model_expected or leaf.model_requested or ""
             yield say_model_change(leaf.judge, expected, leaf.model or "", asked=not leaf.model_expected)
 
 
-def list_answers(result: JudgeResult | PairResult) -> Iterator[JudgeResult]:
+def list_answers(result: R | DrawnPair) -> Iterator[R]:
     """The results of single judges that a result consists of, at any depth; one of a single judge is its own."""
     parts = [item.result for item in getattr(result, "orders", ())] or getattr(result, "results", ())
     for part in parts:
@@ -71,7 +168,7 @@ def list_answers(result: JudgeResult | PairResult) -> Iterator[JudgeResult]:
         yield result  # type: ignore[misc] - a comparison has orders
 
 
-def draw_result(result: JudgeResult) -> RenderableType:
+def draw_result(result: DrawnResult) -> RenderableType:
     """A result for a rich console."""
     from rich.console import Group
     from rich.panel import Panel
@@ -91,7 +188,7 @@ def draw_result(result: JudgeResult) -> RenderableType:
     return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
 
 
-def _draw_criteria(result: JudgeResult) -> RenderableType:
+def _draw_criteria(result: DrawnResult) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
@@ -123,7 +220,7 @@ def _draw_seats(result: Any) -> RenderableType:
     return table
 
 
-def write_html(result: JudgeResult) -> str:
+def write_html(result: DrawnResult) -> str:
     """A result as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
     rows = "".join(_write_row(item) for item in result.criteria)
     table = f"<table><tr><th>criterion<th>score<th>needs<th>reasoning</tr>{rows}</table>" if rows else ""
@@ -142,7 +239,7 @@ def write_html(result: JudgeResult) -> str:
 _PREFERRED = {"first": "✓ the first is preferred", "second": "✗ the second is preferred", "tie": "= a tie"}
 
 
-def say_preference(pair: PairResult) -> str:
+def say_preference(pair: DrawnPair) -> str:
     """The preference with its sign, or why there is none, in one line."""
     if pair.preferred is None:
         return f"? undecided ({pair.undecided_because})"
@@ -150,7 +247,7 @@ def say_preference(pair: PairResult) -> str:
     return text if pair.decided_by == "judge" else f"{text}, decided by {clean(pair.decided_by, keep_lines=False)}"
 
 
-def draw_pair(pair: PairResult) -> RenderableType:
+def draw_pair(pair: DrawnPair) -> RenderableType:
     """A comparison for a rich console: the preference, and what each order said."""
     from rich.console import Group
     from rich.panel import Panel
@@ -168,7 +265,7 @@ def draw_pair(pair: PairResult) -> RenderableType:
     return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
 
 
-def write_pair(pair: PairResult) -> str:
+def write_pair(pair: DrawnPair) -> str:
     """A comparison as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
     rows = "".join(
         f"<tr><td>{_name_order(item)}<td>{_escape(_say_order(item))}"
@@ -181,15 +278,15 @@ def write_pair(pair: PairResult) -> str:
     return f"<div><p>{head}</p>{table}{said}</div>"
 
 
-def _name_order(item: PairOrder) -> str:
+def _name_order(item: DrawnOrder) -> str:
     return "first, second" if item.order == "ab" else "second, first"
 
 
-def _say_order(item: PairOrder) -> str:
+def _say_order(item: DrawnOrder) -> str:
     return item.preferred or f"undecided ({item.result.undecided_because})"
 
 
-def _write_row(item: CriterionResult) -> str:
+def _write_row(item: DrawnCriterion) -> str:
     score = "–" if item.score is None else f"{item.score:.2f}"
     needs = "" if item.threshold is None else f"{item.threshold:.2f}"
     return f"<tr><td>{_escape(item.name)}<td>{score}<td>{needs}<td>{_escape(item.reasoning)}</tr>"

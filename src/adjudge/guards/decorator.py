@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from adjudge.content import call_unchanged, content_text, has_changed
 from adjudge.errors import UsageError
 from adjudge.guards.decision import Blocked, Decision
 from adjudge.sync import run_sync
 
-if TYPE_CHECKING:
-    from adjudge.guards.gate import Gate
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def make_guard(gate: Gate, argument: str | None) -> Callable[[F], F]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """What the decorator needs of a gate."""
+
+    name: str
+    check: Callable[[object], Awaitable[Decision]]
+    withdraw: Callable[[Decision, str], Awaitable[Decision]]
+    """Record that an allowed content was changed, and return the decision that then counts."""
+
+
+def make_guard(gate: Checks, argument: str | None) -> Callable[[F], F]:
     """The decorator behind ``Gate.guard``."""
 
     def decorate(function: F) -> F:
@@ -32,7 +39,7 @@ def make_guard(gate: Gate, argument: str | None) -> Callable[[F], F]:
 
 
 def _wrap_async(
-    gate: Gate, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
+    gate: Checks, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     async def guarded(*given: Any, **how: Any) -> Any:
@@ -48,7 +55,7 @@ def _wrap_async(
 
 
 def _wrap_sync(
-    gate: Gate, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
+    gate: Checks, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*given: Any, **how: Any) -> Any:
@@ -72,7 +79,7 @@ def _wrap_sync(
 _ARGUMENT, _RETURNED = "the argument {!r}", "what the function returned"
 
 
-async def _let_through(gate: Gate, value: object, what: str) -> Decision:
+async def _let_through(gate: Checks, value: object, what: str) -> Decision:
     """The decision that lets a value through, as it is now; raises ``Blocked`` where there is none."""
     decision = await gate.check(value)
     if not decision.allowed:
@@ -89,8 +96,8 @@ def _differs(decision: Decision, value: object) -> bool:
     return has_changed(decision.subject, lambda: content_text(value))
 
 
-async def _stop(gate: Gate, decision: Decision, what: str) -> None:
-    stopped = await gate._withdraw(decision, f"{what} was changed while it was judged")  # noqa: SLF001 - ours
+async def _stop(gate: Checks, decision: Decision, what: str) -> None:
+    stopped = await gate.withdraw(decision, f"{what} was changed while it was judged")
     if not stopped.allowed:
         raise Blocked(stopped)
 
@@ -101,7 +108,7 @@ def _bind(signature: inspect.Signature, given: tuple[Any, ...], how: dict[str, A
     return bound
 
 
-def _check_function(gate: Gate, function: Callable[..., Any], argument: str | None) -> None:
+def _check_function(gate: Checks, function: Callable[..., Any], argument: str | None) -> None:
     where = f"gate {gate.name!r} cannot guard {getattr(function, '__qualname__', function)!r}"
     if not inspect.isroutine(function):
         raise UsageError(f"{where}: it is not a function")

@@ -36,7 +36,7 @@ from adjudge.guards.decision import (
     Recorder,
     choose_step,
 )
-from adjudge.guards.decorator import make_guard
+from adjudge.guards.decorator import Checks, make_guard
 from adjudge.guards.request_digest import DATA, describe_terms, digest_request, make_basis
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
@@ -554,7 +554,7 @@ class Gate:
         when it may go through. Raises ``Blocked`` with the decision. For sync and async functions; ``UsageError``
         when the function has no such parameter, and for generators, whose pieces would be out before the check.
         """
-        return make_guard(self, argument)
+        return make_guard(Checks(name=self.name, check=self.check, withdraw=self._withdraw), argument)
 
     async def aclose(self) -> None:
         """Close the connections of the judge's models."""

@@ -65,7 +65,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
     """How many seats must pass under ``quorum``."""
     hedge_after: float | None = None
     """Seconds after which ``hedged`` starts the next seat."""
-    escalate_below: Any = None
+    escalate_below: float | Sequence[float] | None = None
     """The confidence a seat of a ``cascade`` needs to be sure, in 0 to 1: a number, or one per seat but the last."""
     abstain_below: float | None = None
     """The confidence below which the last seat of a ``cascade`` is undecided: unsure."""
@@ -74,13 +74,25 @@ class JudgeChain(Evaluates[JudgeChainResult]):
     on_result: Callable[[JudgeChainResult], Any] | None = None
     """Called with every result of the chain, after its seats' own hooks; sync or async, and waited for. What it raises
     is logged and never thrown."""
+    _sure_at: tuple[float, ...] = field(default=(), init=False, repr=False, compare=False)
+    """``escalate_below`` as one number per seat but the last."""
     _hooked: bool = field(default=False, init=False)
     """Whether anybody is to be told of a result: this chain's hook, or one of a seat."""
 
     def __post_init__(self) -> None:
         seats = tuple(_name_apart([_make_seat(item) for item in _list_seats(self.judges)]))
         object.__setattr__(self, "judges", seats)
-        check_options(self, len(seats))
+        sure_at = check_options(
+            self.strategy,
+            len(seats),
+            quorum=self.quorum,
+            hedge_after=self.hedge_after,
+            escalate_below=self.escalate_below,
+            abstain_below=self.abstain_below,
+        )
+        object.__setattr__(self, "_sure_at", sure_at or ())
+        if sure_at is not None:
+            object.__setattr__(self, "escalate_below", sure_at)
         check_timeout("timeout", self.timeout)
         check_timeout("deadline", self.deadline)
         check_flag("fail_open", self.fail_open)
@@ -299,7 +311,7 @@ class _Run:
         if self.chain.strategy == "fallback":
             return follow(result, earlier)
         last = seat == len(self.chain.judges) - 1
-        sure_at = None if last else self.chain.escalate_below[seat]
+        sure_at = None if last else self.chain._sure_at[seat]  # noqa: SLF001 - of the same module
         return descend(result, earlier, sure_at=sure_at, abstain_below=self.chain.abstain_below)
 
     async def _hedge(self) -> Verdict:
@@ -347,6 +359,7 @@ class _Run:
         if self.question.wants_objections and isinstance(self.chain.judges[seat][1], JudgeChain):
             early = asyncio.get_running_loop().create_future()
             self.soon[early] = seat
+        # A bare task: the chain waits for the first seat to answer, and then for those it cancelled.
         self.running[asyncio.ensure_future(self._ask_seat(seat, early))] = seat
 
     async def _ask_seat(self, seat: int, early: _Said | None) -> JudgeResult:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_timeout
 from adjudge.result import JudgeChainResult, JudgeResult, Outcome, find_gravest
-
-if TYPE_CHECKING:
-    from adjudge.judges.chain import JudgeChain
-
 
 Strategy = Literal["fallback", "consensus", "majority", "quorum", "hedged", "cascade"]
 
@@ -207,35 +203,40 @@ def in_seat_order(results: Mapping[int, JudgeResult]) -> tuple[JudgeResult, ...]
     return tuple(results[seat] for seat in sorted(results))
 
 
-_OWN_PARAMETERS = {
-    "quorum": ("quorum",),
-    "hedge_after": ("hedged",),
-    "escalate_below": ("cascade",),
-    "abstain_below": ("cascade",),
-}
+_OWNERS = {"quorum": "quorum", "hedge_after": "hedged", "escalate_below": "cascade", "abstain_below": "cascade"}
+"""The strategy that each of these parameters belongs to."""
 
 
-def check_options(chain: JudgeChain, seats: int) -> None:
-    """Raise ``UsageError`` for what does not belong together; makes ``escalate_below`` one number per seat but one."""
-    if chain.strategy not in get_args(Strategy):
-        raise UsageError(f"unknown strategy {chain.strategy!r}; use one of {', '.join(get_args(Strategy))}")
-    for parameter, strategies in _OWN_PARAMETERS.items():
-        given = getattr(chain, parameter) is not None
-        if given and chain.strategy not in strategies:
-            raise UsageError(
-                f"{parameter} belongs to the strategy {strategies[0]!r}, and this chain is {chain.strategy!r}"
-            )
-        if not given and chain.strategy in strategies and parameter != "abstain_below":
-            raise UsageError(f"the strategy {chain.strategy!r} needs {parameter}")
-    if chain.quorum is not None:
-        number = chain.quorum
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= seats:
-            raise UsageError(f"quorum must be a whole number from 1 to {seats}, the number of judges; got {number!r}")
-    check_timeout("hedge_after", chain.hedge_after)
-    if chain.escalate_below is not None:
-        object.__setattr__(chain, "escalate_below", _read_escalation(chain.escalate_below, seats))
-    if chain.abstain_below is not None:
-        _check_share("abstain_below", chain.abstain_below)
+def check_options(
+    strategy: str,
+    seats: int,
+    *,
+    quorum: int | None,
+    hedge_after: float | None,
+    escalate_below: float | Sequence[float] | None,
+    abstain_below: float | None,
+) -> tuple[float, ...] | None:
+    """Raise ``UsageError`` for what does not fit; return ``escalate_below`` as one number per seat but the last."""
+    if strategy not in get_args(Strategy):
+        raise UsageError(f"unknown strategy {strategy!r}; use one of {', '.join(get_args(Strategy))}")
+    given = {
+        "quorum": quorum,
+        "hedge_after": hedge_after,
+        "escalate_below": escalate_below,
+        "abstain_below": abstain_below,
+    }
+    for parameter, value in given.items():
+        owner = _OWNERS[parameter]
+        if value is not None and strategy != owner:
+            raise UsageError(f"{parameter} belongs to the strategy {owner!r}, and this chain is {strategy!r}")
+        if value is None and strategy == owner and parameter != "abstain_below":
+            raise UsageError(f"the strategy {strategy!r} needs {parameter}")
+    if quorum is not None and (isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= seats):
+        raise UsageError(f"quorum must be a whole number from 1 to {seats}, the number of judges; got {quorum!r}")
+    check_timeout("hedge_after", hedge_after)
+    if abstain_below is not None:
+        _check_share("abstain_below", abstain_below)
+    return None if escalate_below is None else _read_escalation(escalate_below, seats)
 
 
 def _read_escalation(value: Any, seats: int) -> tuple[float, ...]:

@@ -45,7 +45,8 @@ class RunLock:
             ) from None
         except sqlite3.Error:
             raise UsageError(
-                f"{self.folder / LOCK_FILE} is no lock of a run; delete it if nobody writes to that run, or name another"
+                f"{self.folder / LOCK_FILE} is no lock of a run; delete it if nobody writes to that run, "
+                "or name another"
             ) from None
 
     def free(self) -> None:

@@ -23,7 +23,7 @@ from adjudge.cli.results import (
 )
 from adjudge.config.file import Config, read_config
 from adjudge.config.judges import Choice, Panel, choose
-from adjudge.config.layers import Layers, open_layers, tell_uncached
+from adjudge.config.layers import Layers, explain_uncached, open_layers
 from adjudge.config.ledger import Recorder, open_recorder
 from adjudge.content import content_text
 from adjudge.errors import UsageError
@@ -233,7 +233,7 @@ def judge(
     layers = _open_layers(cache, budget, record, found)
     chosen = choose(panel, found, wanted)
     if cache is not None:
-        tell_uncached(chosen.judge)
+        note(explain_uncached(chosen.judge))
     chosen = chosen if show_prompt else replace(chosen, judge=layers.wire(chosen.judge))
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
@@ -245,7 +245,7 @@ def judge(
     try:
         return asyncio.run(session.judge(concurrency))
     finally:
-        layers.close()
+        note(layers.close())
 
 
 def _open_layers(cache: Path | None, budget: float | None, record: str | None, config: Config) -> Layers:

@@ -19,7 +19,7 @@ from adjudge.cli.input import Expected, open_from_options
 from adjudge.cli.output import add_row, make_table, note, show_drawing, watch, write_json
 from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
-from adjudge.config.layers import tell_uncached
+from adjudge.config.layers import explain_uncached
 from adjudge.errors import UsageError
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.runs.folder import Run
@@ -106,7 +106,7 @@ def run_data(
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
     if cache is not None:
-        tell_uncached(chosen.judge)
+        note(explain_uncached(chosen.judge))
     folder = out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
     running = run(
         dataset,
@@ -222,6 +222,7 @@ class RunSession:
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:
         """The run at its end; ``None`` when it was interrupted before it had begun."""
+        # A bare task: an interrupt has to wind down what is awaited, then cancel it and wait.
         finishing, stopping = asyncio.ensure_future(self.running), asyncio.ensure_future(interrupted.wait())
         try:
             await asyncio.wait({finishing, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -142,6 +142,7 @@ class Courier:
         if len(self._tasks) >= MOST_WAITING:
             logger.error("webhook: %s of approval %s was dropped, %d wait", event, approval.id, MOST_WAITING)
             return
+        # A bare task: it delivers while others go on; closing waits for it, and gives up the rest.
         task = asyncio.create_task(self._deliver(event, approval))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

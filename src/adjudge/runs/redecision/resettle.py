@@ -201,7 +201,7 @@ def _walk(chain: JudgeChain, known: Known, heard: Sequence[Heard]) -> Verdict | 
         if chain.strategy == "fallback":
             verdict = follow(result, earlier)
         else:
-            sure_at = chain.escalate_below[seat] if seat < len(heard) - 1 else None
+            sure_at = chain._sure_at[seat] if seat < len(heard) - 1 else None  # noqa: SLF001 - a chain of our own
             verdict = descend(result, earlier, sure_at=sure_at, abstain_below=chain.abstain_below)
         if verdict is not None:
             return verdict
