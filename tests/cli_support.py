@@ -77,7 +77,7 @@ def isolate(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setattr(_local, "LOCAL_PORTS", ())
     # What a server asks to be waited for is 0 here; without an answer the transport's own pause is taken out.
-    monkeypatch.setattr("adjudge.models.retry.back_off", lambda *_: 0.0)
+    monkeypatch.setattr("adjudge.models.providers.http.back_off", lambda *_: 0.0)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(directory)
 

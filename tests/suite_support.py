@@ -92,7 +92,7 @@ def run(suite: pytest.Pytester, *options: str, judge: str | None = "python:fake:
 
 def write(suite: pytest.Pytester, *lines: str) -> None:
     """A suite of these lines."""
-    suite.makepyfile(test_it="\n".join(["import pytest", "from adjudge.testing.models import assert_passes", *lines]))
+    suite.makepyfile(test_it="\n".join(["import pytest", "from adjudge.testing import assert_passes", *lines]))
 
 
 def recordings(suite: pytest.Pytester) -> dict[str, list[dict[str, Any]]]:

@@ -383,7 +383,7 @@ def test_what_breaks_in_adjudge_says_so(line: Line, monkeypatch: pytest.MonkeyPa
     def break_it(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("adjudge.cli.input.list_inputs", break_it)
+    monkeypatch.setattr("adjudge.cli.commands.judge.list_inputs", break_it)
     ran = line("judge", "good.txt", *ASK)
 
     assert ran.status == 70

@@ -351,7 +351,7 @@ def test_an_export_is_reported_on_without_the_ledger(line: Line):
 
 def test_a_terminal_is_shown_the_same_in_short(line: Line, monkeypatch: pytest.MonkeyPatch):
     """Opinion, findings and what could not be seen, without anything that moves it."""
-    monkeypatch.setattr("adjudge.cli.output.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli.commands.ledger.draws", lambda: True)
     done = line("ledger", "report", "--ledger", "a.db")
 
     assert done.status == 1
@@ -364,7 +364,7 @@ def test_a_terminal_is_shown_the_same_in_short(line: Line, monkeypatch: pytest.M
 def test_a_narrow_terminal_cuts_nothing_off(line: Line, monkeypatch: pytest.MonkeyPatch):
     """A head can be copied from a report, and of a list the digests are left out before the words."""
     monkeypatch.setattr("adjudge.cli.output.draws", lambda: True)
-    monkeypatch.setattr("adjudge.cli.output.draws", lambda: True)
+    monkeypatch.setattr("adjudge.cli.commands.ledger.draws", lambda: True)
     head = line("ledger", "head", "--ledger", "a.db").out.strip()
 
     def see(columns: str, *arguments: str) -> str:

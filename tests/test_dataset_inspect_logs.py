@@ -197,7 +197,7 @@ def test_a_damaged_sample_is_a_bad_row():
 def test_no_more_is_unpacked_than_a_sample_may_be(monkeypatch, require):
     """Neither what says that it is large, nor what says that it is small and is not."""
     require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
-    monkeypatch.setattr("adjudge.dataset.formats.LARGEST_JSON", 10_000)
+    monkeypatch.setattr("adjudge.dataset.importers.inspect.LARGEST_JSON", 10_000)
     path = pack(sample(1, input="A" * 20_000), sample(2))
     assert "the sample 'samples/1_epoch_1.json' is larger than" in refuse(path)
 
@@ -235,7 +235,7 @@ def test_a_log_without_whole_samples_says_what_to_do(names, message):
 
 def test_a_large_log_is_to_be_packed(monkeypatch):
     """As JSON it would be in memory at once."""
-    monkeypatch.setattr("adjudge.dataset.formats.LARGEST_JSON", 100)
+    monkeypatch.setattr("adjudge.dataset.importers.inspect.LARGEST_JSON", 100)
 
     assert "`inspect log convert LOG --to eval --output-dir DIR`, which are read one" in refuse(write_json(sample()))
 

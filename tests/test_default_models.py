@@ -112,4 +112,4 @@ def test_the_pages_say_where_the_defaults_stand():
     """Both the page of models and that of the command line."""
     for page in ("models.md", "cli.md"):
         text = " ".join((house.ROOT / "docs" / page).read_text(encoding="utf-8").split())
-        assert "adjudge.models.defaults.DEFAULT_MODELS" in text, page
+        assert "adjudge.models.DEFAULT_MODELS" in text, page

@@ -324,7 +324,7 @@ def test_nothing_is_written_to_a_log_that_nobody_reads(caplog: pytest.LogCapture
 def test_a_key_is_in_no_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch):
     """Not even at DEBUG, with the provider's address refused and the hook failing."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr("adjudge.models.retry.back_off", lambda *_: 0.0)
+    monkeypatch.setattr("adjudge.models.providers.http.back_off", lambda *_: 0.0)
 
     def quote(result: JudgeResult) -> None:
         raise ValueError(repr(result))

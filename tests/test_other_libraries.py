@@ -134,7 +134,7 @@ def forbidden(*arguments, **options):
     raise SystemExit(f"a connection was attempted: {arguments}")
 
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = socket.create_connection = forbidden
-import adjudge, adjudge.testing, adjudge.models, adjudge.chain
+import adjudge, adjudge.testing, adjudge.models, adjudge.judges.chain
 adjudge.JudgeChain(["openai:gpt-6.1-terra", lambda prompt: ""])
 print(*os.listdir("."))
 """

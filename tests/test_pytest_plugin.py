@@ -225,7 +225,7 @@ def test_rubrics_are_found_beside_the_test_and_by_name(suite):
     (suite.path / "deep").mkdir()
     (suite.path / "deep" / "polite.yaml").write_text(text)
     (suite.path / "deep" / "test_deep.py").write_text(
-        "from adjudge.testing.models import assert_passes\n"
+        "from adjudge.testing import assert_passes\n"
         "def test_path(): assert_passes('nice', 'polite.yaml')\n"
         "def test_root(): assert_passes('nice', 'deep/polite.yaml')\n"
         "def test_name(): assert_passes('nice', 'courtesy')\n"
@@ -539,11 +539,11 @@ def test_junit_has_the_judgements(suite):
 
     assert {item.get("name"): item.get("value") for item in found} == {
         "adjudge.outcome": "passed",
-        "adjudge.question.score": "0.9",
+        "adjudge.score": "0.9",
         "adjudge.judge": "fake",
         "adjudge.criterion.criteria": "0.9",
         "adjudge.outcome#2": "failed",
-        "adjudge.question.score#2": "0.2",
+        "adjudge.score#2": "0.2",
         "adjudge.judge#2": "fake",
         "adjudge.criterion.criteria#2": "0.2",
     }
@@ -574,12 +574,13 @@ def test_workers_record_replay_and_report_together(suite, require):
 
 
 def test_a_suite_that_does_not_judge_loads_next_to_nothing(suite):
-    """With the plugin, such a suite imports the plugin's own three modules of adjudge and nothing heavy."""
+    """With the plugin, such a suite imports the plugin's own few modules of adjudge and nothing heavy."""
     suite.makepyfile(
         test_plain="import sys\n"
         "def test_one():\n"
         "    ours = sorted(name for name in sys.modules if name.partition('.')[0] == 'adjudge')\n"
-        "    assert ours == ['adjudge', 'adjudge.testing', 'adjudge.testing.current', 'adjudge.testing.plugin']\n"
+        "    own = ['lazy', 'testing', 'testing.current', 'testing.plugin']\n"
+        "    assert ours == ['adjudge', *(f'adjudge.{name}' for name in own)]\n"
         "    assert not {'aiohttp', 'asyncio', 'msgspec', 'rich', 'typer', 'yaml', 'sqlalchemy'} & set(sys.modules)\n"
     )
     command = [*PLUGIN, *[part for name in ("anyio", "asyncio", "xdist", "xdist.looponfail", "hypothesispytest", "cov",

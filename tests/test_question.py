@@ -148,7 +148,7 @@ def test_a_token_is_eight_characters_of_its_question():
 PROGRAM = """
 import asyncio
 from adjudge.judges.evaluate import prepare
-from adjudge.question import make_token
+from adjudge.question.question import make_token
 question = asyncio.run(prepare("The content.", None, None, {"criteria": "Good."}))
 print(make_token(question.digest), question.digest)
 """

@@ -292,7 +292,7 @@ def test_a_cache_that_is_none_is_said_before_anything(tmp_path: Path):
 
 def test_a_provider_that_has_too_much_to_do_is_asked_less(monkeypatch: pytest.MonkeyPatch):
     """The pace is told how the transport fares, and the pool looks at it; a number is the most of one."""
-    monkeypatch.setattr("adjudge.models.retry.back_off", lambda *_: 0.0)
+    monkeypatch.setattr("adjudge.models.providers.http.back_off", lambda *_: 0.0)
     pace = Pace(8)
     with serve(mode="429") as provider:
         done = do(texts(12), ask(provider), concurrency=pace)

@@ -95,7 +95,7 @@ def test_assert_passes_works_without_a_suite():
     """In a script it asks the judge it is given, and without one says how to name one."""
     script = (
         "from adjudge import UsageError\n"
-        "from adjudge.testing.models import ScriptedModel, assert_passes\n"
+        "from adjudge.testing import ScriptedModel, assert_passes\n"
         "model = ScriptedModel({'criteria': [{'name': 'criteria', 'score': 0.9}]})\n"
         "assert assert_passes('x', criteria='Is polite.', judge=model).score == 0.9\n"
         "for judge, raised in ((ScriptedModel('no'), AssertionError), (None, UsageError)):\n"
