@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -46,6 +48,13 @@ _SPANS: Mapping[str, tuple[str, str]] = {
 are not among them: where they are not known, a reference to them leads nowhere, and that is an error."""
 
 
+_NEW_FORMATS: Mapping[str, tuple[str, ...]] = {
+    "6": ("uri-reference", "uri-template", "json-pointer"),
+    "7": ("idn-hostname", "iri", "iri-reference", "relative-json-pointer"),
+    "2019-09": ("duration", "uuid"),
+}
+"""The formats that each draft brought, as far as an older one is not checked for them anyway."""
+
 _ONE = (
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
     *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
@@ -68,6 +77,12 @@ def check_dialect(schema: Any) -> None:
     """Raise ``DialectError`` for what the draft of a schema of plain types would ignore, or read in two ways."""
     if isinstance(schema, dict):
         _Reading(schema).check()
+
+
+def list_new_formats(schema: dict[str, Any]) -> list[str]:
+    """The formats that only later drafts know than the one a schema is read in."""
+    draft = _ORDER.index(_find_draft(schema.get("$schema", DRAFT_2020)))
+    return [name for first, names in _NEW_FORMATS.items() if _ORDER.index(first) > draft for name in names]
 
 
 def _find_draft(said: object) -> str:
@@ -123,6 +138,8 @@ class _Reading:
             raise DialectError(f"a part of it names another $schema, {_show(part['$schema'])}; a schema has one draft")
         if self.draft == "2020-12" and isinstance(part.get("items"), list):
             raise DialectError("items is a list, which draft 2020-12 writes as prefixItems")
+        if part.get("$recursiveRef", "#") != "#":
+            raise DialectError(f"$recursiveRef is {_show(part['$recursiveRef'])}, and it can only be '#'")
         for key in part.keys() & _SPANS.keys():
             first, last = _SPANS[key]
             if not _ORDER.index(first) <= _ORDER.index(self.draft) <= _ORDER.index(last):
@@ -148,11 +165,13 @@ class _Reading:
         return base
 
     def _take(self, where: str, fragment: str) -> None:
-        if (where, fragment) in self.taken:
+        # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
+        name = (_write_plainly(where), unquote(fragment))
+        if name in self.taken:
             raise DialectError(
                 f"two parts of it have the name {_show(f'{where}#{fragment}')}, and one would be ignored"
             )
-        self.taken.add((where, fragment))
+        self.taken.add(name)
 
     def _follow(self, where: str, pointer: str) -> None:
         """A pointer may lead to what no keyword holds; what it finds is a schema all the same."""
@@ -184,6 +203,16 @@ def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if key in _NAMED and isinstance(value, dict):
             held += value.values()
         yield from [item for item in held if isinstance(item, dict)]
+
+
+def _write_plainly(address: str) -> str:
+    """An address without what makes two of one: case, a port that goes without saying, dots, and escapes."""
+    scheme, _, rest = unquote(address).partition("://")
+    host, slash, path = rest.partition("/")
+    if not rest:
+        return normpath(scheme)
+    host = host.lower().removesuffix({"http": ":80", "https": ":443"}.get(scheme.lower(), ":"))
+    return f"{scheme.lower()}://{host}{normpath(slash + path)}"
 
 
 def _show(said: object) -> str:
@@ -227,7 +256,18 @@ def _compile(schema: Any, how: dict[str, Any]) -> Any:
     # host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
     share = PATTERN_BYTES // max(1, len(set(_find_patterns(schema))))
     options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
+    if how.get("validate_formats") and isinstance(schema, dict):
+        # An older draft would ignore the formats that later ones brought, and its reader takes them for checks.
+        how = {**how, "formats": {name: _make_format_check(name) for name in list_new_formats(schema)}}
     return jsonschema_rs.validator_for(schema, offline=True, pattern_options=options, **how)
+
+
+@cache
+def _make_format_check(name: str) -> Callable[[str], bool]:
+    import jsonschema_rs
+
+    check = jsonschema_rs.validator_for({"$schema": DRAFT_2020, "format": name}, offline=True, validate_formats=True)
+    return lambda text: bool(check.is_valid(text))
 
 
 def _find_patterns(part: Any) -> Iterator[str]:
