@@ -171,6 +171,17 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "ref to no anchor": ("x", {"$ref": "#none"}),
     "ref to nowhere beside items": ("x", {"$ref": "#none", "items": [{}]}),
     "recursiveRef": ("x", {"$recursiveRef": "#none"}),
+    "recursiveRef to elsewhere": (
+        "x",
+        {"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveRef": "#none"},
+    ),
+    **{
+        f"a part of the root's name, as {name}": (
+            "x",
+            {"$id": "http://a.example/b", "$defs": {"b": {"$id": name, "type": "integer"}}, "$ref": name},
+        )
+        for name in ("http://a.example/x/../b", "HTTP://A.example/b", "http://a.example:80/b", "http://a.example/%62")
+    },
     "draft 7 with dependentRequired": ({"a": 1}, {"$schema": DRAFT_7, "dependentRequired": {"a": ["b"]}}),
     "draft 7 with unevaluatedProperties": ({"a": 1}, {"$schema": DRAFT_7, "unevaluatedProperties": False}),
     "draft 7 with prefixItems": ([1], {"$schema": DRAFT_7, "prefixItems": [False]}),

@@ -94,6 +94,14 @@ _REPORTED = re.compile(
     r"|n['\u2019]t\b[^,;.!?\n]{0,40}\Z",
     re.IGNORECASE,
 )
+_TOLD = re.compile(
+    r"\b(?:(?:tells?|told|ask(?:s|ed)|want(?:s|ed)|order(?:s|ed)|instruct(?:s|ed)|demand(?:s|ed))\b[^,;.!?\n]{0,30}"
+    r"\b(?:write|say|output|print|reply|answer|respond|give|put|end)(?: with| by)?"
+    r"|(?:it|text|answer|response|content|reply|message) (?:says|said|reads|writes|wrote|ends with|ended with)"
+    r"|look(?:s|ed)? like)[*_\"\u201c` \t]{0,4}\Z",
+    re.IGNORECASE,
+)
+"""A line that leads to the next without a colon: "It asked me to write", above a rating that is not the judge's."""
 _OWN = re.compile(r"\b(?:so|therefore|thus|hence|verdict|I|my)\b")
 _FIRST_PERSON = re.compile(r"\bI(?:['\u2019]d|['\u2019]ll| would| will| must| can)? (?:say|state|claim|write)\b")
 _RETRACTED = re.compile(
@@ -102,6 +110,8 @@ _RETRACTED = re.compile(
     r"|\bI (?:take (?:that|it|this) back|retract|withdraw|(?:have )?changed? my (?:mind|rating|score|verdict|answer)"
     r"|(?:was|am) wrong|made a mistake|must correct|(?:need|want|have|would like) to (?:revise|change|correct))\b"
     r"|\b(?:ignore|disregard) (?:that|this|the above|my|what I)\b"
+    r"|\b(?:this|that|which) (?:is|was) what (?:the|it|they|he|she|I)\b[^.!?\n]{0,40}?"
+    r"\b(?:told|tells|ask(?:s|ed)|want(?:s|ed)|demand(?:s|ed)|instruct(?:s|ed)|order(?:s|ed)) me\b"
     r"|\b(?:this|that|the above|my) (?:rating|score|verdict|grade|choice|claim) (?:is|was|should be) "
     r"(?:wrong|false|incorrect|too|withdrawn|a mistake|not|void|invalid|changed|different)\b",
     re.IGNORECASE,
@@ -193,6 +203,9 @@ _RATED_LAST = re.compile(
 _RATING_LINE = re.compile(rf"[*_#\"\u201c` \t]{{0,8}}{_IN_BRACKETS}[*_\"\u201d`. \t\r]{{0,8}}")
 _RATING_ALONE = re.compile(rf"[*_#\"\u201c`\s]{{0,8}}\[{_INSIDE}\][*_\"\u201d`.\s]{{0,8}}")
 _RANGE = re.compile(r"[*_ \t]{0,4}(?:[-\u2013\u2014~]|(?:to|or|and)\b)[*_ \t]{0,4}[\[0-9]")
+_UNREAL = re.compile(
+    r"[*_\"\u201d` \t]{0,4}(?:would|could|might|should|is|was|were)\b[*_ \t]{1,4}(?:not|be|have|wrong|too|what)\b"
+)
 _OUT_OF = re.compile(r"[*_ \t]{0,4}(?:/|out of\b|of\b)[*_ \t]{0,4}\[{0,2}([0-9]{1,15}(?:\.[0-9]{1,15})?)")
 _DENIES = re.compile(r"n['\u2019]t\b|\b(?:not|cannot|never|neither|nor|no|if|unless)\b", re.IGNORECASE)
 _NAMES_RATING = re.compile(r"\b(?:rat(?:e|ed|ing)|scored?|verdict|grade)\b", re.IGNORECASE)
@@ -275,6 +288,7 @@ def _find_rating_lines(text: str, own: str) -> tuple[list[float | str], list[tup
         before = lines[place - 1][-_LINE:] if place else ""
         # "The answer closes with this line:" shows what follows; "My rating:" leads to it.
         shown = before.endswith(":") and (not _NAMES_RATING.search(before) or _is_reported(before, len(before) - 1))
+        shown = shown or _TOLD.search(before) is not None
         if (last and not shown) or (place == 0 and not _is_cut(text)):
             believed.append((found[-1], len(text) if last else text.find(line) + len(line)))
     return found, believed
@@ -282,6 +296,10 @@ def _find_rating_lines(text: str, own: str) -> tuple[list[float | str], list[tup
 
 def _check_one(text: str, end: int, options: ReadOptions) -> None:
     """Raise ``ReplyError`` where a rating goes on: a range, or a part of something else than the scale."""
+    if _UNREAL.match(text, end):
+        raise ReplyError(
+            "contradiction", "the reply says what a rating would be and not what it is; ask for one number"
+        )
     if _RANGE.match(text, end):
         raise ReplyError("contradiction", "the reply gives a range of ratings; ask for one number")
     part = _OUT_OF.match(text, end)
@@ -350,7 +368,7 @@ def _find_scores(text: str, own: str, options: ReadOptions) -> tuple[list[float]
         # and at the end of a list it may be the number of the next item.
         first = place == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut(text))
         last = place == len(lines) - 1 > 0 and not (line.rstrip(".").isdigit() and _goes_on(text, stated[-1]))
-        if given and (known or first or last):
+        if given and not _TOLD.search(before) and (known or first or last):
             read.append(stated[-1])
             end = line_end
     return stated, read, end

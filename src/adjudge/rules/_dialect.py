@@ -8,6 +8,7 @@ the draft half-way: a ``$schema`` further down, a meta-schema of the author's ow
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -118,6 +119,8 @@ class _Reading:
             raise DialectError(f"a part of it names another $schema, {_show(part['$schema'])}; a schema has one draft")
         if self.draft == "2020-12" and isinstance(part.get("items"), list):
             raise DialectError("items is a list, which draft 2020-12 writes as prefixItems")
+        if part.get("$recursiveRef", "#") != "#":
+            raise DialectError(f"$recursiveRef is {_show(part['$recursiveRef'])}, and it can only be '#'")
         for key in part.keys() & _SPANS.keys():
             first, last = _SPANS[key]
             if not _ORDER.index(first) <= _ORDER.index(self.draft) <= _ORDER.index(last):
@@ -143,11 +146,13 @@ class _Reading:
         return base
 
     def _take(self, where: str, fragment: str) -> None:
-        if (where, fragment) in self.taken:
+        # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
+        name = (_write_plainly(where), unquote(fragment))
+        if name in self.taken:
             raise DialectError(
                 f"two parts of it have the name {_show(f'{where}#{fragment}')}, and one would be ignored"
             )
-        self.taken.add((where, fragment))
+        self.taken.add(name)
 
     def _follow(self, where: str, pointer: str) -> None:
         """A pointer may lead to what no keyword holds; what it finds is a schema all the same."""
@@ -179,6 +184,16 @@ def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if key in _NAMED and isinstance(value, dict):
             held += value.values()
         yield from [item for item in held if isinstance(item, dict)]
+
+
+def _write_plainly(address: str) -> str:
+    """An address without what makes two of one: case, a port that goes without saying, dots, and escapes."""
+    scheme, _, rest = unquote(address).partition("://")
+    host, slash, path = rest.partition("/")
+    if not rest:
+        return normpath(scheme)
+    host = host.lower().removesuffix({"http": ":80", "https": ":443"}.get(scheme.lower(), ":"))
+    return f"{scheme.lower()}://{host}{normpath(slash + path)}"
 
 
 def _show(said: object) -> str:
