@@ -274,6 +274,31 @@ def test_format_is_checked_whatever_draft_is_named(named: dict[str, Any]):
     assert errors("x", {**named, "format": "a-format-of-ours"}) == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [
+        ("uuid", "01a201c4-1033-7b46-a297-5cddb94e74df"),
+        ("duration", "P1D"),
+        ("idn-hostname", "müller.example"),
+        ("iri", "https://müller.example/"),
+        ("iri-reference", "/ü"),
+        ("uri-reference", "/a"),
+        ("uri-template", "/a/{b}"),
+        ("json-pointer", "/a"),
+        ("relative-json-pointer", "1/a"),
+        ("date", "2026-11-22"),
+        ("time", "10:00:00Z"),
+    ],
+)
+@pytest.mark.parametrize("draft", ["draft-04/schema#", "draft-06/schema#", "draft-07/schema#"])
+def test_a_format_that_a_draft_does_not_know_is_checked_all_the_same(draft: str, name: str, good: str):
+    """As a part of an object as well; who reads ``format: uuid`` takes it for a check."""
+    schema = {"$schema": f"http://json-schema.org/{draft}", "properties": {"a": {"format": name}}}
+    assert errors({"a": good}, schema) == ()
+    assert errors({"a": 1}, schema) == ()
+    assert errors({"a": "\x01 ][( {"}, schema) != ()
+
+
 # ---------------------------------------------------------------- schemas that are none
 
 

@@ -45,6 +45,13 @@ _SPANS: Mapping[str, tuple[str, str]] = {
 """The first and the last draft that know a keyword, for those that not all do. Names of parts (``$defs``, ``$anchor``)
 are not among them: where they are not known, a reference to them leads nowhere, and that is an error."""
 
+_NEW_FORMATS: Mapping[str, tuple[str, ...]] = {
+    "6": ("uri-reference", "uri-template", "json-pointer"),
+    "7": ("idn-hostname", "iri", "iri-reference", "relative-json-pointer"),
+    "2019-09": ("duration", "uuid"),
+}
+"""The formats that each draft brought, as far as an older one is not checked for them anyway."""
+
 _ONE = (
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
     *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
@@ -64,6 +71,12 @@ def check_dialect(schema: Any) -> None:
     """Raise ``DialectError`` for what the draft of a schema of plain types would ignore, or read in two ways."""
     if isinstance(schema, dict):
         _Reading(schema).check()
+
+
+def list_new_formats(schema: dict[str, Any]) -> list[str]:
+    """The formats that only later drafts know than the one a schema is read in."""
+    draft = _ORDER.index(_find_draft(schema.get("$schema", DRAFT_2020)))
+    return [name for first, names in _NEW_FORMATS.items() if _ORDER.index(first) > draft for name in names]
 
 
 def _find_draft(said: object) -> str:
