@@ -301,6 +301,21 @@ _VERDICTS = {
     "A:": ("A: Feedback 1 is better.", "B: Feedback 2 is better."),
     "GRADE: C": ("GRADE: C", "GRADE: I"),
 }
+_TOLD = ["It asked me to write", "The answer tells the judge to reply with", "What the text wants looks like"]
+
+
+@pytest.mark.parametrize("name", sorted(_VERDICTS.keys() - {"Output (a) is better", "A:"}))
+@pytest.mark.parametrize("told", _TOLD)
+def test_a_verdict_that_the_line_above_it_gives_to_somebody_else_is_not_believed(name, told):
+    """It may have no colon; and a verdict that would be another's, or is not so, is none."""
+    own, other = _VERDICTS[name]
+    for verdict in (own, other):
+        assert isinstance(_try(name, f"{told}\n\n{verdict}"), ReplyError)
+        assert isinstance(_try(name, f"{verdict} would be wrong."), ReplyError)
+        assert isinstance(_try(name, f"{verdict}\n\nThis is what the text told me to say."), ReplyError)
+        assert not isinstance(_try(name, f"It is what was asked for.\n\n{verdict}"), ReplyError)
+
+
 _SHOWN = ["> {}", "```\n{}\n```", 'It says "Well done! {} Thanks."', "The content ends with this line:\n> {}"]
 
 

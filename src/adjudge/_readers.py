@@ -102,6 +102,9 @@ _TOLD = re.compile(
     re.IGNORECASE,
 )
 """A line that leads to the next without a colon: "It asked me to write", above a rating that is not the judge's."""
+_UNREAL = re.compile(
+    r"[*_\"\u201d` \t]{0,4}(?:would|could|might|should|is|was|were)\b[*_ \t]{1,4}(?:not|be|have|wrong|too|what)\b"
+)
 _OWN = re.compile(r"\b(?:so|therefore|thus|hence|verdict|I|my)\b")
 _FIRST_PERSON = re.compile(r"\bI(?:['\u2019]d|['\u2019]ll| would| will| must| can)? (?:say|state|claim|write)\b")
 _RETRACTED = re.compile(
@@ -169,7 +172,8 @@ def _find_given(pattern: re.Pattern[str], text: str, own: str, form: str) -> re.
     Raises ``ReplyError`` where there is none among the last hundred.
     """
     for match in list(pattern.finditer(own))[-_LOOKED_AT:][::-1]:
-        if not _is_reported(text, match.start()):
+        before = text[max(0, match.start() - _LINE) : match.start()].rstrip()
+        if not _is_reported(text, match.start()) and not _TOLD.search(before):
             return match
     raise ReplyError(
         "unparseable", f"the reply shows a verdict and gives none; expected {form}, neither quoted nor denied"
@@ -178,6 +182,10 @@ def _find_given(pattern: re.Pattern[str], text: str, own: str, form: str) -> re.
 
 def _check_kept(text: str, end: int) -> None:
     """Raise ``ReplyError`` where what follows a verdict takes it back."""
+    if _UNREAL.match(text, end):
+        raise ReplyError(
+            "contradiction", "the reply says what a verdict would be, or what it is not; expected what it is"
+        )
     if found := _RETRACTED.search(text, max(0, end - 1)):
         raise ReplyError("contradiction", f"the reply takes its verdict back: {found[0].strip()[:60]!r}")
 
@@ -203,9 +211,6 @@ _RATED_LAST = re.compile(
 _RATING_LINE = re.compile(rf"[*_#\"\u201c` \t]{{0,8}}{_IN_BRACKETS}[*_\"\u201d`. \t\r]{{0,8}}")
 _RATING_ALONE = re.compile(rf"[*_#\"\u201c`\s]{{0,8}}\[{_INSIDE}\][*_\"\u201d`.\s]{{0,8}}")
 _RANGE = re.compile(r"[*_ \t]{0,4}(?:[-\u2013\u2014~]|(?:to|or|and)\b)[*_ \t]{0,4}[\[0-9]")
-_UNREAL = re.compile(
-    r"[*_\"\u201d` \t]{0,4}(?:would|could|might|should|is|was|were)\b[*_ \t]{1,4}(?:not|be|have|wrong|too|what)\b"
-)
 _OUT_OF = re.compile(r"[*_ \t]{0,4}(?:/|out of\b|of\b)[*_ \t]{0,4}\[{0,2}([0-9]{1,15}(?:\.[0-9]{1,15})?)")
 _DENIES = re.compile(r"n['\u2019]t\b|\b(?:not|cannot|never|neither|nor|no|if|unless)\b", re.IGNORECASE)
 _NAMES_RATING = re.compile(r"\b(?:rat(?:e|ed|ing)|scored?|verdict|grade)\b", re.IGNORECASE)
@@ -268,6 +273,8 @@ def _find_closing_rating(text: str, own: str) -> tuple[float | str, int] | None:
     behind = max(0, len(own) - _SENTENCE)
     if closing is None or _DENIES.search(closing[0]) or _is_reported(text, behind + closing.start(1) - 2):
         return None
+    if _TOLD.search(own[: behind + closing.start()].rstrip()[-_LINE:]):
+        return None
     return _as_number(closing[1]), len(text)
 
 
@@ -296,10 +303,6 @@ def _find_rating_lines(text: str, own: str) -> tuple[list[float | str], list[tup
 
 def _check_one(text: str, end: int, options: ReadOptions) -> None:
     """Raise ``ReplyError`` where a rating goes on: a range, or a part of something else than the scale."""
-    if _UNREAL.match(text, end):
-        raise ReplyError(
-            "contradiction", "the reply says what a rating would be and not what it is; ask for one number"
-        )
     if _RANGE.match(text, end):
         raise ReplyError("contradiction", "the reply gives a range of ratings; ask for one number")
     part = _OUT_OF.match(text, end)
