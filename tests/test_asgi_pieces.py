@@ -181,7 +181,14 @@ def test_escapes_around_which_something_else_stands_hide_nothing(body: str, on: 
 
 
 @pytest.mark.parametrize("kind", ["text/html", "text/xml", "text/markdown"])
-@pytest.mark.parametrize("body", ["s<b></b>ecret", "s<!-- > -->ecret", "&#115;ecret", "s&#x65;cre<i>t</i>"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("s<b></b>ecret", "s<!-- > -->ecret", "&#115;ecret", "s&#x65;cre<i>t</i>"),
+        *('s<b title=">"></b>ecret', "s<b title = 'a>b<c'></b>ecret", 's<img alt="1 > 0" src=x>ecret'),
+        *("s<b title=it's></b>ecret", 's<b title=a"></b>ecret', "s<b a=\">\" b='>'></b>ecret"),
+    ],
+)
 def test_markup_is_judged_as_it_is_shown(kind: str, body: str):
     """And as it stands: an attribute is not shown, and can say as much."""
     assert catch(f"<p>{body}</p>", kind) == "rule"
@@ -224,6 +231,7 @@ def test_a_gate_sees_the_whole_and_each():
         ("fine", "application/javascript"),
         ("fine", "text/calendar"),
         ("fine", "text/css"),
+        ("fine", "text/yaml"),
         ("fine", "multipart/byteranges; boundary=x"),
         ("fine", "multipart/x-mixed-replace; boundary=x"),
         ("fine", "message/http"),
@@ -400,6 +408,8 @@ def test_whatever_a_body_holds_it_is_answered(text: str, kind: str):
     [
         "<!--" * 100_000,
         "<" * 400_000,
+        '<a="' * 100_000,
+        "<a b='>" * 60_000,
         '"' * 400_000,
         "data\n" * 80_000,
         "{" * 400_000,
@@ -409,7 +419,7 @@ def test_whatever_a_body_holds_it_is_answered(text: str, kind: str):
         "\\u0073" * 60_000,
         '0:"' * 100_000,
     ],
-    ids=range(10),
+    ids=range(12),
 )
 @pytest.mark.timeout(20)
 def test_a_large_body_is_read_in_linear_time(body: str):

@@ -29,6 +29,10 @@ READ = [
     ("Rating: [[7]]", "It is good. My rating:\n[[6]]", 6.0, {"scale": (1, 10)}),
     ("Rating: [[7]]", 'It is good. Rating: "[[6]]"', 6.0, {"scale": (1, 10)}),
     ("Rating: [[7]]", "rating: [[6]]", 6.0, {"scale": (1, 10)}),
+    ("Rating: [[7]]", "- It does not answer\n- It never says why\n\n[[6]]", 6.0, {"scale": (1, 10)}),
+    ("Rating: [[7]]", "It is what was asked for.\n\n[[6]]", 6.0, {"scale": (1, 10)}),
+    ("Rating: [[7]]", "[[6]]\n\nThis is what the question asked for.", 6.0, {"scale": (1, 10)}),
+    ("Rating: [[7]]", "Rating: [[6]] is my verdict.", 6.0, {"scale": (1, 10)}),
     ("Rating: [[7]]", "[[6.0]]", 6.0, {"scale": (1, 10)}),
     ("Rating: [[7]]", "Final rating: [[6]]", 6.0, {"scale": (1, 10)}),
     ("Rating: [[7]]", "Rating: [[6]]/10", 6.0, {"scale": (1, 10)}),
@@ -184,6 +188,16 @@ NOT_READ = [
     ("Output (a)", "# Output (a)\nIt forgets the date.", {}),
     ("Output (a)", "**Output (a)**\n\nIt is long.\n\n**Output (b)**\n\nIt is short.", {}),
     ("Output (a)", "> Output (a)", {}),
+    ("Rating: [[7]]", "Rating: [[10]] would be wrong.", {"scale": (1, 10)}),
+    ("Rating: [[7]]", "Rating: [[10]] is what it asks for.", {"scale": (1, 10)}),
+    ("Rating: [[7]]", "Rating: [[10]] is too much.", {"scale": (1, 10)}),
+    ("Rating: [[7]]", "It wanted me to write\n\n[[10]]", {"scale": (1, 10)}),
+    ("Rating: [[7]]", "What it asks me to end with looks like\n[[10]]", {"scale": (1, 10)}),
+    ("Rating: [[7]]", "[[10]]\n\nThis is what the text told me to put here.", {"scale": (1, 10)}),
+    ("Rating: [[7]]", "[[10]]\n\nThat is what it asked me for, and it is bad.", {"scale": (1, 10)}),
+    ("Rating: 7", "10\n\nThis is what the text wanted me to say.", {"scale": (1, 10)}),
+    ("Rating: 7", "The answer told me to reply with\n10", {"scale": (1, 10)}),
+    ("Rating: 7", "The answer told me to reply with\nRating: 10", {"scale": (1, 10)}),
     ("Output (a)", "Output (a) is not better.", {}),
     ("Output (a)", "Output (a) or Output (b)", {}),
     ("Output (a)", "Output (a)\n\nWait, I take that back.", {}),
@@ -287,6 +301,21 @@ _VERDICTS = {
     "A:": ("A: Feedback 1 is better.", "B: Feedback 2 is better."),
     "GRADE: C": ("GRADE: C", "GRADE: I"),
 }
+_TOLD = ["It asked me to write", "The answer tells the judge to reply with", "What the text wants looks like"]
+
+
+@pytest.mark.parametrize("name", sorted(_VERDICTS.keys() - {"Output (a) is better", "A:"}))
+@pytest.mark.parametrize("told", _TOLD)
+def test_a_verdict_that_the_line_above_it_gives_to_somebody_else_is_not_believed(name, told):
+    """It may have no colon; and a verdict that would be another's, or is not so, is none."""
+    own, other = _VERDICTS[name]
+    for verdict in (own, other):
+        assert isinstance(_try(name, f"{told}\n\n{verdict}"), ReplyError)
+        assert isinstance(_try(name, f"{verdict} would be wrong."), ReplyError)
+        assert isinstance(_try(name, f"{verdict}\n\nThis is what the text told me to say."), ReplyError)
+        assert not isinstance(_try(name, f"It is what was asked for.\n\n{verdict}"), ReplyError)
+
+
 _SHOWN = ["> {}", "```\n{}\n```", 'It says "Well done! {} Thanks."', "The content ends with this line:\n> {}"]
 
 

@@ -85,6 +85,11 @@ LOOSE: dict[str, Callable[[str], Any]] = {
     "an event of a stream": lambda text: f'data: {{"arguments": {json.dumps(json.dumps({"cmd": text}))}}}\n\n',
     "behind a quotation mark": lambda text: f'It is 5" long: {{"cmd": {escape(text)}}}',
     "a call": lambda text: f'callback({{"cmd": {escape(text)}}});',
+    "cut off after a text": lambda text: f'{{"cmd": {escape(text)}',
+    "cut off in a text": lambda text: f'{{"cmd": {escape(text + " and then")[:-1]}',
+    "cut off in a text in a text": lambda text: (
+        '{"arguments": ' + json.dumps(f'{{"cmd": {escape(text + " then")}')[:-3]
+    ),
 }
 
 

@@ -171,6 +171,17 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "ref to no anchor": ("x", {"$ref": "#none"}),
     "ref to nowhere beside items": ("x", {"$ref": "#none", "items": [{}]}),
     "recursiveRef": ("x", {"$recursiveRef": "#none"}),
+    "recursiveRef to elsewhere": (
+        "x",
+        {"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveRef": "#none"},
+    ),
+    **{
+        f"a part of the root's name, as {name}": (
+            "x",
+            {"$id": "http://a.example/b", "$defs": {"b": {"$id": name, "type": "integer"}}, "$ref": name},
+        )
+        for name in ("http://a.example/x/../b", "HTTP://A.example/b", "http://a.example:80/b", "http://a.example/%62")
+    },
     "draft 7 with dependentRequired": ({"a": 1}, {"$schema": DRAFT_7, "dependentRequired": {"a": ["b"]}}),
     "draft 7 with unevaluatedProperties": ({"a": 1}, {"$schema": DRAFT_7, "unevaluatedProperties": False}),
     "draft 7 with prefixItems": ([1], {"$schema": DRAFT_7, "prefixItems": [False]}),
@@ -261,6 +272,31 @@ def test_format_is_checked_whatever_draft_is_named(named: dict[str, Any]):
     assert errors("a@example.com", {**named, "format": "email"}) == ()
     assert errors("nobody", {**named, "format": "email"}) != ()
     assert errors("x", {**named, "format": "a-format-of-ours"}) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [
+        ("uuid", "01a201c4-1033-7b46-a297-5cddb94e74df"),
+        ("duration", "P1D"),
+        ("idn-hostname", "müller.example"),
+        ("iri", "https://müller.example/"),
+        ("iri-reference", "/ü"),
+        ("uri-reference", "/a"),
+        ("uri-template", "/a/{b}"),
+        ("json-pointer", "/a"),
+        ("relative-json-pointer", "1/a"),
+        ("date", "2026-11-22"),
+        ("time", "10:00:00Z"),
+    ],
+)
+@pytest.mark.parametrize("draft", ["draft-04/schema#", "draft-06/schema#", "draft-07/schema#"])
+def test_a_format_that_a_draft_does_not_know_is_checked_all_the_same(draft: str, name: str, good: str):
+    """As a part of an object as well; who reads ``format: uuid`` takes it for a check."""
+    schema = {"$schema": f"http://json-schema.org/{draft}", "properties": {"a": {"format": name}}}
+    assert errors({"a": good}, schema) == ()
+    assert errors({"a": 1}, schema) == ()
+    assert errors({"a": "\x01 ][( {"}, schema) != ()
 
 
 # ---------------------------------------------------------------- schemas that are none

@@ -25,7 +25,10 @@ _LINES = {
 _MARKUP = {"text/html", "text/xml", "text/markdown", "text/x-markdown"}
 _NOT_PLAIN = {
     f"text/{name}"
-    for name in ["calendar", "css", "directory", "enriched", "parameters", "richtext", "rtf", "vcard", "x-vcard"]
+    for name in (
+        *("calendar", "css", "directory", "enriched", "parameters", "richtext", "rtf", "vcard", "x-vcard"),
+        *("vnd.yaml", "x-yaml", "yaml"),
+    )
 }
 """Text whose own rules fold, escape or split what it says."""
 _PROGRAM = re.compile(r"(?:java|ecma|j|live|type|vb)script")
@@ -118,11 +121,14 @@ def _read_text(text: str) -> object:
 
 def _read_markup(text: str) -> object:
     found, shown = _read_text(text), read_markup(text)
-    if shown == text:
+    if shown == [text]:
         return found
     if "<!entity" in text.lower():
         raise ValueError("it defines entities of its own")
-    return {**(found if isinstance(found, dict) and "text" in found else {"text": found}), "shown": shown}
+    return {
+        **(found if isinstance(found, dict) and "text" in found else {"text": found}),
+        "shown": shown[0] if len(shown) == 1 else shown,
+    }
 
 
 def _read_kind(headers: Headers) -> tuple[str, str]:

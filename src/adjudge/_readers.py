@@ -94,6 +94,17 @@ _REPORTED = re.compile(
     r"|n['\u2019]t\b[^,;.!?\n]{0,40}\Z",
     re.IGNORECASE,
 )
+_TOLD = re.compile(
+    r"\b(?:(?:tells?|told|ask(?:s|ed)|want(?:s|ed)|order(?:s|ed)|instruct(?:s|ed)|demand(?:s|ed))\b[^,;.!?\n]{0,30}"
+    r"\b(?:write|say|output|print|reply|answer|respond|give|put|end)(?: with| by)?"
+    r"|(?:it|text|answer|response|content|reply|message) (?:says|said|reads|writes|wrote|ends with|ended with)"
+    r"|look(?:s|ed)? like)[*_\"\u201c` \t]{0,4}\Z",
+    re.IGNORECASE,
+)
+"""A line that leads to the next without a colon: "It asked me to write", above a rating that is not the judge's."""
+_UNREAL = re.compile(
+    r"[*_\"\u201d` \t]{0,4}(?:would|could|might|should|is|was|were)\b[*_ \t]{1,4}(?:not|be|have|wrong|too|what)\b"
+)
 _OWN = re.compile(r"\b(?:so|therefore|thus|hence|verdict|I|my)\b")
 _FIRST_PERSON = re.compile(r"\bI(?:['\u2019]d|['\u2019]ll| would| will| must| can)? (?:say|state|claim|write)\b")
 _RETRACTED = re.compile(
@@ -102,6 +113,8 @@ _RETRACTED = re.compile(
     r"|\bI (?:take (?:that|it|this) back|retract|withdraw|(?:have )?changed? my (?:mind|rating|score|verdict|answer)"
     r"|(?:was|am) wrong|made a mistake|must correct|(?:need|want|have|would like) to (?:revise|change|correct))\b"
     r"|\b(?:ignore|disregard) (?:that|this|the above|my|what I)\b"
+    r"|\b(?:this|that|which) (?:is|was) what (?:the|it|they|he|she|I)\b[^.!?\n]{0,40}?"
+    r"\b(?:told|tells|ask(?:s|ed)|want(?:s|ed)|demand(?:s|ed)|instruct(?:s|ed)|order(?:s|ed)) me\b"
     r"|\b(?:this|that|the above|my) (?:rating|score|verdict|grade|choice|claim) (?:is|was|should be) "
     r"(?:wrong|false|incorrect|too|withdrawn|a mistake|not|void|invalid|changed|different)\b",
     re.IGNORECASE,
@@ -159,7 +172,8 @@ def _find_given(pattern: re.Pattern[str], text: str, own: str, form: str) -> re.
     Raises ``ReplyError`` where there is none among the last hundred.
     """
     for match in list(pattern.finditer(own))[-_LOOKED_AT:][::-1]:
-        if not _is_reported(text, match.start()):
+        before = text[max(0, match.start() - _LINE) : match.start()].rstrip()
+        if not _is_reported(text, match.start()) and not _TOLD.search(before):
             return match
     raise ReplyError(
         "unparseable", f"the reply shows a verdict and gives none; expected {form}, neither quoted nor denied"
@@ -168,6 +182,10 @@ def _find_given(pattern: re.Pattern[str], text: str, own: str, form: str) -> re.
 
 def _check_kept(text: str, end: int) -> None:
     """Raise ``ReplyError`` where what follows a verdict takes it back."""
+    if _UNREAL.match(text, end):
+        raise ReplyError(
+            "contradiction", "the reply says what a verdict would be, or what it is not; expected what it is"
+        )
     if found := _RETRACTED.search(text, max(0, end - 1)):
         raise ReplyError("contradiction", f"the reply takes its verdict back: {found[0].strip()[:60]!r}")
 
@@ -255,6 +273,8 @@ def _find_closing_rating(text: str, own: str) -> tuple[float | str, int] | None:
     behind = max(0, len(own) - _SENTENCE)
     if closing is None or _DENIES.search(closing[0]) or _is_reported(text, behind + closing.start(1) - 2):
         return None
+    if _TOLD.search(own[: behind + closing.start()].rstrip()[-_LINE:]):
+        return None
     return _as_number(closing[1]), len(text)
 
 
@@ -275,6 +295,7 @@ def _find_rating_lines(text: str, own: str) -> tuple[list[float | str], list[tup
         before = lines[place - 1][-_LINE:] if place else ""
         # "The answer closes with this line:" shows what follows; "My rating:" leads to it.
         shown = before.endswith(":") and (not _NAMES_RATING.search(before) or _is_reported(before, len(before) - 1))
+        shown = shown or _TOLD.search(before) is not None
         if (last and not shown) or (place == 0 and not _is_cut(text)):
             believed.append((found[-1], len(text) if last else text.find(line) + len(line)))
     return found, believed
@@ -350,7 +371,7 @@ def _find_scores(text: str, own: str, options: ReadOptions) -> tuple[list[float]
         # and at the end of a list it may be the number of the next item.
         first = place == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut(text))
         last = place == len(lines) - 1 > 0 and not (line.rstrip(".").isdigit() and _goes_on(text, stated[-1]))
-        if given and (known or first or last):
+        if given and not _TOLD.search(before) and (known or first or last):
             read.append(stated[-1])
             end = line_end
     return stated, read, end

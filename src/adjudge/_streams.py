@@ -25,6 +25,10 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|u\{0*([0-9a-fA-F]{1,6})\}|x([0-9a-
 _WORTH_READING = re.compile(r'\\(?:u[0-9a-fA-F]{4}|u\{|x[0-9a-fA-F]{2}|/)|"[^"\\\n]*+\\[bfnrt"\\]')
 _SHORT = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", '"': '"', "'": "'", "\\": "\\"}
 _TAG = re.compile(r"<[^<>]*>")
+# As browsers read one: a value in quotation marks may hold the sign that ends a tag. What is never closed is one match
+# to the end, so the time is linear.
+_TAG_WITH_VALUES = re.compile(r"""<[/a-zA-Z](?:=\s*+(?:"[^"]*+"?|'[^']*+'?)|[^>])*+>?""")
+_VALUE_WITH_SIGN = re.compile(r"""=\s*+["'][^"'<>]*[<>]""")
 _DECODER = json.JSONDecoder()
 _JSON_BLANKS = " \t\r\n\x1e"
 _BETWEEN_VALUES = frozenset(_JSON_BLANKS + ",;\ufeff")
@@ -303,9 +307,14 @@ def _read_escape(found: re.Match[str]) -> str:
     return chr(code) if 0 < code <= 0x10FFFF else ""
 
 
-def read_markup(text: str) -> str:
-    """The text of HTML, XML or Markdown as it is shown: without comments and tags, character references read."""
-    return html.unescape(_TAG.sub("", _drop_comments(text)))
+def read_markup(text: str) -> list[str]:
+    """The text of HTML, XML or Markdown as it is shown: without comments and tags, character references read.
+
+    More than one where readers would differ about where a tag ends.
+    """
+    said = _drop_comments(text)
+    tags = [_TAG, _TAG_WITH_VALUES] if _VALUE_WITH_SIGN.search(said) else [_TAG]
+    return list(dict.fromkeys(html.unescape(tag.sub("", said)) for tag in tags))
 
 
 def _drop_comments(text: str) -> str:

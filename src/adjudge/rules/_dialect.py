@@ -8,6 +8,7 @@ the draft half-way: a ``$schema`` further down, a meta-schema of the author's ow
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -44,6 +45,13 @@ _SPANS: Mapping[str, tuple[str, str]] = {
 """The first and the last draft that know a keyword, for those that not all do. Names of parts (``$defs``, ``$anchor``)
 are not among them: where they are not known, a reference to them leads nowhere, and that is an error."""
 
+_NEW_FORMATS: Mapping[str, tuple[str, ...]] = {
+    "6": ("uri-reference", "uri-template", "json-pointer"),
+    "7": ("idn-hostname", "iri", "iri-reference", "relative-json-pointer"),
+    "2019-09": ("duration", "uuid"),
+}
+"""The formats that each draft brought, as far as an older one is not checked for them anyway."""
+
 _ONE = (
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
     *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
@@ -63,6 +71,12 @@ def check_dialect(schema: Any) -> None:
     """Raise ``DialectError`` for what the draft of a schema of plain types would ignore, or read in two ways."""
     if isinstance(schema, dict):
         _Reading(schema).check()
+
+
+def list_new_formats(schema: dict[str, Any]) -> list[str]:
+    """The formats that only later drafts know than the one a schema is read in."""
+    draft = _ORDER.index(_find_draft(schema.get("$schema", DRAFT_2020)))
+    return [name for first, names in _NEW_FORMATS.items() if _ORDER.index(first) > draft for name in names]
 
 
 def _find_draft(said: object) -> str:
@@ -118,6 +132,8 @@ class _Reading:
             raise DialectError(f"a part of it names another $schema, {_show(part['$schema'])}; a schema has one draft")
         if self.draft == "2020-12" and isinstance(part.get("items"), list):
             raise DialectError("items is a list, which draft 2020-12 writes as prefixItems")
+        if part.get("$recursiveRef", "#") != "#":
+            raise DialectError(f"$recursiveRef is {_show(part['$recursiveRef'])}, and it can only be '#'")
         for key in part.keys() & _SPANS.keys():
             first, last = _SPANS[key]
             if not _ORDER.index(first) <= _ORDER.index(self.draft) <= _ORDER.index(last):
@@ -143,11 +159,13 @@ class _Reading:
         return base
 
     def _take(self, where: str, fragment: str) -> None:
-        if (where, fragment) in self.taken:
+        # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
+        name = (_write_plainly(where), unquote(fragment))
+        if name in self.taken:
             raise DialectError(
                 f"two parts of it have the name {_show(f'{where}#{fragment}')}, and one would be ignored"
             )
-        self.taken.add((where, fragment))
+        self.taken.add(name)
 
     def _follow(self, where: str, pointer: str) -> None:
         """A pointer may lead to what no keyword holds; what it finds is a schema all the same."""
@@ -179,6 +197,16 @@ def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if key in _NAMED and isinstance(value, dict):
             held += value.values()
         yield from [item for item in held if isinstance(item, dict)]
+
+
+def _write_plainly(address: str) -> str:
+    """An address without what makes two of one: case, a port that goes without saying, dots, and escapes."""
+    scheme, _, rest = unquote(address).partition("://")
+    host, slash, path = rest.partition("/")
+    if not rest:
+        return normpath(scheme)
+    host = host.lower().removesuffix({"http": ":80", "https": ":443"}.get(scheme.lower(), ":"))
+    return f"{scheme.lower()}://{host}{normpath(slash + path)}"
 
 
 def _show(said: object) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
-from adjudge.rules._dialect import DRAFT_7, DialectError, check_dialect
+from adjudge.rules._dialect import DRAFT_7, DRAFT_2020, DialectError, check_dialect, list_new_formats
 from adjudge.rules._words import flatten
 
 PATTERN_BYTES = 2_000_000
@@ -45,7 +46,18 @@ def _compile(schema: Any, how: dict[str, Any]) -> Any:
     # host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
     share = PATTERN_BYTES // max(1, len(set(_find_patterns(schema))))
     options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
+    if how.get("validate_formats") and isinstance(schema, dict):
+        # An older draft would ignore the formats that later ones brought, and its reader takes them for checks.
+        how = {**how, "formats": {name: _make_format_check(name) for name in list_new_formats(schema)}}
     return jsonschema_rs.validator_for(schema, offline=True, pattern_options=options, **how)
+
+
+@cache
+def _make_format_check(name: str) -> Callable[[str], bool]:
+    import jsonschema_rs
+
+    check = jsonschema_rs.validator_for({"$schema": DRAFT_2020, "format": name}, offline=True, validate_formats=True)
+    return lambda text: bool(check.is_valid(text))
 
 
 def _find_patterns(part: Any) -> Iterator[str]:

@@ -245,7 +245,8 @@ def _undo_once(text: str) -> str:
     opened = {match.end() - 1 for match in _OPENED.finditer(text)}
     closed = {match.start() for match in _CLOSED.finditer(text)}
     pieces, done = [], 0
-    for start, end in pairwise(quotes):
+    # A text whose end is cut off, as that of a call that is still being written, is read to where it is cut.
+    for start, end in pairwise([*quotes, len(text)]):
         if "\\" in text[start:end] and (start in opened or end in closed):
             pieces += [text[done : start + 1], _undo(text[start + 1 : end])]
             done = end
