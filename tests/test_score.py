@@ -52,7 +52,13 @@ def test_tidying_a_score_flips_no_decision(entries, threshold):
     assert (outcome == "passed") is (exact >= Fraction(threshold, 100))
     assert (outcome == "passed") is reaches(score, threshold / 100)
     assert abs(score - exact) <= TOLERANCE / 100
-    assert len(repr(score)) <= 17
+    shorter = float(f"{score:.12g}")
+    assert score == shorter or abs(score - shorter) > 8 * math.ulp(score)
+
+
+def test_a_third_stays_a_third():
+    """What no short number is meant by is kept to the last digit, so that it equals what the reader computes."""
+    assert evaluate(listed(1.0, 0.0, 1.0), rubric({}, {}, {})).score == 2 / 3
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,18 @@ def weigh(rubric: Rubric, scores: Sequence[float]) -> float:
     )
 
 
+_NOISE = 8
+"""How many units in the last place the sums of a rubric can be off by."""
+
+
 def tidy(score: float) -> float:
     """A computed score without the noise of binary fractions: ``0.58`` for ``0.5800000000000001``.
 
-    Twelve digits: what is cut is a thousandth of ``TOLERANCE``, so nobody who compares as ``reaches`` does can tell.
+    Only noise goes: a number of at most twelve digits replaces one that is a few roundings away from it, and a third
+    stays a third.
     """
-    return float(f"{score:.12g}")
+    plain = float(f"{score:.12g}")
+    return plain if abs(plain - score) <= _NOISE * math.ulp(score) else score
 
 
 def grade_criterion(
