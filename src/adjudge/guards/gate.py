@@ -42,6 +42,7 @@ from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import Evaluates, since
 from adjudge.judges.judge import Judge
+from adjudge.judges.open import as_judge
 from adjudge.result import JudgeResult, RuleResult, make_id
 from adjudge.rubric.file import load_rubric
 from adjudge.rules.rule import Rule
@@ -609,9 +610,7 @@ def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
             else "there is nothing to check; give rules, or a rubric and a judge"
         )
         raise UsageError(f"gate {gate.name!r}: {wants}")
-    if hasattr(source, "ask") and not isinstance(source, Judge | JudgeChain):
-        source = JudgeChain([source], timeout=None, name=str(source.name))
-    made = source if isinstance(source, Judge | JudgeChain) else Judge(source)
+    made = as_judge(source, keep_name=True)
     if rubric is None and made._own_rubric() is None:  # noqa: SLF001 - asked here, or every single check would say it
         raise UsageError(f"gate {gate.name!r}: nothing says what good means; give rubric=")
     model = rubric.model if rubric is not None else None

@@ -19,6 +19,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.hooks import notify
 from adjudge.judges.layers import Wrap, check_reach, close_others, make_wrap, rewire
+from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Held
 from adjudge.models.model import Model
@@ -28,7 +29,7 @@ from adjudge.models.wrapper import ASK_ANEW
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.judging import Asked, describe_judge, digest, digest_judge, open_asker, settle, settle_pairs
+from adjudge.runs.judging import Asked, describe_judge, digest, digest_judge, settle, settle_pairs
 from adjudge.runs.plan import Plan, Progress, draw
 from adjudge.runs.pool import Limit, Pool, Settle
 from adjudge.runs.replies import KeptModel
@@ -210,7 +211,7 @@ class Work:
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
         plan = self.plan = _recall_budget(self.plan)
-        asker = open_asker(plan.judge)
+        asker = as_judge(plan.judge, keep_name=True)
         self._layers = layers = Layers(
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
         )

@@ -17,9 +17,8 @@ from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.compare import choose_rubric, compare_case, prepare_pair
-from adjudge.judges.evaluate import Asking, Evaluates, RubricSource, decide_by_rules, prepare, since
-from adjudge.judges.judge import Judge
-from adjudge.judges.open import open_chain
+from adjudge.judges.evaluate import Asking, RubricSource, decide_by_rules, prepare, since
+from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.pair import OnConflict, PairResult
 from adjudge.models.model import Model
 from adjudge.question.question import digest_question
@@ -111,11 +110,6 @@ class Asked:
         return merged
 
 
-def open_asker(judge: Any) -> Judge | JudgeChain:
-    """Whatever ``run`` was given as its judge, as one that can be asked."""
-    return judge if isinstance(judge, Evaluates) else _open(judge)  # type: ignore[return-value]
-
-
 async def settle(asker: Any, rubric: RubricSource | None, how: Asking) -> Asked:
     """What is asked of every case; raises ``UsageError`` for what is wrong before any is."""
     if "throw_on_fail" in how:
@@ -156,11 +150,6 @@ def digest(described: Mapping[str, Any] | None) -> str | None:
     return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()
 
 
-def _open(judge: Any) -> Judge | JudgeChain:
-    # Somebody else's judge as the one seat of a chain: what it raises, or returns, is then a result like any other.
-    return open_chain(judge) if hasattr(judge, "ask") else Judge(judge)
-
-
 def _describe(value: Any) -> Any:
     name = getattr(value, "__qualname__", None)
     return f"{value.__module__}.{name}" if name is not None else to_plain(value)
@@ -186,10 +175,10 @@ def describe_judge(judge: Any) -> dict[str, Any]:
     ``kind`` is ``judge``, ``chain`` or ``other``; of another kind of judge only its name and type are known.
     """
     name = str(getattr(judge, "name", type(judge).__name__))
-    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+    if asks_as(judge, JudgeChain):
         seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.judges]
         return {"kind": "chain", "name": name, **_read(judge, _CHAIN), "seats": seats}
-    if isinstance(judge, Judge) and type(judge).ask is Judge.ask:
+    if asks_as(judge, Judge):
         rubric = judge.rubric.to_dict() if judge.rubric is not None else None
         return {
             "kind": "judge",
