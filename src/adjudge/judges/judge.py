@@ -288,6 +288,7 @@ class _Call:
             order=question.order,
             attempt=self.asked + 1,
             sample=question.sample,
+            call=question.call,
         )
 
     def fail(self, error: BaseException) -> Answer:

@@ -25,6 +25,7 @@ from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
 from adjudge.guards.request_digest import DATA
 from adjudge.judges.chain import list_judges
+from adjudge.judges.evaluate import merge_case
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval
@@ -191,10 +192,7 @@ async def _check_one(gate: Gate, item: Item, how: dict[str, Any]) -> Decided:
         return item, None
     if not isinstance(item.content, Case):
         return item, await gate.check(item.content, **how)
-    case = item.content
-    own = {name: getattr(case, name) for name in ("reference", "task", "context")}
-    merged = {**how, **{name: value for name, value in own.items() if value is not None}}
-    return item, await gate.check(case.content, **merged, metadata={**case.metadata, "case": case.id})
+    return item, await gate.check(item.content.content, **merge_case(item.content, how))
 
 
 def _write(done: Sequence[Decided], *, single: bool) -> None:
