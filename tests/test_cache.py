@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from adjudge import Judge, ModelError, Reply, Request, Usage, open_model
 from adjudge.models import Form, Model, RecordingModel, ReplyCache, TokenLogprob, as_model, resolve_model
 from adjudge.models.cache import CachedModel, describe_call, make_reply_key
+from adjudge.models.model import Call
 from judge_support import YES, Plain, complaint
 
 ASKED = Request(system="Be a judge.", user="Is <abcdefgh> good?", token="abcdefgh")
@@ -178,11 +179,11 @@ def test_everything_that_determines_a_reply_is_in_its_key():
 
 def test_every_field_of_a_request_is_in_the_key_or_named_here():
     """A field that is added to requests and forgotten in keys would give one answer for two questions."""
-    labels = {"token", "case", "order"}
+    labels = {"token", "case", "order", "call"}
     changed = {name for change in CHANGES for name in change}
 
     assert changed | labels == set(Request.__dataclass_fields__)
-    assert make_key(replace(ASKED, case="7", order="ab")) == make_key()
+    assert make_key(replace(ASKED, case="7", order="ab", call=Call(anew=True))) == make_key()
 
 
 def test_the_environment_that_moves_a_model_changes_the_key(monkeypatch: pytest.MonkeyPatch):

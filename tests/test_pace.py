@@ -15,7 +15,7 @@ from adjudge.models import Model, Request, open_model
 from adjudge.models.providers.catalog import SERVER, Place
 from adjudge.models.providers.http import Transport
 from adjudge.models.providers.openai import OpenAICompatible
-from adjudge.models.rate_limit import PACE, Pace, PacedModel, read_count, read_reset
+from adjudge.models.rate_limit import Pace, PacedModel, read_count, read_reset
 from judge_support import Plain, complaint
 from models_support import PLAIN, completion, serve
 
@@ -296,7 +296,7 @@ def test_who_did_not_ask_is_not_told():
         name = "looking"
 
         async def complete(self, request: Request, /) -> Any:
-            return PACE.get()
+            return request.call.pace
 
     async def run():
         return await PacedModel(Looking(), pace).complete(PLAIN), await Looking().complete(PLAIN)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from adjudge import Case, Judge, JudgeChain, Reply, Request, UsageError, open_run, run
 from adjudge.models.recording import describe_request, make_key
 from adjudge.runs.folder import RunLock
-from adjudge.runs.replies import make_reply_key
+from adjudge.runs.replies import make_place
 from adjudge.testing import speak
 from run_support import CRITERIA, Words, cut_off, do, list_results, make_cases
 
@@ -106,7 +106,7 @@ def test_a_kept_reply_answers_the_very_same_request_alone(tmp_path: Path):
     done = open_run(tmp_path / "run")
     [body] = done.store.replies()
     row = json.loads(body)
-    key = make_reply_key(case=row["case"], order=None, sample=0, model="words", seat=0, attempt=1)
+    key = make_place(case=row["case"], order=None, sample=0, model="words", seat=0, attempt=1)
     with done.store._writer.using() as connection:
         connection.execute("DELETE FROM results")
         connection.execute(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.cli.input import Item
@@ -11,7 +11,7 @@ from adjudge.cli.output import complain, draws, note, say, show_drawing, write_j
 from adjudge.dataset.case import Case
 from adjudge.formats.display import COLOURS, say_models, say_outcome
 from adjudge.formats.text import clean
-from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
 from adjudge.models.model import Request
 from adjudge.question.question import Question
@@ -90,18 +90,9 @@ def explain_undecided(result: JudgeResult) -> str:
     return f"undecided ({result.undecided_because}): {said}" + (f"; {remedy}" if remedy else "")
 
 
-def list_leaves(judge: object) -> Iterator[Judge]:
-    """The single judges of a judge or chain, at any depth."""
-    if isinstance(judge, JudgeChain):
-        for _, seat in judge.judges:
-            yield from list_leaves(seat)
-    elif isinstance(judge, Judge):
-        yield judge
-
-
 def list_prompts(item: Item, question: Question, judge: Judge | JudgeChain) -> list[dict[str, Any]]:
     """What each single judge would be sent for a question."""
-    return [_describe_request(item, leaf, leaf.preview(question)) for leaf in list_leaves(judge)]
+    return [_describe_request(item, leaf, leaf.preview(question)) for leaf in list_judges(judge)]
 
 
 def print_prompt(prompt: Mapping[str, Any]) -> None:

@@ -40,8 +40,9 @@ from adjudge.guards.decorator import Checks, make_guard
 from adjudge.guards.request_digest import DATA, describe_terms, digest_request, make_basis
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import Evaluates, since
+from adjudge.judges.evaluate import Evaluates, explain_broken, since
 from adjudge.judges.judge import Judge
+from adjudge.judges.open import as_judge
 from adjudge.result import JudgeResult, RuleResult, make_id
 from adjudge.rubric.file import load_rubric
 from adjudge.rules.rule import Rule
@@ -127,14 +128,14 @@ class Check:
 
     def _settle(self, ran: Sequence[RuleResult]) -> JudgeResult | None:
         """The result when rules settle the matter: one that decides failed, or there is nobody else to ask."""
-        broken = [f"rule {item.name!r} failed: {item.message}" for item in ran if _decides(item)]
+        broken = explain_broken(ran)
         if not broken and self.gate.judge is not None:
             return None
         return JudgeResult(
             outcome="failed" if broken else "passed",
             judge="rules",
             decided_by="rule",
-            detail="; ".join(broken) or "no error rule failed",
+            detail=broken or "no error rule failed",
             rule_results=tuple(ran),
             attempts=0,
             subject=self.subject,
@@ -360,10 +361,6 @@ class Check:
             metadata=self.metadata,
             **more,
         )
-
-
-def _decides(item: RuleResult) -> bool:
-    return not item.passed and item.severity == "error"
 
 
 def _repeat(known: RuleResult) -> Rule:
@@ -609,9 +606,7 @@ def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
             else "there is nothing to check; give rules, or a rubric and a judge"
         )
         raise UsageError(f"gate {gate.name!r}: {wants}")
-    if hasattr(source, "ask") and not isinstance(source, Judge | JudgeChain):
-        source = JudgeChain([source], timeout=None, name=str(source.name))
-    made = source if isinstance(source, Judge | JudgeChain) else Judge(source)
+    made = as_judge(source, keep_name=True)
     if rubric is None and made._own_rubric() is None:  # noqa: SLF001 - asked here, or every single check would say it
         raise UsageError(f"gate {gate.name!r}: nothing says what good means; give rubric=")
     model = rubric.model if rubric is not None else None

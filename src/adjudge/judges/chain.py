@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
@@ -17,7 +17,7 @@ from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag, check_functions, check_timeout
 from adjudge.hooks import logger, notify
 from adjudge.judges.evaluate import Evaluates, JudgeLike, add_usage, log_result, since
-from adjudge.judges.judge import Judge, make_question
+from adjudge.judges.judge import Judge, as_seat, asks_as, make_question
 from adjudge.judges.strategies import (
     COUNTING,
     ENDING,
@@ -37,6 +37,7 @@ from adjudge.judges.strategies import (
     share_votes,
     was_cut,
 )
+from adjudge.models.model import Model
 from adjudge.question.question import Answer, Question
 from adjudge.result import JudgeChainResult, JudgeResult, UnfitResultError, copy_result, is_countable
 from adjudge.rubric.rubric import Rubric
@@ -80,7 +81,8 @@ class JudgeChain(Evaluates[JudgeChainResult]):
     """Whether anybody is to be told of a result: this chain's hook, or one of a seat."""
 
     def __post_init__(self) -> None:
-        seats = tuple(_name_apart([_make_seat(item) for item in _list_seats(self.judges)]))
+        # A seat's own limit is the chain's: a judge made here must not cut the chain's timeout short.
+        seats = tuple(_name_apart([as_seat(item, timeout=None) for item in _list_seats(self.judges)]))
         object.__setattr__(self, "judges", seats)
         sure_at = check_options(
             self.strategy,
@@ -135,6 +137,16 @@ class JudgeChain(Evaluates[JudgeChainResult]):
             )
         for _, seat in self.judges:
             _check_seat(seat, question)
+
+    def map_models(self, change: Callable[[Model], Model]) -> JudgeChain:
+        """A chain like this one, with the same names, whose every model, at any depth, is what ``change`` makes of it.
+
+        A judge of another kind, or a subclass that asks in its own way, is left as it is.
+        """
+        if not asks_as(self, JudgeChain):
+            return self
+        seats = [seat.map_models(change) if is_ours(seat) else seat for _, seat in self.judges]
+        return replace(self, judges=seats, name=self.name)
 
     async def aclose(self) -> None:
         """Close the connections of every seat."""
@@ -219,7 +231,7 @@ class _Run:
             inner, judge = self.inner.get(seat), self.chain.judges[seat][1]
             if inner is not None:
                 await inner.tell(said)
-            elif _is_ours(judge):
+            elif is_ours(judge):
                 await notify(judge.on_result, said, what="on_result")
         await notify(self.chain.on_result, result, what="on_result")
 
@@ -368,7 +380,7 @@ class _Run:
         limit, result = Limit(self.chain.timeout), None
         try:
             result = await self._put_to(seat, judge, limit, early)
-            result = result if _is_ours(judge) else copy_result(result, judge=name)
+            result = result if is_ours(judge) else copy_result(result, judge=name)
             trouble = _find_trouble(result, self.question)
         except asyncio.CancelledError:
             raise  # a seat's own as well: its task then is a cancelled one that nobody had cancelled
@@ -384,7 +396,7 @@ class _Run:
         return result if result.judge == name else replace(result, judge=name)
 
     async def _put_to(self, seat: int, judge: JudgeLike, limit: Limit, early: _Said | None) -> JudgeResult:
-        if not _is_ours(judge):
+        if not is_ours(judge):
             # A chain in there cannot tell us early: only where its pass passes everything may it stop at one.
             all_of_it = self.question.wants_objections and not self._place(seat, None).decides
             posed = replace(self.question, wants_everybody=True) if all_of_it else self.question
@@ -477,9 +489,23 @@ class _Run:
         )
 
 
-def _is_ours(judge: JudgeLike) -> TypeGuard[Judge | JudgeChain]:
-    """Whether a seat is asked by us; a class that asks in its own way calls its hooks itself."""
-    return getattr(type(judge), "ask", None) in (Judge.ask, JudgeChain.ask)
+def is_ours(judge: object) -> TypeGuard[Judge | JudgeChain]:
+    """Whether a judge is asked by us; a class that asks in its own way calls its hooks itself."""
+    return asks_as(judge, Judge) or asks_as(judge, JudgeChain)
+
+
+def list_leaves(judge: object) -> Iterator[object]:
+    """Everybody who is asked in a judge or chain, at any depth: judges of ours, and whatever else there is."""
+    if asks_as(judge, JudgeChain):
+        for _, seat in judge.judges:
+            yield from list_leaves(seat)
+    else:
+        yield judge
+
+
+def list_judges(judge: object) -> list[Judge]:
+    """The judges of ours in a judge or chain, at any depth: those whose models are known."""
+    return [leaf for leaf in list_leaves(judge) if asks_as(leaf, Judge)]
 
 
 def _check_seat(seat: JudgeLike, question: Question) -> None:
@@ -497,7 +523,7 @@ def _check_seat(seat: JudgeLike, question: Question) -> None:
 
 
 def _listens(seat: JudgeLike) -> bool:
-    return _is_ours(seat) and (seat._hooked if isinstance(seat, JudgeChain) else seat.on_result is not None)  # noqa: SLF001
+    return is_ours(seat) and (seat._hooked if isinstance(seat, JudgeChain) else seat.on_result is not None)  # noqa: SLF001
 
 
 def _find_trouble(result: JudgeResult, question: Question) -> str:
@@ -548,13 +574,6 @@ def _list_seats(judges: Any) -> Sequence[Any]:
     if not judges:
         raise UsageError("a chain needs at least one judge; the list is empty")
     return judges
-
-
-def _make_seat(item: Any) -> JudgeLike:
-    if isinstance(item, Judge | JudgeChain) or (not isinstance(item, str | tuple) and hasattr(item, "ask")):
-        return item
-    # The seat's own limit is the chain's: a judge made here must not cut the chain's timeout short.
-    return Judge(item, timeout=None)
 
 
 def _name_apart(seats: list[JudgeLike]) -> list[tuple[str, JudgeLike]]:

@@ -6,17 +6,18 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypedDict, Unpack, get_args
+from typing import Any, TypedDict, Unpack, cast, get_args
 
 from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import JudgeLike, RubricSource, add_usage, since
+from adjudge.judges.evaluate import JudgeLike, RubricSource, add_usage, merge_case, since
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import find_judge
 from adjudge.judges.pair import PREFERENCES, OnConflict, Order, PairOrder, PairResult, settle_orders
+from adjudge.models.model import UNBOUND, Call
 from adjudge.question.question import Part, Question, Wording, digest_question
 from adjudge.question.score import answer_preference
 from adjudge.result import JudgeResult
@@ -43,7 +44,15 @@ class About(TypedDict, total=False):
 
 
 def prepare_pair(
-    a: object, b: object, rubric: Rubric, orders: tuple[Order, ...], *, ties: bool, sample: int, about: About
+    a: object,
+    b: object,
+    rubric: Rubric,
+    orders: tuple[Order, ...],
+    *,
+    ties: bool,
+    sample: int,
+    about: About,
+    call: Call = UNBOUND,
 ) -> tuple[Question, ...]:
     """The question in each of the orders; raises ``UsageError`` for what is wrong before anything is asked."""
     _check_about(about)
@@ -72,6 +81,7 @@ def prepare_pair(
                 case=None if case is None else str(case),
                 order=order,
                 sample=sample,
+                call=call,
                 choices=PREFERENCES if ties else PREFERENCES[:2],
                 metadata=metadata,
             )
@@ -195,11 +205,24 @@ async def compare(
     repeated comparisons of the same two apart, for caches. The other arguments are those of ``About``. Raises
     ``UsageError`` for what was wrong before anything was asked; what fails afterwards is a result.
     """
-    asked = find_judge(judge)
+    how = {"both_orders": both_orders, "on_conflict": on_conflict, "ties": ties, "sample": sample, **about}
+    return await _compare((a, b), find_judge(judge), rubric, how | {"criteria": criteria}, UNBOUND)
+
+
+async def _compare(
+    pair: tuple[object, object],
+    asked: Judge | JudgeChain,
+    rubric: RubricSource | None,
+    how: Mapping[str, Any],
+    call: Call,
+) -> PairResult:
+    (a, b), about = pair, cast("Any", dict(how))
+    criteria, ties, sample = about.pop("criteria", None), about.pop("ties", True), about.pop("sample", 0)
+    both_orders, on_conflict = about.pop("both_orders", True), about.pop("on_conflict", "tie")
     _check_options(both_orders, on_conflict, ties, sample)
     chosen = choose_rubric(rubric, criteria, asked._own_rubric())  # noqa: SLF001 - as evaluate does
     orders = get_args(Order) if both_orders else get_args(Order)[:1]
-    questions = prepare_pair(a, b, chosen, orders, ties=ties, sample=sample, about=about)
+    questions = prepare_pair(a, b, chosen, orders, ties=ties, sample=sample, about=about, call=call)
     for question in questions:
         asked.check(question)
     started = time.perf_counter()
@@ -240,15 +263,17 @@ async def compare_case(
 
     Raises ``UsageError`` when the case is not a pair.
     """
+    return await compare_case_as(UNBOUND, case, judge, rubric, how)
+
+
+async def compare_case_as(
+    call: Call, case: Case, judge: Source, rubric: RubricSource | None, how: Comparing
+) -> PairResult:
+    """``compare_case`` under the terms of whoever makes the call, such as a run."""
     content = case.content
     if not isinstance(content, Mapping) or set(content) != {"a", "b"}:
         raise UsageError(f'the case {case.id[:80]!r} is not a pair; its content must be {{"a": ..., "b": ...}}')
-    own = {name: getattr(case, name) for name in ("reference", "task", "context")}
-    merged: dict[str, Any] = {**how, **{name: value for name, value in own.items() if value is not None}}
-    # The id last: a case that names another in its metadata would be given that one's recorded reply.
-    metadata = {**case.metadata, **(how.get("metadata") or {}), "case": case.id}
-    merged |= {"judge": judge, "rubric": rubric, "metadata": metadata}
-    return await compare(content["a"], content["b"], **merged)
+    return await _compare((content["a"], content["b"]), find_judge(judge), rubric, merge_case(case, how), call)
 
 
 def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -> None:

@@ -18,7 +18,7 @@ from adjudge.content import content_text, copy_plain, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.hooks import logger, notify
-from adjudge.models.model import Reply
+from adjudge.models.model import UNBOUND, Call, Reply
 from adjudge.question.prompt import _choose_wording
 from adjudge.question.question import Answer, Part, Question, digest_question
 from adjudge.question.result_format import answer_rubric_and_value, answer_value, check_format
@@ -74,7 +74,15 @@ _TYPES: Mapping[str, tuple[Any, str]] = {
 """What would fail later, and less clearly, than at the call."""
 
 
-async def prepare(content: object, rubric: RubricSource | None, own: Rubric | None, how: Asking) -> Question:
+async def prepare(
+    content: object,
+    rubric: RubricSource | None,
+    own: Rubric | None,
+    how: Asking,
+    *,
+    sample: int = 0,
+    call: Call = UNBOUND,
+) -> Question:
     """The question a call asks, its rules evaluated; ``own`` is the judge's rubric, used when the call brings none."""
     _check_names(how)
     chosen = _choose_rubric(rubric, own, how)
@@ -103,6 +111,8 @@ async def prepare(content: object, rubric: RubricSource | None, own: Rubric | No
         threshold=chosen.passing_threshold if chosen else None,
         case=_text_of(metadata.get("case")),
         order=_text_of(metadata.get("order")),
+        sample=sample,
+        call=call,
         metadata=metadata,
     )
 
@@ -312,11 +322,19 @@ class Evaluates(Generic[R]):
     async def _evaluate_case(self, content: object, rubric: RubricSource | None, how: Asking) -> R:
         if not isinstance(content, Case):
             return await self.evaluate(content, rubric, **how)
-        own = {name: getattr(content, name) for name in ("reference", "task", "context")}
-        merged: Asking = {**how, **{name: value for name, value in own.items() if value is not None}}  # type: ignore[typeddict-item]
-        # The id last: a case that names another's would be given that one's recorded reply.
-        merged["metadata"] = {**content.metadata, **(how.get("metadata") or {}), "case": content.id}
-        return await self.evaluate(content.content, rubric, **merged)
+        return await self.evaluate(content.content, rubric, **merge_case(content, how))
+
+
+M = TypeVar("M", bound=Mapping[str, Any])
+
+
+def merge_case(case: Case, how: M) -> M:
+    """The arguments of a call about a case: those of the call, what belongs to the case, and the metadata of both."""
+    own = {name: getattr(case, name) for name in ("reference", "task", "context")}
+    merged: Any = {**how, **{name: value for name, value in own.items() if value is not None}}
+    # The id last: a case that names another's would be given that one's recorded reply.
+    merged["metadata"] = {**case.metadata, **(how.get("metadata") or {}), "case": case.id}
+    return merged
 
 
 def decide_by_rules(question: Question) -> Answer | None:
@@ -324,9 +342,9 @@ def decide_by_rules(question: Question) -> Answer | None:
     if question.rubric is not None and not question.rule_results:
         return None
     ran = question.rule_results[: len(question.rule_results) - len(question.settled)]
-    broken = [f"rule {item.name!r} failed: {item.message}" for item in ran if _decides(item)]
+    broken = explain_broken(ran)
     if broken:
-        return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, detail="; ".join(broken))
+        return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, detail=broken)
     if question.rubric is None:
         return None
     if question.value_type is None and len(question.settled) == len(question.rubric.criteria):
@@ -339,8 +357,10 @@ def decide_by_rules(question: Question) -> Answer | None:
     return Answer(outcome="failed", decided_by="rule", threshold=question.threshold, criteria=known, detail=named)
 
 
-def _decides(item: RuleResult) -> bool:
-    return not item.passed and item.severity == "error"
+def explain_broken(ran: Iterable[RuleResult]) -> str:
+    """Which rules decide that content failed, and why: those of severity ``error`` that did; nothing when none does."""
+    decide = [item for item in ran if not item.passed and item.severity == "error"]
+    return "; ".join([f"rule {item.name!r} failed: {item.message}" for item in decide])
 
 
 def make_result(

@@ -15,6 +15,7 @@ from adjudge.errors import UsageError
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import Asking, JudgeLike, RubricSource
 from adjudge.judges.judge import Judge, ModelSource
+from adjudge.judges.open import as_judge
 from adjudge.result import JudgeResult, Outcome
 
 
@@ -77,7 +78,7 @@ async def improve(
         raise UsageError(f"rounds must be a whole number of at least 1, got {rounds!r}")
     if how.pop("throw_on_fail", False):
         raise UsageError("improve returns every round, so it has no throw_on_fail; look at the outcome")
-    asked = _open_judge(judge)
+    asked = as_judge(judge)
     done: list[Round] = []
     while True:
         content = copy_plain(content)  # what is handed back is what was judged, whatever becomes of the caller's list
@@ -109,9 +110,3 @@ async def _rewrite(rewrite: Callable[[Any, JudgeResult], Any], content: object, 
         return await rewrite(content, result)
     said = await asyncio.to_thread(rewrite, content, result)
     return await said if inspect.isawaitable(said) else said
-
-
-def _open_judge(source: JudgeLike | ModelSource) -> Judge | JudgeChain:
-    if isinstance(source, Judge | JudgeChain):
-        return source
-    return JudgeChain([source], timeout=None) if hasattr(source, "ask") else Judge(source)

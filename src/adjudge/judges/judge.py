@@ -11,14 +11,14 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, TypeVar, get_args
 
 from adjudge.concurrency import Limit, is_for_us, tell_error
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_flag, check_functions, check_timeout
 from adjudge.hooks import call_safely, notify
-from adjudge.judges.evaluate import Evaluates, log_result, make_result, since
+from adjudge.judges.evaluate import Evaluates, JudgeLike, log_result, make_result, since
 from adjudge.models.function import FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.open import open_model, resolve_model
@@ -166,12 +166,26 @@ class Judge(Evaluates[JudgeResult]):
         """The request that would be sent for a question, before any ``redact``; nothing is asked."""
         return _Call(self, question, self._choose_model(question), Limit(None)).make_request()
 
-    async def aclose(self) -> None:
-        """Close the connections of this judge's models."""
-        for model in [self.model, *self._others.values()]:
+    def map_models(self, change: Callable[[Model], Model]) -> Judge:
+        """A judge like this one, of the same name, whose model is what ``change`` makes of this one's.
+
+        A subclass that asks in its own way comes back as it is: whom it asks is not seen here.
+        """
+        return replace(self, model=change(self.model), name=self.name) if asks_as(self, Judge) else self
+
+    async def close_others(self) -> None:
+        """Close the models that were opened because a rubric or a call named them; the judge's own stays open."""
+        for model in self._others.values():
             close = getattr(model, "aclose", None)
             if close is not None:
                 await close()
+
+    async def aclose(self) -> None:
+        """Close the connections of this judge's models."""
+        close = getattr(self.model, "aclose", None)
+        if close is not None:
+            await close()
+        await self.close_others()
 
     def __repr__(self) -> str:
         return f"Judge({self.name!r})"
@@ -274,6 +288,7 @@ class _Call:
             order=question.order,
             attempt=self.asked + 1,
             sample=question.sample,
+            call=question.call,
         )
 
     def fail(self, error: BaseException) -> Answer:
@@ -311,6 +326,33 @@ async def _redact(redact: Callable[[str], Any], question: Question) -> Question:
             raise AdjudgeError(f"the redaction of the {part.label} gave {found}; nothing was sent")
         parts.append(replace(part, text=content_text(said, what=part.label)))
     return replace(question, parts=tuple(parts))
+
+
+J = TypeVar("J", bound=Evaluates[Any])
+
+
+def asks_as(judge: object, kind: type[J]) -> TypeGuard[J]:
+    """Whether a judge is of a class of ours and asks as that class does.
+
+    A subclass with an ``ask`` of its own is somebody's own judge: whom it asks is not seen from here, so nothing may be
+    put between it and its models, and nothing (a budget, a recording, a description) promised of what it asks.
+    """
+    return isinstance(judge, kind) and getattr(type(judge), "ask", None) is kind.ask
+
+
+def as_seat(source: object, **options: Any) -> JudgeLike:
+    """Whatever was handed in to be asked: what has ``ask`` as it is, anything else as the model of a new ``Judge``.
+
+    ``options`` are those of a new judge. Raises ``UsageError`` for what is neither. ``open.as_judge`` is the door for
+    whoever needs a judge or a chain; a chain takes its seats here.
+    """
+    if not hasattr(source, "ask"):
+        return Judge(source, **options)
+    if not hasattr(source, "name"):
+        raise UsageError(
+            f"a judge needs a name beside its ask, or no result could say who answered; got {source!r:.100}"
+        )
+    return source  # type: ignore[return-value]
 
 
 def make_question(question: Question | str) -> Question:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
-from adjudge.judges.chain import JudgeChain
-from adjudge.judges.judge import Judge
+from adjudge.judges.chain import is_ours, list_judges, list_leaves
+from adjudge.judges.judge import Judge, asks_as
 from adjudge.models.cache import CachedModel
 from adjudge.models.model import Model
 from adjudge.models.price import PricedModel, Prices, make_finder
@@ -33,28 +32,21 @@ def rewire(judge: Any, wrap: Wrap) -> Any:
     Seats keep their names. Two seats of one model are told apart by the number ``wrap`` is given: they are asked
     separately, so what one was answered must not be handed to the other. A judge of another kind is left as it is.
     """
-    return _rewire(judge, wrap, Counter())
+    if not is_ours(judge):
+        return judge
+    met: Counter[str] = Counter()
+
+    def put(model: Model) -> Model:
+        met[model.name] += 1
+        return wrap(model, met[model.name] - 1)
+
+    return judge.map_models(put)
 
 
 async def close_others(judge: Any) -> None:
     """Close the models that a rewired judge opened because a rubric named them; its own are those of the original."""
-    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
-        for _, seat in judge.judges:
-            await close_others(seat)
-    elif isinstance(judge, Judge) and type(judge).ask is Judge.ask:  # any other is not rewired, and somebody's own
-        for model in judge._others.values():  # noqa: SLF001 - they are nobody else's
-            close = getattr(model, "aclose", None)
-            if close is not None:
-                await close()
-
-
-def _rewire(judge: Any, wrap: Wrap, met: Counter[str]) -> Any:
-    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
-        return replace(judge, judges=[_rewire(seat, wrap, met) for _, seat in judge.judges], name=judge.name)
-    if not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
-        return judge
-    met[judge.model.name] += 1
-    return replace(judge, model=wrap(judge.model, met[judge.model.name] - 1), name=judge.name)
+    for leaf in list_judges(judge):  # any other is not rewired, and somebody's own
+        await leaf.close_others()
 
 
 def wire(
@@ -111,13 +103,11 @@ def make_wrap(
 
 def check_reach(judge: Any) -> None:
     """Raise ``UsageError`` for a judge some of whose calls a budget would not see, or could not bound."""
-    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
-        for _, seat in judge.judges:
-            check_reach(seat)
-    elif not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
-        raise UsageError(
-            f"{getattr(judge, 'name', judge)!r} is no Judge or JudgeChain, so a budget cannot hold for what it asks; "
-            "take it out of the chain, or give its model to a Judge"
-        )
-    elif judge.max_output_tokens is None:
-        raise UsageError(f"a budget needs max_output_tokens on {judge.name!r}, or nobody knows what a call can cost")
+    for leaf in list_leaves(judge):
+        if not asks_as(leaf, Judge):
+            raise UsageError(
+                f"{getattr(leaf, 'name', leaf)!r} is no Judge or JudgeChain, so a budget cannot hold for what it asks; "
+                "take it out of the chain, or give its model to a Judge"
+            )
+        if leaf.max_output_tokens is None:
+            raise UsageError(f"a budget needs max_output_tokens on {leaf.name!r}, or nobody knows what a call can cost")

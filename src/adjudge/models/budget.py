@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +21,6 @@ _PARTS = 10**12
 MOST = 10**15
 """The largest number of dollars that is believed. What somebody says a call cost may be absurd; counting it must not
 fail, or what was held for the call stays held and whoever waits for it is never told."""
-
-
-PAY_AGAIN: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("adjudge_pay_again", default=None)
-"""Awaited before a request that broke off on the way is sent again: the provider may charge for both."""
 
 
 @dataclass(frozen=True, slots=True)

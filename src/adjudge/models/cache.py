@@ -18,7 +18,7 @@ from adjudge.formats.model_name import LONGEST_NAME
 from adjudge.models.cache_store import ReplyCache
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.recording import describe_request, write_reply
-from adjudge.models.wrapper import ASK_ANEW, Around
+from adjudge.models.wrapper import Around
 from adjudge.result import Usage
 
 KEY_SCHEMA = "adjudge/reply-key/1"
@@ -123,7 +123,7 @@ class CachedModel(Around):
         key, source = make_reply_key(described), make_source(described)
         flights: dict[str, _Flight] = self.cache.under_way.get()
         while True:
-            reply = None if ASK_ANEW.get() else self._recall(key, source, request)
+            reply = None if request.call.anew else self._recall(key, source, request)
             if reply is not None:
                 return self.compare_names(reply)
             flight = flights.get(key)

@@ -6,7 +6,7 @@ server, a recording, a function. A model does not know what a rubric is, and a j
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -27,6 +27,31 @@ class Form:
     schema: Mapping[str, Any] = field(hash=False)
     digest: str
     """SHA-256 of the schema's canonical form; tells two forms apart in caches and recordings."""
+
+
+class Listener(Protocol):
+    """Who is told how a provider answers: a ``Pace``."""
+
+    def note(self, status: int, headers: Mapping[str, str], /) -> None:
+        """Take an answer into account: its status, and the headers that say what is left of the provider's limits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Under which terms a request is made. Nothing of it is sent, kept, or part of any digest or key."""
+
+    pace: Listener | None = None
+    """Who is told how the provider answers."""
+    pay_again: Callable[[], Awaitable[None]] | None = None
+    """Awaited before a request that broke off on the way is sent again: the provider may charge for both, and a budget
+    has to hold for both. It raises where the budget has no room."""
+    anew: bool = False
+    """Whether somebody asks again because of what was answered before: then no kept reply answers."""
+
+
+UNBOUND = Call()
+"""The terms of a request that nobody made any for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +79,9 @@ class Request:
     """1, or 2 for a re-ask, for recordings; never sent."""
     sample: int = 0
     """Which of several judgements of the same content this belongs to, for caches; never sent."""
+    call: Call = field(default=UNBOUND, repr=False, compare=False)
+    """Pace, budget, and whether a kept reply may answer. A model around another one hands it on: with
+    ``replace(request, ...)`` it stays, in a new ``Request`` without it a budget is not asked about another try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from adjudge.errors import ModelError, UsageError
-from adjudge.models.budget import MOST, PAY_AGAIN, Budget, Held
-from adjudge.models.model import Form, Model, Reply, Request
+from adjudge.models.budget import MOST, Budget, Held
+from adjudge.models.model import Call, Form, Model, Reply, Request
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.providers.catalog import same_site
 from adjudge.models.replay import ReplayModel
@@ -127,13 +127,13 @@ class PricedModel(Around):
             return _add_cost(await self.model.complete(request), self.price)
         price = self._need_price()
         most = price.bound(bound_input(request), _bound_output(self.name, request))
-        holding = _Holding(self.budget, most)
+        holding = _Holding(self.budget, most, request.call)
         await holding.begin()
-        before = PAY_AGAIN.set(holding.pay_again)
+        held = replace(request, call=replace(request.call, pay_again=holding.pay_again))
         # Until more is known: a call that is cancelled may be charged in full.
         spent: float | None = None
         try:
-            reply = _add_cost(await self.model.complete(request), price)
+            reply = _add_cost(await self.model.complete(held), price)
             spent = reply.usage.cost_usd if reply.usage is not None else None
         except UsageError:
             spent = 0.0  # nothing was asked
@@ -144,7 +144,6 @@ class PricedModel(Around):
         else:
             return reply
         finally:
-            PAY_AGAIN.reset(before)
             holding.end(spent)
 
     def _need_price(self) -> Price:
@@ -163,10 +162,9 @@ class PricedModel(Around):
 class _Holding:
     """What is held for one call, and for each request of it that has to be sent again."""
 
-    def __init__(self, budget: Budget, most: float) -> None:
-        self.budget, self.most = budget, most
+    def __init__(self, budget: Budget, most: float, outer: Call) -> None:
+        self.budget, self.most, self.outer = budget, most, outer
         self._held: Held | None = None
-        self._outer = PAY_AGAIN.get()
 
     async def begin(self) -> None:
         """Hold the most a request can cost; raises ``ReplyError`` (``budget``) when it does not fit."""
@@ -176,8 +174,8 @@ class _Holding:
         """Count the request that broke off as the most it can have cost, and hold as much for the next."""
         self.end(None)
         await self.begin()
-        if self._outer is not None:  # a budget around this one
-            await self._outer()
+        if self.outer.pay_again is not None:  # a budget around this one
+            await self.outer.pay_again()
 
     def end(self, usd: float | None) -> None:
         """Count what the request cost; ``None``: unknown, so all that was held."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -30,10 +30,6 @@ one in twenty does nineteen twentieths of its work: halving for it would cost fa
 
 LOW = 0.1
 """The share of a limit below which what is left is divided."""
-
-
-PACE: ContextVar[Pace | None] = ContextVar("pace", default=None)
-"""Who wants to know how the providers answer the running task's requests."""
 
 
 _LIMITS = (
@@ -152,11 +148,7 @@ class PacedModel(Around):
 
     async def complete(self, request: Request, /) -> Reply:
         """The model's reply; what its transport meets on the way goes to the pace."""
-        before = PACE.set(self.pace)
-        try:
-            return await self.model.complete(request)
-        finally:
-            PACE.reset(before)
+        return await self.model.complete(replace(request, call=replace(request.call, pace=self.pace)))
 
     def _again(self, model: Model) -> PacedModel:
         return PacedModel(model, self.pace)

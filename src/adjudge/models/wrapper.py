@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from typing import Any, Self
 
 from adjudge.errors import UsageError
 from adjudge.models.function import as_model
 from adjudge.models.model import Model, Reply, Request
-
-ASK_ANEW: ContextVar[bool] = ContextVar("adjudge_ask_anew", default=False)
-"""Whether the running task asks again because of what it was answered before: then no kept reply answers it."""
 
 
 class Around:

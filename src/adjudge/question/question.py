@@ -19,7 +19,7 @@ from typing import Any
 
 from adjudge.content import fence
 from adjudge.errors import Reason
-from adjudge.models.model import Form
+from adjudge.models.model import UNBOUND, Call, Form
 from adjudge.result import CriterionResult, DecidedBy, Outcome, RuleResult
 from adjudge.rubric.rubric import Rubric
 
@@ -146,6 +146,8 @@ class Question:
     """``ab`` or ``ba`` where two are compared."""
     sample: int = 0
     """Which of several judgements of the same content this is: each is asked anew, and cached apart."""
+    call: Call = field(default=UNBOUND, repr=False, compare=False)
+    """Under which terms models are asked; no part of what is asked."""
     choices: tuple[str, ...] = ()
     """The preferences on offer where two are compared (``first``, ``second`` and perhaps ``tie``), empty elsewhere.
     Such an answer has passed when it names one of them, as its ``value``; chains count seats by what they chose."""

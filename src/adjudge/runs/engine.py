@@ -19,16 +19,16 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.hooks import notify
 from adjudge.judges.layers import Wrap, check_reach, close_others, make_wrap, rewire
+from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Held
-from adjudge.models.model import Model
+from adjudge.models.model import Call, Model
 from adjudge.models.price import Prices
-from adjudge.models.rate_limit import PACE, Pace
-from adjudge.models.wrapper import ASK_ANEW
+from adjudge.models.rate_limit import Pace
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.judging import Asked, describe_judge, digest, digest_judge, open_asker, settle, settle_pairs
+from adjudge.runs.judging import Asked, describe_judge, digest, digest_judge, settle, settle_pairs
 from adjudge.runs.plan import Plan, Progress, draw
 from adjudge.runs.pool import Limit, Pool, Settle
 from adjudge.runs.replies import KeptModel
@@ -90,11 +90,10 @@ class Layers:
         """How many items may be under way at this moment."""
         return self._limit if self.budget is None else _Within(self._limit, self.budget, max(self._width, 1))
 
-    def listen(self) -> None:
-        """Let the pace hear how providers answer what the running task asks from here on."""
-        # In the task's own context, which ends with it: another wrapper around every model would do the same for more.
-        if isinstance(self._limit, Pace):
-            PACE.set(self._limit)
+    def make_call(self, *, anew: bool) -> Call:
+        """The terms of what is asked about a unit: the pace hears how providers answer it."""
+        # With the request: another wrapper around every model would do the same for more.
+        return Call(pace=self._limit if isinstance(self._limit, Pace) else None, anew=anew)
 
     def keep_in(self, store: RunStore, *, resumed: bool) -> None:
         """Keep what is spent in a run's file, and take off the budget what the run has spent before.
@@ -210,7 +209,7 @@ class Work:
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
         plan = self.plan = _recall_budget(self.plan)
-        asker = open_asker(plan.judge)
+        asker = as_judge(plan.judge, keep_name=True)
         self._layers = layers = Layers(
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
         )
@@ -303,10 +302,7 @@ class Work:
 
     async def _judge(self, asked: Asked, layers: Layers, walk: Walk, unit: Unit, settle: Settle[RunItem]) -> None:
         """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
-        layers.listen()
-        if unit.anew:  # in the task's own context, which ends with it
-            ASK_ANEW.set(True)
-        result = await asked.judge_case(unit.case, unit.sample)
+        result = await asked.judge_case(unit.case, unit.sample, layers.make_call(anew=unit.anew))
         item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
         layers.note()
         self._store.hand_in(item, partial(self._settle_unit, walk, unit, item, settle), body=unit.body)

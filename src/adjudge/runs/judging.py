@@ -8,7 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from adjudge.concurrency import count_cancellations, is_for_us, tell_error
@@ -16,12 +16,11 @@ from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.compare import choose_rubric, compare_case, prepare_pair
-from adjudge.judges.evaluate import Asking, Evaluates, RubricSource, decide_by_rules, prepare, since
-from adjudge.judges.judge import Judge
-from adjudge.judges.open import open_chain
+from adjudge.judges.compare import choose_rubric, compare_case_as, prepare_pair
+from adjudge.judges.evaluate import Asking, RubricSource, decide_by_rules, merge_case, prepare, since
+from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.pair import OnConflict, PairResult
-from adjudge.models.model import Model
+from adjudge.models.model import UNBOUND, Call, Model
 from adjudge.question.question import digest_question
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
@@ -42,11 +41,11 @@ class Asked:
     on_conflict: OnConflict | None = None
     """What orders that disagree come to; ``None``: each case is judged by itself."""
 
-    async def judge_case(self, case: Case, sample: int) -> JudgeResult | PairResult:
+    async def judge_case(self, case: Case, sample: int, call: Call = UNBOUND) -> JudgeResult | PairResult:
         """One case judged; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
         cancelled = count_cancellations()
         try:
-            result = await (self._judge if self.on_conflict is None else self._compare)(case, sample)
+            result = await (self._judge if self.on_conflict is None else self._compare)(case, sample, call)
             check_kept(result, ours=type(self.judge) is Judge)
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
@@ -61,7 +60,7 @@ class Asked:
         return self._give_up(case, " ".join(said.split())[:500])
 
     def _give_up(self, case: Case, detail: str) -> JudgeResult | PairResult:
-        judge, metadata = str(self.judge.name), self._merge(case).get("metadata") or {}
+        judge, metadata = str(self.judge.name), merge_case(case, self.how).get("metadata") or {}
         if self.on_conflict is not None:
             return PairResult(
                 preferred=None,
@@ -81,15 +80,14 @@ class Asked:
             metadata=metadata,
         )
 
-    async def _compare(self, case: Case, sample: int) -> PairResult:
+    async def _compare(self, case: Case, sample: int, call: Call) -> PairResult:
         how: Any = {**self.how, "on_conflict": self.on_conflict, "sample": sample}
-        return await compare_case(case, self.judge, self.rubric, **how)
+        return await compare_case_as(call, case, self.judge, self.rubric, how)
 
-    async def _judge(self, case: Case, sample: int) -> JudgeResult:
+    async def _judge(self, case: Case, sample: int, call: Call) -> JudgeResult:
         started = time.perf_counter()
-        question = await prepare(case.content, self.rubric, None, self._merge(case))
-        if sample:
-            question = replace(question, sample=sample)
+        how = merge_case(case, self.how)
+        question = await prepare(case.content, self.rubric, None, how, sample=sample, call=call)
         answer = decide_by_rules(question)
         if answer is not None:
             return self.judge._settle(question, answer, since(started))  # noqa: SLF001 - what evaluate does with it
@@ -97,23 +95,6 @@ class Asked:
         if not isinstance(result, JudgeResult):
             raise TypeError(f"the judge returned {type(result).__name__}, not a JudgeResult")
         return result
-
-    def _merge(self, case: Case) -> Asking:
-        merged: Any = dict(self.how)
-        if case.reference is not None:
-            merged["reference"] = case.reference
-        if case.task is not None:
-            merged["task"] = case.task
-        if case.context is not None:
-            merged["context"] = case.context
-        # The id last: a case that names another's would be given that one's recorded reply.
-        merged["metadata"] = {**case.metadata, **(self.how.get("metadata") or {}), "case": case.id}
-        return merged
-
-
-def open_asker(judge: Any) -> Judge | JudgeChain:
-    """Whatever ``run`` was given as its judge, as one that can be asked."""
-    return judge if isinstance(judge, Evaluates) else _open(judge)  # type: ignore[return-value]
 
 
 async def settle(asker: Any, rubric: RubricSource | None, how: Asking) -> Asked:
@@ -156,11 +137,6 @@ def digest(described: Mapping[str, Any] | None) -> str | None:
     return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()
 
 
-def _open(judge: Any) -> Judge | JudgeChain:
-    # Somebody else's judge as the one seat of a chain: what it raises, or returns, is then a result like any other.
-    return open_chain(judge) if hasattr(judge, "ask") else Judge(judge)
-
-
 def _describe(value: Any) -> Any:
     name = getattr(value, "__qualname__", None)
     return f"{value.__module__}.{name}" if name is not None else to_plain(value)
@@ -186,10 +162,10 @@ def describe_judge(judge: Any) -> dict[str, Any]:
     ``kind`` is ``judge``, ``chain`` or ``other``; of another kind of judge only its name and type are known.
     """
     name = str(getattr(judge, "name", type(judge).__name__))
-    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
+    if asks_as(judge, JudgeChain):
         seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.judges]
         return {"kind": "chain", "name": name, **_read(judge, _CHAIN), "seats": seats}
-    if isinstance(judge, Judge) and type(judge).ask is Judge.ask:
+    if asks_as(judge, Judge):
         rubric = judge.rubric.to_dict() if judge.rubric is not None else None
         return {
             "kind": "judge",

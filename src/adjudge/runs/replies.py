@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.recording import SCHEMA, describe_request, make_key, write_reply
-from adjudge.models.wrapper import ASK_ANEW, Around
+from adjudge.models.wrapper import Around
 from adjudge.runs.item import encode
 from adjudge.runs.store import RunStore
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from adjudge.models.replay import Row
 
 
-def make_reply_key(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
-    """Under which key a run keeps a reply: who was asked, about which case, for the how manieth time.
+def make_place(*, case: str | None, order: str | None, sample: int, model: str, seat: int, attempt: int) -> str:
+    """The place in which a run keeps a reply: who was asked, about which case, for the how manieth time.
 
     It is a JSON list and no digest, so that the replies to one case stand together in the file, and can be found
     without the prompt they answer. What was asked is in the row, and compared before it answers anything.
@@ -67,7 +67,7 @@ class KeptModel(Around):
         """The kept reply to this very request, else the model's, which is then kept; what it raises is not."""
         described, name = describe_request(request), self.name
         key = make_key(name, described)
-        place = make_reply_key(
+        place = make_place(
             case=request.case,
             order=request.order,
             sample=request.sample,
@@ -75,7 +75,7 @@ class KeptModel(Around):
             seat=self.seat,
             attempt=request.attempt,
         )
-        kept = self._find(place, key, request) if self._resumed and not ASK_ANEW.get() else None
+        kept = self._find(place, key, request) if self._resumed and not request.call.anew else None
         if kept is not None:
             # A model gives way to others before it answers; so does the file, or ten thousand kept cases in a row
             # would let nobody else in.

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adjudge.errors import UsageError
-from adjudge.judges.chain import JudgeChain
-from adjudge.judges.judge import Judge
+from adjudge.judges.chain import JudgeChain, list_leaves
+from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.layers import rewire
 from adjudge.judges.strategies import COUNTING
 from adjudge.models.model import Model, Reply, Request
@@ -189,11 +189,9 @@ class Replay:
 
 
 def _find_foreign(judge: object) -> Iterator[str]:
-    if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
-        for _, seat in judge.judges:
-            yield from _find_foreign(seat)
-    elif not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
-        yield str(getattr(judge, "name", type(judge).__name__))
+    for leaf in list_leaves(judge):
+        if not asks_as(leaf, Judge):
+            yield str(getattr(leaf, "name", type(leaf).__name__))
 
 
 def _ask_everybody(judge: Any) -> Any:

@@ -15,6 +15,7 @@ from adjudge.formats.text import clean
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import Asking, RubricSource
 from adjudge.judges.judge import Judge
+from adjudge.judges.open import as_judge
 from adjudge.models.open import open_model, resolve_model
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult, JudgmentFailed
@@ -229,11 +230,7 @@ class Suite:
     def _open_given(self, judge: Any) -> Judge | JudgeChain | None:
         if isinstance(judge, TestJudge):
             return self._open_named()
-        if isinstance(judge, Judge | JudgeChain):
-            return judge
-        if isinstance(judge, str):
-            return self._open((judge,), None)
-        return JudgeChain([judge], timeout=None) if hasattr(judge, "ask") else Judge(judge)
+        return self._open((judge,), None) if isinstance(judge, str) else as_judge(judge)
 
     def _open_named(self) -> Judge | JudgeChain | None:
         names = self.named

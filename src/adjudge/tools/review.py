@@ -14,7 +14,7 @@ from adjudge.guards.event import GuardEvent, GuardKind, make_question
 from adjudge.hooks import notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import since
-from adjudge.judges.open import open_chain
+from adjudge.judges.open import as_chain
 from adjudge.question.question import Part, Question
 from adjudge.result import JudgeChainResult
 from adjudge.tools.reuse import ToolHistory, validate_reuse
@@ -127,7 +127,7 @@ class EmergentJudge:
     def __init__(
         self, judge_model: Any, promotion_model: Any = None, *, on_event: Callable[[GuardEvent], Any] | None = None
     ) -> None:
-        self._creation = open_chain(judge_model)
+        self._creation = as_chain(judge_model)
         self._promotion = _open_reviewers(judge_model if promotion_model is None else promotion_model)
         self._on_event = on_event
 
@@ -228,13 +228,13 @@ def _open_reviewers(source: Any) -> dict[str, JudgeChain]:
     if isinstance(source, Mapping):
         if set(source) != set(_REVIEWERS):
             raise UsageError(f"promotion_model as a mapping has the keys safety and correctness, got {list(source)!r}")
-        return {name: open_chain(source[name]) for name in _REVIEWERS}
+        return {name: as_chain(source[name]) for name in _REVIEWERS}
     named = isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], str) and callable(source[1])
     if isinstance(source, tuple | list) and not named:
         if len(source) != len(_REVIEWERS):
             raise UsageError(f"promotion_model is one judge, or a pair of two; got {len(source)}")
-        return {name: open_chain(item) for name, item in zip(_REVIEWERS, source, strict=True)}
-    return dict.fromkeys(_REVIEWERS, open_chain(source))
+        return {name: as_chain(item) for name, item in zip(_REVIEWERS, source, strict=True)}
+    return dict.fromkeys(_REVIEWERS, as_chain(source))
 
 
 def _check_ready(chain: JudgeChain, question: Question) -> str | None:

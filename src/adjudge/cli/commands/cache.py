@@ -14,10 +14,11 @@ from adjudge.cli import options as option
 from adjudge.cli.commands.judge import Session, choose_rubric
 from adjudge.cli.input import list_inputs
 from adjudge.cli.output import add_row, complain, make_table, say, show_drawing, write_json
-from adjudge.cli.results import list_leaves, name_item
+from adjudge.cli.results import name_item
 from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
 from adjudge.errors import UsageError
+from adjudge.judges.chain import list_judges
 from adjudge.models.cache_store import ReplyCache
 
 cache_app = typer.Typer(
@@ -146,7 +147,7 @@ async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int,
     for item in session.inputs.items:
         try:
             question = await session.find_question(item)
-            for place, leaf in enumerate(list_leaves(session.choice.judge)):
+            for place, leaf in enumerate(list_judges(session.choice.judge)):
                 request = leaf.preview(question)
                 described = describe_call(leaf.model, request, seat=seats[place])
                 key, known = make_reply_key(described), {}

@@ -12,14 +12,13 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.output import complain, say, show_progress, write_json
-from adjudge.cli.results import list_leaves
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import list_bells
 from adjudge.config.judges import Panel, choose, find_configured, find_keys, find_local, refuse_code
 from adjudge.config.ledger import list_hosts
 from adjudge.errors import UsageError
 from adjudge.formats.display import say_models
-from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
 from adjudge.models.open import hosts_of, open_model
 from adjudge.result import JudgeResult
@@ -300,7 +299,7 @@ async def _examine(name: str, config: Config, limit: float, *, offline: bool) ->
     except UsageError as error:
         return Finding(judge=name, trouble=str(error))
     try:
-        seats = [await ask_planted(leaf, timeout=limit, offline=offline) for leaf in list_leaves(judge)]
+        seats = [await ask_planted(leaf, timeout=limit, offline=offline) for leaf in list_judges(judge)]
     finally:
         await judge.aclose()
     return Finding(judge=name, seats=tuple(seats))

@@ -14,7 +14,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.input import Inputs, Item, list_inputs, read_text_file
 from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
-from adjudge.cli.results import list_leaves, name_item
+from adjudge.cli.results import name_item
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import close_gate, open_approvals, open_gate
 from adjudge.config.ledger import Recorder, open_ledger, open_recorder
@@ -24,6 +24,8 @@ from adjudge.errors import UsageError
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
 from adjudge.guards.request_digest import DATA
+from adjudge.judges.chain import list_judges
+from adjudge.judges.evaluate import merge_case
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval
@@ -179,7 +181,7 @@ def _check_judge(gate: Gate) -> None:
     """Raise ``UsageError`` for a judge that cannot be asked at all (no key): every content would be blocked by it."""
     if gate.rubric is None or all(item.rule for item in gate.rubric.criteria):
         return
-    for leaf in list_leaves(gate.judge):
+    for leaf in list_judges(gate.judge):
         ready = getattr(leaf.model, "check", None)
         if ready is not None:
             ready()
@@ -190,10 +192,7 @@ async def _check_one(gate: Gate, item: Item, how: dict[str, Any]) -> Decided:
         return item, None
     if not isinstance(item.content, Case):
         return item, await gate.check(item.content, **how)
-    case = item.content
-    own = {name: getattr(case, name) for name in ("reference", "task", "context")}
-    merged = {**how, **{name: value for name, value in own.items() if value is not None}}
-    return item, await gate.check(case.content, **merged, metadata={**case.metadata, "case": case.id})
+    return item, await gate.check(item.content.content, **merge_case(item.content, how))
 
 
 def _write(done: Sequence[Decided], *, single: bool) -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any, get_args
 
 from adjudge.concurrency import Limit
@@ -21,6 +20,7 @@ from adjudge.guards.request_digest import describe_terms, digest_request
 from adjudge.hooks import call_within, logger
 from adjudge.judges.evaluate import decide_by_rules, make_result, prepare, since
 from adjudge.judges.judge import Judge
+from adjudge.judges.open import as_judge
 from adjudge.judges.strategies import is_sure, was_cut
 from adjudge.ledger.payload import check_text
 from adjudge.result import JudgeChainResult, JudgeResult, make_id, read_result
@@ -45,14 +45,8 @@ _WARNINGS: tuple[Reason, ...] = ("tampering", "contradiction")
 def open_first(source: Any) -> Any:
     """A judge from whatever ``first=`` may be; raises ``UsageError`` for anything else."""
     if hasattr(source, "ask") and isinstance(getattr(source, "name", None), str):
-        return source
-    return _open_spec(source) if isinstance(source, str) else Judge(source)
-
-
-@lru_cache(maxsize=64)
-def _open_spec(spec: str) -> Judge:
-    # One judge per spec, so that requests share its connections; a judge holds configuration only.
-    return Judge(spec)
+        return source  # as it is: nothing of a chain around it would be in what the people are shown
+    return Judge(source) if hasattr(source, "ask") else as_judge(source, shared=True)
 
 
 def warns(result: JudgeResult) -> bool:

@@ -27,7 +27,7 @@ from adjudge.guards.firewall.verdict import InputRejected, InputVerdict, Threat
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import since
-from adjudge.judges.open import open_chain
+from adjudge.judges.open import as_chain
 from adjudge.question.question import Part, Question
 from adjudge.result import JudgeChainResult
 from adjudge.sync import run_sync
@@ -177,7 +177,7 @@ class InputFirewall:
         if self.tool_name is not None:
             check_label("tool_name", self.tool_name)
         check_hook(self.on_event)
-        object.__setattr__(self, "chain", open_chain(self.judge))
+        object.__setattr__(self, "chain", as_chain(self.judge))
 
     async def check(self, arguments: Mapping[str, Any]) -> InputVerdict:
         """Whether some arguments may reach the function.

@@ -20,7 +20,7 @@ from adjudge.guards.firewall.verdict import FirewallVerdict, RejectedRule
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import since
-from adjudge.judges.open import open_chain
+from adjudge.judges.open import as_chain
 from adjudge.judges.strategies import COUNTING, ENDING, needed
 from adjudge.question.question import Part, Question
 from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult
@@ -215,7 +215,7 @@ class PromptFirewall:
             raise UsageError(f"on_unsafe must be one of {', '.join(get_args(OnUnsafe))}; got {self.on_unsafe!r}")
         check_label("name", self.name)
         check_hook(self.on_event)
-        object.__setattr__(self, "chain", open_chain(self.judge))
+        object.__setattr__(self, "chain", as_chain(self.judge))
 
     async def check(self, rules: Sequence[str]) -> FirewallVerdict:
         """Which of some rules may reach a prompt.

@@ -25,7 +25,7 @@ from adjudge.hooks import call_safely, call_within, notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import JudgeLike, since
 from adjudge.judges.judge import ModelSource
-from adjudge.judges.open import open_chain
+from adjudge.judges.open import as_chain
 from adjudge.result import JudgeChainResult
 from adjudge.sync import run_sync
 
@@ -269,7 +269,7 @@ def _open_run(
     check_timeout("tool_timeout", tool_timeout)
     if not isinstance(thresholds, ProbeThresholds):
         raise UsageError(f"thresholds must be ProbeThresholds, got {show(thresholds)}")
-    chain = open_chain(judge)
+    chain = as_chain(judge)
     # A key that is missing is missing for every probe: said at once, before a tool has been called.
     chain.check(ask_about(_NOBODY, "", thresholds))
     return _Run(chain=chain, tool=tool, tool_timeout=tool_timeout, thresholds=thresholds, on_event=on_event)

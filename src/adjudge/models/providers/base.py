@@ -111,7 +111,7 @@ class HttpModel:
         for _ in range(_ADAPTATIONS + 1):
             head, tail = self._find_frame(request, refused)
             status, headers, data = await self.transport.post(
-                ready.url, ready.headers, head + user + tail, secrets=ready.secrets
+                ready.url, ready.headers, head + user + tail, secrets=ready.secrets, call=request.call
             )
             if 200 <= status < 300:
                 self._refused |= refused

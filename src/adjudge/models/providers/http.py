@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.concurrency import PerLoop
 from adjudge.errors import ModelError, UsageError
-from adjudge.models.budget import PAY_AGAIN
+from adjudge.models.model import UNBOUND, Call
 from adjudge.models.providers.error import clean, read_complaint, refuse
-from adjudge.models.rate_limit import PACE
 from adjudge.models.retry import LONGEST_WAIT, attempts_for, back_off, may_retry, read_wait
 
 if TYPE_CHECKING:
@@ -57,13 +56,21 @@ class Transport:
         make = partial(_Line, max_concurrency, throttled=requests_per_minute is not None)
         self._lines: PerLoop[_Line] = PerLoop(make, _Line.abandon)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, secrets: tuple[str, ...] = ()) -> Answer:
+    async def post(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        secrets: tuple[str, ...] = (),
+        call: Call = UNBOUND,
+    ) -> Answer:
         """Send ``body`` and return the answer whose status is final.
 
         Refused, reset and dropped connections, 408 and 5xx are tried 4 times in all, 429 10 times; what
         ``Retry-After`` asks for is waited. Raises ``ModelError`` when no answer comes, when it is larger than
         8 MB or compressed, and when the server asks for a wait of more than 60 seconds. ``secrets`` never stand in
-        an error's message.
+        an error's message. ``call`` says who is told of each answer, and who pays for another try.
         """
         line = self._lines.get()
         if line.session is None:
@@ -72,9 +79,8 @@ class Transport:
         sent = False
         while True:
             found = await self._try(line, url, headers, body, secrets)
-            pace = PACE.get()
-            if pace is not None and not isinstance(found, _Broken):
-                pace.note(found[0], found[1])
+            if call.pace is not None and not isinstance(found, _Broken):
+                call.pace.note(found[0], found[1])
             if not isinstance(found, _Broken) and not may_retry(*found):
                 return found
             sent = sent or not isinstance(found, _Broken) or found.sent
@@ -84,9 +90,8 @@ class Transport:
                 if isinstance(found, _Broken):
                     raise ModelError(str(found), sent=sent)
                 return found
-            pay = PAY_AGAIN.get()
-            if pay is not None and isinstance(found, _Broken) and found.sent:
-                await pay()
+            if call.pay_again is not None and isinstance(found, _Broken) and found.sent:
+                await call.pay_again()
             await self._sleep(self._find_wait(line.host(url), found, failures[kind], secrets))
 
     async def aclose(self) -> None:

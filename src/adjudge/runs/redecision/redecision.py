@@ -26,7 +26,7 @@ from adjudge.runs.judging import describe_judge, digest, digest_judge
 from adjudge.runs.redecision.policy import Policy, read_policy
 from adjudge.runs.redecision.reread import find_result, make_item_token
 from adjudge.runs.redecision.resettle import Heard, Hearing, renew
-from adjudge.runs.replies import make_reply_key, read_kept
+from adjudge.runs.replies import make_place, read_kept
 from adjudge.runs.store import PAGE, RunStore
 from adjudge.sync import run_sync
 
@@ -207,7 +207,7 @@ class _Redeciding:
 
         def find(model: str, seat: int, attempt: int) -> Reply | None:
             place = {"case": item.case.id, "order": None, "sample": item.sample}
-            body = self.run.store.find_reply(make_reply_key(model=model, seat=seat, attempt=attempt, **place))
+            body = self.run.store.find_reply(make_place(model=model, seat=seat, attempt=attempt, **place))
             return read_kept(body, token)
 
         token = make_item_token(item)
@@ -312,7 +312,7 @@ class RedecidedRun:
             place = msgspec.structs.asdict(decoder.decode(body))
         except msgspec.DecodeError:  # nothing could find it, here or there
             return
-        self._store.keep_reply(make_reply_key(**place), body)
+        self._store.keep_reply(make_place(**place), body)
 
     async def keep(self, items: Iterable[RunItem]) -> None:
         """Keep some items, in one commit where they come together."""
