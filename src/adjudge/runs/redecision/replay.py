@@ -186,20 +186,17 @@ class RecordedSeat:
 
     def __init__(self, name: str, heard: Heard, assumed: Outcome) -> None:
         self.name = name
-        self.asked = False
-        """Whether the chain wanted to know, and was told."""
         self.after: int | None = None
         """The seat that had answered before this one; ``None`` where nobody had, or the chain asks one at a time."""
         self.known: Mapping[int, JudgeResult] = {}
         """What the chain knows."""
-        self._said = _say(name, heard, assumed)
+        self.said = _say(name, heard, assumed)
 
     async def ask(self, _question: Question | str, /) -> JudgeResult:
         """The answer, once the chain has taken note of the one before."""
         while self.after is not None and self.after not in self.known:  # noqa: ASYNC110 - a chain tells nobody
             await asyncio.sleep(0)
-        self.asked = True
-        return self._said
+        return self.said
 
 
 def _say(name: str, heard: Heard, assumed: Outcome) -> JudgeResult:
@@ -226,7 +223,7 @@ async def replay_chain(chain: JudgeChain, question: Question, heard: Sequence[He
     run.known = {
         seat: item.result if item.unknown or seat not in run.known else run.known[seat]
         for seat, item in enumerate(heard)
-        if item.result is not None and (everybody or replay.seats[seat].asked)
+        if item.result is not None and (everybody or seat in run.known)
     }
     if verdict is not None:
         return Heard(result=run.conclude(verdict, 0.0), hidden=hidden)
@@ -241,7 +238,7 @@ class _Replay:
     """A chain that was asked again, and what it came to."""
 
     run: Any
-    seats: Sequence[RecordedSeat]
+    """The call, which knows the seats that answered before it was settled."""
     verdict: Verdict
 
 
@@ -266,7 +263,12 @@ async def _ask_chain(chain: JudgeChain, question: Question, heard: Sequence[Hear
             seats[seat].after = before
     for seat in seats:
         seat.known = run.known
-    return _Replay(run=run, seats=seats, verdict=await run.until_settled())
+    verdict = await run.until_settled()
+    for number, seat in enumerate(seats):
+        stopped = number in run.known and run.known[number].undecided_because == "cancelled"
+        if stopped and run.known[number].id != seat.said.id:
+            del run.known[number]  # by this replay: what was recorded of it is another matter
+    return _Replay(run=run, verdict=verdict)
 
 
 def _by_time(heard: Sequence[Heard]) -> Callable[[int], Any]:
