@@ -25,17 +25,8 @@ def make_place(*, case: str | None, order: str | None, sample: int, model: str, 
     return encode([case, order, sample, model, seat, attempt]).decode()
 
 
-def read_kept(body: bytes | None, token: str) -> Reply | None:
-    """A kept reply with the present token; ``None`` where there is none that can be read."""
-    row = _read_row(body)
-    if row is None:
-        return None
-    from adjudge.models.replay import make_reply
-
-    return make_reply(row, token)
-
-
-def _read_row(body: bytes | None) -> Row | None:
+def read_row(body: bytes | None) -> Row | None:
+    """A kept reply; ``None`` where there is none that can be read."""
     if body is None:
         return None
     import msgspec
@@ -90,7 +81,7 @@ class KeptModel(Around):
         return type(self)(model, self._store, seat=self.seat, resumed=self._resumed)
 
     def _find(self, place: str, key: str, request: Request) -> Reply | None:
-        row = _read_row(self._store.find_reply(place))
+        row = read_row(self._store.find_reply(place))
         if row is None or row.key != key:  # the very same request, or it is no answer to this one
             return None
         from adjudge.models.replay import make_reply

@@ -16,7 +16,7 @@ from adjudge.models.model import Reply, Request
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import check_threshold
 from adjudge.runs.judging import UnknownJudge, rebuild_judge
-from adjudge.runs.redecision.reread import Reading, make_reading, rebuild_rubric
+from adjudge.runs.redecision.question import Reading, make_reading, rebuild_rubric
 
 _NEEDED = ("id", "asked", "judge", "rubric", "digests", "dataset", "options")
 

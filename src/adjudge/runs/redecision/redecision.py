@@ -18,15 +18,15 @@ from adjudge.errors import Reason, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
 from adjudge.judges.strategies import Strategy
-from adjudge.models.model import Reply
+from adjudge.models.replay import Row
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest
 from adjudge.runs.item import RunItem
 from adjudge.runs.judging import describe_judge, digest, digest_judge
 from adjudge.runs.redecision.policy import Policy, read_policy
-from adjudge.runs.redecision.reread import find_result, make_item_token
-from adjudge.runs.redecision.resettle import Heard, Hearing, renew
-from adjudge.runs.replies import make_place, read_kept
+from adjudge.runs.redecision.question import find_result
+from adjudge.runs.redecision.replay import Heard, Hearing, renew
+from adjudge.runs.replies import make_place, read_row
 from adjudge.runs.store import PAGE, RunStore
 from adjudge.sync import run_sync
 
@@ -205,21 +205,18 @@ class _Redeciding:
         if answer is not None:
             return Heard(result=renew(self.judge._settle(question, answer, 0.0), result))  # noqa: SLF001 - as a run does
 
-        def find(model: str, seat: int, attempt: int) -> Reply | None:
+        def find(model: str, seat: int, attempt: int) -> Row | None:
             place = {"case": item.case.id, "order": None, "sample": item.sample}
-            body = self.run.store.find_reply(make_place(model=model, seat=seat, attempt=attempt, **place))
-            return read_kept(body, token)
+            return read_row(self.run.store.find_reply(make_place(model=model, seat=seat, attempt=attempt, **place)))
 
-        token = make_item_token(item)
         hearing = Hearing(
             reading=self.reading,
             question=question,
-            token=token,
             find=find,
             settled=self.policy.keeps_judges,
             named=self._named,
         )
-        return hearing.hear(self.judge, result, self.judge.name)
+        return await hearing.hear(self.judge, result, self.judge.name)
 
     def _count(self, item: RunItem, heard: Heard) -> None:
         before, after = item.result, heard.result

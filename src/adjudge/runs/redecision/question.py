@@ -1,4 +1,4 @@
-"""Reading the kept replies of a run again, by another rubric: no model is there that could be asked.
+"""The question that a recorded item is asked now: by the new rubric, and answered by what was said then.
 
 A reply answers the question it was asked, so it is read as strictly as then, criteria that are left out now included;
 only what they weigh is new. A criterion that nobody was asked about in these words has no score, whatever its name.
@@ -6,24 +6,21 @@ only what they weigh is new. A criterion that nobody was asked about in these wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adjudge.content import content_text
 from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
+from adjudge.judges.evaluate import prepare
 from adjudge.judges.judge import Judge
-from adjudge.models.model import Reply
-from adjudge.question.answer import give_up, read_reply
-from adjudge.question.question import Part, Question, Wording, make_token
-from adjudge.question.reply_style import OWN
-from adjudge.question.result_format import answer_rubric_and_value, answer_value, check_format
-from adjudge.question.score import answer_rubric, grade_criterion
-from adjudge.result import CriterionResult, JudgeResult, RuleResult
+from adjudge.question.question import Question
+from adjudge.question.result_format import check_format
+from adjudge.result import JudgeResult, RuleResult
 from adjudge.rubric.rubric import Criterion, Rubric
 from adjudge.rules.rule import Rule
 from adjudge.runs.item import RunItem
+from adjudge.sync import run_sync
 
 _POLICY = ("weight", "threshold", "rule")
 """What a criterion says that no model is told."""
@@ -35,8 +32,8 @@ class Reading:
 
     rubric: Rubric | None
     """The rubric that decides now."""
-    whole: Rubric | None
-    """The same with the criteria that were asked and are left out now; those weigh nothing."""
+    dropped: tuple[Criterion, ...] = ()
+    """The criteria that were asked and are left out now, so that a reply is read as a whole; they weigh nothing."""
     unasked: str = ""
     """One sentence on a criterion that nobody was asked about in these words; empty when there is none."""
     same: bool = True
@@ -49,103 +46,68 @@ class Reading:
     passes: Callable[[Any], bool] | None = None
 
     async def pose(self, item: RunItem) -> Question:
-        """What an item is asked now: its rules have run, and how to read a reply is known."""
-        result = find_result(item)
-        ran = self._list_ran(result)
-        settled = {} if self.rubric is None else await self._settle(self.rubric, item)
-        quotes = self.whole is not None and any(criterion.quote for criterion in self.whole.criteria)
-        return Question(
-            wording=None,
-            parts=(Part(label="content", text=content_text(item.case.content) if quotes else ""),),
-            answer=self._choose_answer(),
-            digest=result.question or "",
-            subject=result.subject,
-            rubric=self.rubric,
-            settled=settled,
-            rule_results=(*ran, *[self._as_rule_result(said) for said in settled.values()]) if ran or settled else (),
-            value_type=self.value_type,
-            passes=self.passes,
-            threshold=self.rubric.passing_threshold if self.rubric is not None else None,
+        """What an item is asked now, as a run prepares it; it keeps the digests of the question that was asked.
+
+        What a rule said then it says again and is not run: it may be code of yours, and content and rule are the same.
+        """
+        then = find_result(item)
+        number = len(then.rule_results) - len(self.ruled) if then.rule_results else 0
+        ran, said = then.rule_results[:number], {each.name: each for each in then.rule_results[number:]}
+        reference = self.reference if item.case.reference is None else item.case.reference
+        question = await self._prepare(item.case.content, reference, ran, said)
+        return replace(
+            question,
+            digest=then.question or "",
+            subject=then.subject,
             case=item.case.id,
             sample=item.sample,
-            metadata=result.metadata,
+            metadata=then.metadata,
         )
 
-    def read(self, judge: Judge, result: JudgeResult, reply: Reply, token: str, question: Question) -> JudgeResult:
-        """What a judge's recorded result is, now that its reply is read by this rubric; the reply stays as it is."""
-        asked = token if judge.token and judge.reader == OWN else None
-        posed = question if self.whole is self.rubric else replace(question, rubric=self.whole)
-        try:
-            style = judge._style()  # noqa: SLF001 - as the judge itself reads
-            answer = read_reply(reply, posed, token=asked, style=style, scoring=judge.scoring)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - what passes= raises, as when a judge asks
-            answer = give_up("error", f"{type(error).__name__}: {error}", posed)
-        kept = {criterion.name for criterion in self.rubric.criteria} if self.rubric is not None else set()
-        return replace(
-            result,
-            outcome=answer.outcome,
-            undecided_because=answer.because,
-            detail=answer.detail,
-            decided_by=answer.decided_by,
-            score=answer.score,
-            threshold=answer.threshold,
-            confidence=answer.confidence,
-            criteria=tuple(item for item in answer.criteria if item.name in kept),
-            reasoning=answer.reasoning,
-            suggestions=answer.suggestions,
-            value=answer.value,
-            rule_results=question.rule_results,
-        )
+    def widen(self, question: Question) -> Question:
+        """The question that a reply is read by: with the criteria that are left out now."""
+        if not self.dropped or question.rubric is None:
+            return question
+        return replace(question, rubric=replace(question.rubric, criteria=(*question.rubric.criteria, *self.dropped)))
 
     def check(self, judge: Judge) -> None:
         """Raise ``UsageError`` where the judge's form of reply cannot answer this rubric."""
-        rules = [item.name for item in self.rubric.criteria if item.rule is not None] if self.rubric is not None else []
-        settled = {name: CriterionResult(name=name, score=0.0, passed=False) for name in rules}
-        posed = Question(
-            wording=Wording(role="", shape=()),
-            parts=(),
-            answer=self._choose_answer(),
-            digest="",
-            rubric=self.whole,
-            settled=settled,
-            value_type=self.value_type,
-            passes=self.passes,
-        )
-        judge._style().check(posed)  # noqa: SLF001
-
-    def _choose_answer(self) -> Callable[..., Any]:
-        if self.value_type is None:
-            return answer_rubric
-        return answer_value if self.rubric is None else answer_rubric_and_value
-
-    def _list_ran(self, result: JudgeResult) -> tuple[RuleResult, ...]:
-        """What the rules of the call said then: content and rules are the same, so it is what they say now."""
-        said = result.rule_results
-        return said[: len(said) - len(self.ruled)] if said else ()
-
-    async def _settle(self, rubric: Rubric, item: RunItem) -> dict[str, CriterionResult]:
-        """What rules say of criteria; one that has spoken then is not run again, as it may be code of yours."""
-        then = find_result(item)
-        said = {each.name: each for each in then.rule_results[len(self._list_ran(then)) :]}
-        reference = self.reference if item.case.reference is None else item.case.reference
-        settled: dict[str, CriterionResult] = {}
-        for criterion in rubric.criteria:
-            rule = criterion.rule
-            if rule is None:
-                continue
-            known = said.get(criterion.name) if self.ruled.get(criterion.name) == to_plain(rule.spec) else None
-            found = known or await rule.check(item.case.content, reference)
-            score = 1.0 if found.passed else 0.0
-            settled[criterion.name] = grade_criterion(criterion, score, found.message, rule=rule.kind)
-        return settled
-
-    def _as_rule_result(self, said: CriterionResult) -> RuleResult:
         criteria = self.rubric.criteria if self.rubric is not None else ()
-        rule = next(item.rule for item in criteria if item.name == said.name)
-        severity = rule.severity if rule is not None else "error"
-        return RuleResult(
-            name=said.name, passed=said.score == 1.0, severity=severity, message=said.reasoning, score=said.score
+        said = {item.name: RuleResult(name=item.name, passed=False) for item in criteria if item.rule is not None}
+        posed = run_sync(self._prepare("-", None, (), said, anew=False))
+        judge._style().check(self.widen(posed))  # noqa: SLF001
+
+    async def _prepare(
+        self,
+        content: Any,
+        reference: Any,
+        ran: Sequence[RuleResult],
+        said: Mapping[str, RuleResult],
+        *,
+        anew: bool = True,
+    ) -> Question:
+        rubric = self.rubric
+        if rubric is not None and said:
+            criteria = tuple([self._hold(item, said.get(item.name), anew=anew) for item in rubric.criteria])
+            rubric = replace(rubric, criteria=criteria)
+        return await prepare(
+            content,
+            rubric,
+            None,
+            {
+                "rules": [Rule(name=each.name, severity=each.severity, evaluate=_repeat(each)) for each in ran],
+                "reference": reference,
+                "result_format": self.value_type,
+                "passes": self.passes,
+            },
         )
+
+    def _hold(self, criterion: Criterion, said: RuleResult | None, *, anew: bool) -> Criterion:
+        """A criterion whose rule says what it said; a rule that is another now is run anew."""
+        rule = criterion.rule
+        if rule is None or said is None or (anew and self.ruled.get(criterion.name) != to_plain(rule.spec)):
+            return criterion
+        return replace(criterion, rule=replace(rule, evaluate=_repeat(said), needs_reference=False))
 
 
 def make_reading(
@@ -164,7 +126,7 @@ def make_reading(
         check_format(value_type, passes)
     more: dict[str, Any] = {"reference": reference, "value_type": value_type, "passes": passes}
     if rubric is None or asked is None:
-        return Reading(rubric=rubric, whole=rubric, same=rubric is None and asked is None, **more)
+        return Reading(rubric=rubric, same=rubric is None and asked is None, **more)
     rubric = replace(rubric, model=None)
     then = {item["name"]: item for item in asked["criteria"]}
     put = {name: item for name, item in then.items() if "rule" not in item}
@@ -177,7 +139,7 @@ def make_reading(
     before = {key: value for key, value in asked.items() if key != "model"}
     return Reading(
         rubric=rubric,
-        whole=replace(rubric, criteria=(*rubric.criteria, *dropped)) if same_scale and dropped else rubric,
+        dropped=tuple(dropped) if same_scale else (),
         unasked=_explain_gaps(rubric, put, same_scale=same_scale),
         same=to_plain(rubric.to_dict()) == before,
         ruled={name: item["rule"] for name, item in then.items() if "rule" in item},
@@ -207,11 +169,6 @@ def find_result(item: RunItem) -> JudgeResult:
     return item.result
 
 
-def make_item_token(item: RunItem) -> str:
-    """What stands for the masked token while an item's replies are read."""
-    return make_token(find_result(item).question or item.case.id)
-
-
 def _read_criterion(said: Mapping[str, Any], *, weight: float | None = None) -> Criterion:
     given = dict(said)
     spec = given.get("rule")
@@ -222,6 +179,10 @@ def _read_criterion(said: Mapping[str, Any], *, weight: float | None = None) -> 
         given["weight"] = weight
         given.pop("threshold", None)
     return Criterion(**given)
+
+
+def _repeat(said: RuleResult) -> Callable[[Any], RuleResult]:
+    return lambda _content: said
 
 
 def _refuse(*_: object) -> bool:

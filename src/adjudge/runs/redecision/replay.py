@@ -1,0 +1,277 @@
+"""Recorded judges asked again: the real judge over the reply that was kept, the real chain over its seats' answers.
+
+A seat that was never asked, or was cut short, has no answer, and that is not the same as a silent one: silence is an
+answer of its own, which a policy may act on. So where such a seat could still turn the outcome, nothing is concluded,
+and where ``fail_open`` would open over it, nothing opens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from adjudge.errors import Reason
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.judge import Judge
+from adjudge.judges.strategies import COUNTING, Verdict
+from adjudge.models.model import Reply, Request
+from adjudge.models.replay import Row, make_reply
+from adjudge.question.question import Question
+from adjudge.result import JudgeChainResult, JudgeResult, Outcome, find_gravest, make_id
+from adjudge.runs.redecision.question import Reading
+
+FindRow = Callable[[str, int, int], Row | None]
+"""The kept reply of a model, as the seat of that number, at an attempt."""
+
+
+_STANDS: tuple[Reason, ...] = ("timeout", "budget", "tampering")
+"""Reasons that no reply gave, so that no rubric takes them away."""
+
+_DECIDED = ("outcome", "undecided_because", "detail", "decided_by", "score", "threshold", "confidence", "reasoning",
+            "suggestions", "value", "rule_results")  # fmt: skip
+"""What of a result says what was decided, and not how it was asked."""
+
+_DECISIONS: tuple[Outcome, ...] = ("passed", "failed")
+
+
+class KeptReply:
+    """In the place of a model: it says what the model said then, and there is nothing that it could ask."""
+
+    structured = False
+    max_input_characters = sys.maxsize
+    """Whatever it was asked then was short enough."""
+
+    def __init__(self, name: str, row: Row) -> None:
+        self.name = name
+        self._row = row
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The reply, with the token of this request where it had its own."""
+        return make_reply(self._row, request.token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What a judge says under a policy, or why nobody can know."""
+
+    result: Any
+    """``None`` for a seat that was never asked, else a ``JudgeResult``."""
+    unknown: str = ""
+    """Why its answer cannot be known, in a few words; empty when it is."""
+    because: Reason = "error"
+    """The reason of an unknown one."""
+    hidden: bool = False
+    """Whether the answer of some seat in it is unknown, though its own is not."""
+    late: bool = False
+    """Whether its turn never came because the chain's deadline was over; the policy says what that means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """One item's recorded judges, to be heard again."""
+
+    reading: Reading
+    question: Question
+    find: FindRow
+    settled: bool = False
+    """Whether the chains are under the policy that they had."""
+    named: bool = False
+    """Whether the run named the model, so that a result is called by it."""
+
+    async def hear(self, judge: Any, result: JudgeResult | None, name: str) -> Heard:
+        """What a judge says, given what it said then; ``None`` when it was not asked."""
+        if result is None:
+            return Heard(result=None, unknown=f"{name} was not asked then")
+        if isinstance(judge, JudgeChain):
+            return await self._hear_chain(judge, result, name)
+        return await self._hear_one(judge, result, name)
+
+    async def _hear_one(self, judge: Any, result: JudgeResult, name: str) -> Heard:
+        if result.undecided_because == "cancelled":
+            return Heard(result=result, unknown=f"{name} was cut short then")
+        if result.undecided_because in _STANDS:
+            return self._keep(result)
+        if result.decided_by == "rule" and not result.attempts:
+            return self._leave(result, f"{name} was not asked then")
+        if self.reading.unasked:
+            return self._leave(result, self.reading.unasked, because="missing_criterion")
+        return await self._read(judge, result, name)
+
+    async def _read(self, judge: Any, result: JudgeResult, name: str) -> Heard:
+        row = None
+        if isinstance(judge, Judge):
+            model = result.judge if self.named else judge.model.name
+            # The last one: each before it could not be read then, and was followed by another for that.
+            row = self.find(model, judge.model.seat, result.attempts)
+        if isinstance(judge, Judge) and row is not None:
+            return Heard(result=renew(await self._ask_again(judge, result, row), result))
+        if result.undecided_because == "error" or self.reading.same:
+            return self._keep(result)
+        return self._leave(result, f"the reply of {name} was not kept")
+
+    async def _ask_again(self, judge: Judge, result: JudgeResult, row: Row) -> JudgeResult:
+        """What the judge says now that only this reply is there; everything about the call itself stays as it is."""
+        # No second try: the replies before this one are not to be read in its place, and none came after it.
+        asked = replace(judge, model=KeptReply(judge.model.name, row), reask=0, timeout=None)
+        said = await asked.ask(self.reading.widen(self.question))
+        rubric = self.question.rubric
+        kept = {criterion.name for criterion in rubric.criteria} if rubric is not None else set()
+        decided = {name: getattr(said, name) for name in _DECIDED}
+        return replace(result, **decided, criteria=tuple(item for item in said.criteria if item.name in kept))
+
+    async def _hear_chain(self, chain: JudgeChain, result: JudgeResult, name: str) -> Heard:
+        seats = {item.judge: item for item in result.results} if isinstance(result, JudgeChainResult) else {}
+        reasons = {item.undecided_because for item in seats.values()}
+        if result.undecided_because in (*_STANDS, "error") and result.undecided_because not in reasons:
+            return self._keep(result)  # cut off from outside, or broken: it is none of its seats' doing
+        if not isinstance(result, JudgeChainResult):  # one judge then, a chain now: not from any command of ours
+            return self._leave(result, f"{name} was not asked then")
+        late = chain.deadline is not None and result.strategy == chain.strategy and "timeout" in reasons
+        heard = [
+            Heard(result=None, late=True)
+            if late and called not in seats
+            else await self.hear(seat, seats.get(called), called)
+            for called, seat in chain.judges
+        ]
+        recorded = (item for item in heard if item.result is not None)
+        if self.reading.same and self.settled and all(seats[item.result.judge] is item.result for item in recorded):
+            # The same answers under the same policy: whatever came together then, and first, has had its say.
+            return Heard(result=result, hidden=any(item.unknown or item.hidden for item in heard))
+        settled = await replay_chain(chain, self.question, heard)
+        return replace(settled, result=renew(settled.result, result))
+
+    def _keep(self, result: JudgeResult) -> Heard:
+        threshold = self.question.threshold if result.undecided_because is not None else result.threshold
+        return Heard(result=result if threshold == result.threshold else replace(result, threshold=threshold))
+
+    def _leave(self, result: JudgeResult, why: str, because: Reason = "error") -> Heard:
+        left = renew(leave_open(result, self.question, why, because), result)
+        return Heard(result=left, unknown=why, because=because)
+
+
+def leave_open(result: JudgeResult, question: Question, why: str, because: Reason) -> JudgeResult:
+    """A result about which nothing is known any more but the reply it came with."""
+    return replace(
+        result,
+        outcome="undecided",
+        undecided_because=because,
+        detail=why,
+        decided_by="policy" if isinstance(result, JudgeChainResult) else "judge",
+        score=None,
+        threshold=question.threshold,
+        confidence=None,
+        criteria=(),
+        reasoning="",
+        suggestions=(),
+        value=None,
+        rule_results=question.rule_results,
+    )
+
+
+def renew(result: JudgeResult, before: JudgeResult) -> JudgeResult:
+    """A decision as one of its own, unless it is the one that was made before; the call behind it stays the same."""
+    if result.id != before.id:
+        result = replace(result, **{name: getattr(before, name) for name in ("id", "created_at", "duration_ms")})
+    # A value that was read from a file is plain data, and says the same.
+    again = result if result.value is before.value else replace(result, value=before.value)
+    return before if again == before else replace(result, id=make_id())
+
+
+class RecordedSeat:
+    """A seat of a chain that says what it said then, and not before those that had answered before it."""
+
+    def __init__(self, name: str, heard: Heard, assumed: Outcome) -> None:
+        self.name = name
+        self.after: int | None = None
+        """The seat that had answered before this one; ``None`` where nobody had, or the chain asks one at a time."""
+        self.known: Mapping[int, JudgeResult] = {}
+        """What the chain knows."""
+        self.said = _say(name, heard, assumed)
+
+    async def ask(self, _question: Question | str, /) -> JudgeResult:
+        """The answer, once the chain has taken note of the one before."""
+        while self.after is not None and self.after not in self.known:  # noqa: ASYNC110 - a chain tells nobody
+            await asyncio.sleep(0)
+        return self.said
+
+
+def _say(name: str, heard: Heard, assumed: Outcome) -> JudgeResult:
+    if not (heard.unknown or heard.late):
+        return heard.result
+    if heard.late:
+        return JudgeResult(outcome="undecided", undecided_because="timeout", judge=name)
+    # The least of all reasons, so that it hides none; and as sure as can be, so that a cascade goes no further.
+    because: Reason | None = "cancelled" if assumed == "undecided" else None
+    return JudgeResult(outcome=assumed, undecided_because=because, judge=name, confidence=1.0)
+
+
+async def replay_chain(chain: JudgeChain, question: Question, heard: Sequence[Heard]) -> Heard:
+    """What a chain makes of its seats' answers, in the order in which they came then."""
+    hidden = any(item.unknown or item.hidden for item in heard)
+    unknown = [item for item in heard if item.unknown]
+    replay = await _ask_chain(chain, question, heard, "undecided")
+    verdict = replay.verdict
+    if unknown and len({(await _ask_chain(chain, question, heard, said)).verdict.outcome for said in _DECISIONS}) > 1:
+        verdict = None  # it depends on what nobody heard
+    if verdict is not None and verdict.outcome == "undecided" and chain.fail_open and hidden:
+        verdict = None  # one of those that nobody heard may have said no
+    run, everybody = replay.run, verdict is None or chain.strategy in COUNTING or not chain.stop_early
+    run.known = {
+        seat: item.result if item.unknown or seat not in run.known else run.known[seat]
+        for seat, item in enumerate(heard)
+        if item.result is not None and (everybody or seat in run.known)
+    }
+    if verdict is not None:
+        return Heard(result=run.conclude(verdict, 0.0), hidden=hidden)
+    why = "; ".join(dict.fromkeys(item.unknown for item in unknown)) or "a seat inside was not asked then"
+    because = find_gravest([item.because for item in unknown]) or "error"
+    concluded = run.conclude(Verdict(outcome="undecided", because=because), 0.0)
+    return Heard(result=leave_open(concluded, run.question, why, because), unknown=why, because=because, hidden=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replay:
+    """A chain that was asked again, and what it came to."""
+
+    run: Any
+    """The call, which knows the seats that answered before it was settled."""
+    verdict: Verdict
+
+
+async def _ask_chain(chain: JudgeChain, question: Question, heard: Sequence[Heard], assumed: Outcome) -> _Replay:
+    """Ask the chain itself; whose answer nobody knows says what is assumed of it."""
+    seats = [RecordedSeat(name, item, assumed) for name, item in zip(chain.names, heard, strict=True)]
+    asked = replace(
+        chain,
+        judges=seats,
+        timeout=None,
+        deadline=None,
+        # Who was asked when is over: whoever answered has been asked, and no clock is to hold it back.
+        hedge_after=None if chain.hedge_after is None else sys.float_info.min,
+        fail_open=chain.fail_open and not any(item.unknown or item.hidden for item in heard),
+        # Every recorded vote counts. A sequence ends where it ends: whoever comes after that had not been asked.
+        stop_early=chain.stop_early and chain.strategy not in COUNTING,
+    )
+    run = asked._begin(question)  # noqa: SLF001 - the chain's own, so that what is shown of it can be what was recorded
+    if chain.strategy in COUNTING or chain.strategy == "hedged":
+        order = sorted(range(len(heard)), key=_by_time(heard))
+        for before, seat in pairwise(order):
+            seats[seat].after = before
+    for seat in seats:
+        seat.known = run.known
+    verdict = await run.until_settled()
+    for number, seat in enumerate(seats):
+        stopped = number in run.known and run.known[number].undecided_because == "cancelled"
+        if stopped and run.known[number].id != seat.said.id:
+            del run.known[number]  # by this replay: what was recorded of it is another matter
+    return _Replay(run=run, verdict=verdict)
+
+
+def _by_time(heard: Sequence[Heard]) -> Callable[[int], Any]:
+    """When a seat answered; whoever is not known to have answered comes last."""
+    absent = [bool(item.unknown or item.late) for item in heard]
+    return lambda seat: (True, seat) if absent[seat] else (False, heard[seat].result.created_at, seat)
