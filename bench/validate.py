@@ -3,7 +3,8 @@
 
 An output of 10 properties, one of them a list of 50 objects; every variant in a process of its own, 5 interleaved
 rounds, CPU time. Two yardsticks: a validator of ``jsonschema`` that is made once and kept, and ``jsonschema.validate``,
-which is handed the schema on every call as ``validate_reuse`` is. Target: at most a hundredth of the kept validator.
+which is handed the schema on every call as ``validate_reuse`` is. Target: at most a hundredth of the kept validator;
+missed, since every output is looked at in full to know whether it is JSON, whatever its schema says.
 """
 
 from __future__ import annotations
@@ -18,13 +19,10 @@ import common
 import suite
 
 SHARE = 1 / 100
-OURS = ("adjudge", "open", "references", "extra", "history")
+OURS = ("adjudge", "history")
 THEIRS = ("kept", "call")
 NAMES = {
     "adjudge": "validate_reuse",
-    "open": "the same, schema open to further members",
-    "references": "the same, schema with definitions",
-    "extra": "the same, output with a further member",
     "history": "validate_reuse with a history",
     "kept": "jsonschema, validator kept",
     "call": "jsonschema.validate",

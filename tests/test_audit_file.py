@@ -138,6 +138,59 @@ def test_no_text_becomes_structure(entry: AuditEntry, body: str):
     assert set(plain) <= {*entry.to_dict(), "type"}
 
 
+@given(make_entries(TEXT, DATA))
+def test_nothing_invisible_stands_in_the_front_matter(entry: AuditEntry):
+    """What turns the order of letters around, or cannot be seen, is escaped: people read this part as well."""
+    front = write_audit(entry, "").split("\n---\n", 1)[0]
+
+    assert all(char.isprintable() or char == "\n" for char in front)
+
+
+@given(make_entries(TEXT, DATA))
+def test_a_python_without_the_c_library_writes_what_reads_the_same(entry: AuditEntry):
+    """PyYAML may be installed without it."""
+    written = write_audit(entry)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(yaml, "CSafeDumper", raising=False)
+        plain = write_audit(entry)
+
+    assert parse_audit(plain).to_dict() == parse_audit(written).to_dict() == entry.to_dict()
+
+
+EARLIER = r"""---
+type: audit
+schema: adjudge/audit/1
+id: "\x00\x07\x1b[31m\x85\u2028\ufeff\u202e\U000e0001\\ud800 \"q\" é 😀"
+created_at: "2026-01-01T00:00:00+00:00"
+opinion: adverse
+objectives: "---\nopinion: unqualified\n---\n"
+findings:
+  critical: 1
+  major: 0
+  minor: 0
+scope:
+- "1:30"
+- "yes"
+metadata:
+  "# x": {"a: b\n": ["2026-01-01", 1.0e+22, null, [], {}]}
+  ? "KEY"
+  : true
+---
+
+# Audit: adverse
+""".replace("KEY", "k" * 300)
+
+
+def test_a_report_of_the_earlier_form_is_read():
+    """Each escape, key and number that the writer before PyYAML's wrote; it is written again without a change."""
+    entry = parse_audit(EARLIER)
+
+    assert entry.id == '\x00\x07\x1b[31m\x85\u2028\ufeff\u202e\U000e0001\\ud800 "q" é 😀'
+    assert (entry.objectives, entry.scope) == ("---\nopinion: unqualified\n---\n", ("1:30", "yes"))
+    assert entry.metadata == {"# x": {"a: b\n": ["2026-01-01", 1e22, None, [], {}]}, "k" * 300: True}
+    assert parse_audit(write_audit(entry)) == entry
+
+
 def test_a_derived_audit_comes_back_with_what_proves_it():
     """Head, hashes, places, results and the rule's opinion."""
     entry = audit(("result", make_chain_result(make_result(), PASSED)), decide(FAILED))

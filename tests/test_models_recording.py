@@ -253,6 +253,7 @@ def test_one_model_of_several_can_be_chosen(tmp_path):
         pytest.param({"case": "c"}, "reply", id="no reply"),
         pytest.param({"case": 5, "reply": {"text": "x"}}, "case", id="case is a number"),
         pytest.param({"case": "c", "reply": {}}, "no text", id="no text"),
+        pytest.param({"case": "c", "reply": {"answers": {"passed": True}}}, "no text", id="answers in place of text"),
         pytest.param({"case": "c", "reply": {"text": "x", "finish_reason": "done"}}, "done", id="finish reason"),
         pytest.param({"case": "c", "order": "aa", "reply": {"text": "x"}}, "aa", id="order"),
         pytest.param({"schema": "adjudge/recording/2", "case": "c", "reply": {"text": "x"}}, "/2", id="schema"),

@@ -32,7 +32,7 @@ def test_shared_cases_of_json_schema(cases: Path):
 
 
 def test_shared_cases_agree_with_the_validator_alone(cases: Path):
-    """What is put around the validator changes no answer: not the quick copy of a schema, nor the look at JSON."""
+    """What is put around the validator changes no answer: not the reading of the schema, nor the look at JSON."""
     import jsonschema_rs
 
     for row in read_cases(cases):

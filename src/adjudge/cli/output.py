@@ -10,6 +10,8 @@ import io
 import json
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
@@ -18,8 +20,6 @@ from adjudge.errors import AdjudgeError
 from adjudge.formats.text import clean
 
 if TYPE_CHECKING:
-    import threading
-
     from rich.console import Console, RenderableType
     from rich.table import Table
 
@@ -32,24 +32,22 @@ _WIDE = 100_000
 """Columns where there is no terminal: nothing is wrapped, so that every line is one thing for the next program."""
 
 
-class _Line:
-    """The line of progress that stands on the terminal now; whatever is written next takes its place."""
+class _Shown:
+    """The line of progress that stands on the terminal now; what is written meanwhile goes above it."""
 
-    stands = False
+    console: Console | None = None
+    lock = threading.RLock()
 
 
 def complain(text: str) -> None:
     """One sentence on standard error."""
-    _wipe()
-    _write(sys.stderr, f"adjudge: {clean(text, keep_lines=False)}\n")
+    _write_above(f"adjudge: {clean(text, keep_lines=False)}")
 
 
 def note(text: str | None) -> None:
     """A line for a person, on standard error; ``None`` writes nothing."""
-    if text is None:
-        return
-    _wipe()
-    _write(sys.stderr, f"{clean(text)}\n")
+    if text is not None:
+        _write_above(clean(text))
 
 
 def say(text: str = "") -> None:
@@ -191,20 +189,12 @@ class Progress:
 @contextmanager
 def show_progress(what: str, total: int | None = None) -> Iterator[Progress]:
     """Show progress while a block runs."""
-    progress = Progress(what, total)
-    if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+    progress, started = Progress(what, total), time.monotonic()
+    if not _can_redraw():
         yield progress
         return
-    import threading
-
-    stop = threading.Event()
-    thread = threading.Thread(target=_redraw, args=(progress, stop), daemon=True)
-    thread.start()
-    try:
+    with watch(lambda: f"{progress.describe()} ({time.monotonic() - started:.0f} s)"):
         yield progress
-    finally:
-        stop.set()
-        thread.join()
 
 
 @contextmanager
@@ -214,11 +204,9 @@ def watch(describe: Callable[[], str], *, every: float = 30.0) -> Iterator[None]
     On a terminal it is one line that is redrawn; elsewhere a line of its own after each ``every`` seconds, so that a
     log shows that something is going on.
     """
-    import threading
-
     stop = threading.Event()
-    redraws = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
-    thread = threading.Thread(target=_watch, args=(describe, stop, None if redraws else every), daemon=True)
+    work = (_redraw, (describe, stop)) if _can_redraw() else (_repeat, (describe, stop, every))
+    thread = threading.Thread(target=work[0], args=work[1], daemon=True)
     thread.start()
     try:
         yield
@@ -227,38 +215,73 @@ def watch(describe: Callable[[], str], *, every: float = 30.0) -> Iterator[None]
         thread.join()
 
 
-def _watch(describe: Callable[[], str], stop: threading.Event, every: float | None) -> None:
-    shown = False
-    while not stop.wait(every or (0.2 if shown else PATIENCE)):
-        if every is not None:
-            note(describe())
-            continue
-        shown = True
-        # Cut to the line: what wraps cannot be redrawn.
-        _write(sys.stderr, f"\r\x1b[K{clean(describe(), keep_lines=False)[: _measure_width() - 1]}")
-        _Line.stands = True
-    _wipe()
+def _can_redraw() -> bool:
+    return is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
 
 
-def _wipe() -> None:
-    if _Line.stands:
-        _Line.stands = False
-        _write(sys.stderr, "\r\x1b[K")
+def _repeat(describe: Callable[[], str], stop: threading.Event, every: float) -> None:
+    while not stop.wait(every):
+        note(describe())
 
 
-def _measure_width() -> int:
-    from shutil import get_terminal_size
+def _redraw(describe: Callable[[], str], stop: threading.Event) -> None:
+    if stop.wait(PATIENCE):
+        return
+    # Imported here: what is over within a second does not wait for it.
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
 
-    return get_terminal_size().columns
+    def draw() -> Text:
+        # Cut to the line: what wraps takes ever more of them.
+        return Text(clean(describe(), keep_lines=False), no_wrap=True, overflow="ellipsis")
+
+    screen: Any = _Screen(sys.stderr)
+    console = Console(file=screen, force_terminal=True, highlight=False, markup=False, emoji=False)
+    live = Live(
+        console=console,
+        get_renderable=draw,
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    try:
+        with _Shown.lock:
+            _Shown.console = console
+            live.start(refresh=True)
+        while not stop.wait(0.2):
+            live.refresh()
+    finally:
+        with _Shown.lock:
+            _Shown.console = None
+            live.stop()
 
 
-def _redraw(progress: Progress, stop: threading.Event) -> None:
-    import time
+class _Screen(io.TextIOBase):
+    """Standard error as rich writes to it; where it cannot be written, nobody is told and nothing ends."""
 
-    started = time.monotonic()
-    shown = False
-    while not stop.wait(0.2 if shown else PATIENCE):
-        shown = True
-        _write(sys.stderr, f"\r\x1b[K{progress.describe()} ({time.monotonic() - started:.0f} s)")
-    if shown:
-        _write(sys.stderr, "\r\x1b[K")
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        _write(self._stream, text)
+        return len(text)
+
+
+def _write_above(text: str) -> None:
+    """A line on standard error, above the line of progress where there is one."""
+    with _Shown.lock:
+        if _Shown.console is None:
+            _write(sys.stderr, f"{text}\n")
+            return
+        from rich.text import Text
+
+        _Shown.console.print(Text(text), soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import asyncio
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,6 +21,7 @@ from adjudge.models.defaults import default_spec
 from adjudge.models.model import Model
 from adjudge.models.open import open_model
 from adjudge.rubric.rubric import Rubric
+from adjudge.sync import run_sync
 
 PROVIDERS = (
     ("OPENAI_API_KEY", default_spec("openai")),
@@ -70,52 +71,39 @@ def find_local(timeout: float = 0.3) -> Iterator[tuple[str, str]]:
 
 def _first_model(port: int, timeout: float) -> str | None:
     import json
-    from http.client import HTTPException, HTTPResponse
 
     try:
-        answer = HTTPResponse(_Said(_ask(port, timeout)))  # type: ignore[arg-type] - makefile is all that it uses
-        answer.begin()
-        text = answer.read().decode()
+        text = run_sync(_ask(port, timeout)).decode()
         name = None if nests_too_deeply(text) else json.loads(text)["data"][0]["id"]
-    except (OSError, HTTPException, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     # A question mark would begin the options of a model's name; whoever serves such a name can be named in full.
     return name if isinstance(name, str) and name.isprintable() and "?" not in name else None
 
 
-def _ask(port: int, timeout: float) -> bytes:
-    """What a port of this machine answers until the time is over, at most 64 KB.
+async def _ask(port: int, timeout: float) -> bytes:
+    """What a port of this machine answers until the time is over, at most 64 KB; nothing where nobody speaks HTTP.
 
-    Anybody may listen there. The standard library's client waits anew for every piece, so that a stream which never
-    ends would keep it for ever. Neither proxies nor redirects: nobody else should learn of this.
+    Anybody may listen there, and say a little for ever. Neither proxies nor redirects: nobody else should learn of it.
     """
-    import socket
-    import time
+    import aiohttp
 
-    end = time.monotonic() + timeout
-    said = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection:
-        connection.sendall(f"GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
-        while len(said) < _LARGEST_ANSWER and (left := end - time.monotonic()) > 0:
-            connection.settimeout(left)
-            try:
-                piece = connection.recv(_LARGEST_ANSWER - len(said))
-            except TimeoutError:  # a server that does not close may still have said all
-                break
-            if not piece:
-                break
-            said += piece
-    return said
-
-
-class _Said:
-    """Bytes as the standard library's reader of HTTP wants them."""
-
-    def __init__(self, said: bytes) -> None:
-        self._said = said
-
-    def makefile(self, _mode: str) -> io.BytesIO:
-        return io.BytesIO(self._said)
+    said = bytearray()
+    # Not the models' transport: it asks again, which helps nobody who only looks whether somebody is there.
+    how: Any = {"allow_redirects": False, "headers": {"Accept-Encoding": "identity"}}
+    try:
+        async with (
+            asyncio.timeout(timeout),
+            aiohttp.ClientSession(trust_env=False, auto_decompress=False) as session,
+            session.get(f"http://127.0.0.1:{port}/v1/models", **how) as answer,
+        ):
+            while len(said) < _LARGEST_ANSWER and (piece := await answer.content.read(_LARGEST_ANSWER - len(said))):
+                said += piece
+    except TimeoutError:  # a server that does not close may still have said all
+        pass
+    except aiohttp.ClientError:
+        return b""
+    return bytes(said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

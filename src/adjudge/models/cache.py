@@ -207,7 +207,7 @@ class _Flight:
 
 
 def _is_finished(reply: Reply) -> bool:
-    return reply.finish_reason == "stop" and (bool(reply.text) or reply.answers is not None)
+    return reply.finish_reason == "stop" and bool(reply.text)
 
 
 def _write(model: str, request: Request, reply: Reply) -> bytes | None:

@@ -100,8 +100,6 @@ class Reply:
 
     text: str | None = None
     """The answer's text; reasoning that a provider returns in a field of its own is never here."""
-    answers: Mapping[str, Any] | None = None
-    """Typed answers with probabilities, from decision endpoints; ``None`` for models that write text."""
     finish_reason: FinishReason = "stop"
     """``refusal`` comes from the provider's own signal, never from the words of the reply."""
     usage: Usage | None = None

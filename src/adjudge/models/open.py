@@ -29,7 +29,7 @@ _PREFIXES: Mapping[str, tuple[str, ...]] = {
 """Every prefix, with the options it takes."""
 
 
-_LATER = ("decisions", "systemone", "llama")
+_LATER = ("llama",)
 
 
 def open_model(spec: str, *, allow_python: bool = False, **options: object) -> Model:

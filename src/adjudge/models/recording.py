@@ -283,7 +283,6 @@ def write_reply(request: Request, reply: Reply) -> dict[str, Any]:
             {"token": item.token, "logprob": item.logprob, "top": [list(pair) for pair in item.top]}
             for item in mask_tokens(reply.logprobs, token)
         ]
-    written |= {"answers": dict(reply.answers)} if reply.answers is not None else {}
     for name in ("model", "model_requested", "model_expected", "request_id"):
         said = getattr(reply, name)
         written |= {name: said} if said else {}

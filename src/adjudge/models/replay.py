@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -159,7 +159,6 @@ class _Token(msgspec.Struct):
 
 class _Reply(msgspec.Struct):
     text: str | None = None
-    answers: dict[str, Any] | None = None
     finish_reason: FinishReason = "stop"
     usage: _Usage | None = None
     logprobs: list[_Token] | None = None
@@ -233,7 +232,7 @@ def decode_row(line: bytes, *, where: str, schema: str) -> Row:
         raise UsageError(f"{where}: not a row of a recording: {error}") from None
     if row.schema != schema:
         raise UsageError(f"{where}: the schema is {row.schema!r}, and only {schema!r} can be read")
-    if row.reply.text is None and row.reply.answers is None and row.reply.finish_reason == "stop":
+    if row.reply.text is None and row.reply.finish_reason == "stop":
         raise UsageError(f"{where}: the reply has no text")
     row.used = False
     return row
@@ -252,7 +251,6 @@ def make_reply(row: Row, token: str | None) -> Reply:
     )
     return Reply(
         text=None if said.text is None else unmask(said.text, token),
-        answers=said.answers,
         finish_reason=said.finish_reason,
         usage=Usage(**msgspec.structs.asdict(said.usage)) if said.usage else None,
         logprobs=logprobs,

@@ -15,7 +15,6 @@ from adjudge.errors import UsageError
 from adjudge.formats.json import MOST_DEPTH, find_odd, is_json, name, nests_too_deeply, step
 from adjudge.formats.json_schema import compile_schema
 from adjudge.formats.text import flatten
-from adjudge.tools.pinned import Path, pin, reach
 from adjudge.tools.verdict import ReuseVerdict
 
 ENOUGH = 10
@@ -199,11 +198,10 @@ def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: 
     compiled = _find_compiled(schema)
     if compiled.error is not None:
         return ReuseVerdict(valid=False, schema_errors=(f"schema: {compiled.error}",))
-    errors: list[str] = []
-    if not _fits_quickly(output, compiled):
-        if not is_json((output,)):
-            return ReuseVerdict(valid=False, schema_errors=(find_odd(output),))
-        errors = _list_errors(output, compiled)
+    # First: the validator reads NaN as null, and what is a dictionary by name may say something else each time.
+    if not is_json((output,)):
+        return ReuseVerdict(valid=False, schema_errors=(find_odd(output),))
+    errors = _list_errors(output, compiled)
     if strict:
         errors += islice(_list_absent(output, compiled.schema, ""), MOST_ERRORS)
     anomaly = history is not None and lies_outside(history, output)
@@ -218,9 +216,6 @@ class _Compiled:
     """Why the schema is none."""
     schema: Any = None
     validator: Any = None
-    quick: Any = None
-    """The stricter copy, compiled; ``None`` where there is none."""
-    open: tuple[Path, ...] = ()
 
 
 def _find_compiled(schema: Any) -> _Compiled:
@@ -249,12 +244,7 @@ def _compile(key: bytes) -> _Compiled:
         validator = compile_schema(schema, mask=_MASK, validate_formats=True)
     except ValueError as error:
         return _Compiled(_explain(error))
-    pinned = pin(schema)
-    try:
-        quick = compile_schema(pinned.schema, validate_formats=True) if pinned is not None else None
-    except ValueError:
-        quick = None
-    return _Compiled(None, schema, validator, quick, pinned.open if pinned is not None else ())
+    return _Compiled(None, schema, validator)
 
 
 def _explain(error: ValueError) -> str:
@@ -262,18 +252,6 @@ def _explain(error: ValueError) -> str:
     for part in getattr(error, "instance_path", ()):
         place = step(place, part)
     return f"{said} (at {flatten(place, 200)})" if place else said
-
-
-def _fits_quickly(output: Any, compiled: _Compiled) -> bool:
-    """Whether the output fits the stricter copy and is JSON where that leaves it open; if not, nothing is known."""
-    if compiled.quick is None:
-        return False
-    try:
-        if not compiled.quick.is_valid(output):
-            return False
-        return not compiled.open or is_json([item for path in compiled.open for item in reach(output, path)])
-    except (TypeError, ValueError):  # not JSON, or not plainly
-        return False
 
 
 def _list_errors(output: Any, compiled: _Compiled) -> list[str]:

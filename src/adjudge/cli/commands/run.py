@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.judge import choose_rubric, list_arguments
-from adjudge.cli.input import Expected, open_from_options
+from adjudge.cli.input import open_from_options
 from adjudge.cli.output import add_row, make_table, note, show_drawing, watch, write_json
 from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
@@ -82,7 +82,6 @@ def run_data(
     Exit status: 0 the data set is judged, 1 fewer than --fail-under passed, 2 wrong usage or unreadable input,
     3 nothing could be decided, or too much is undecided to say whether --fail-under was reached, 130 interrupted.
     """
-    from adjudge.cli.input import Expected
     from adjudge.runs.launch import run
 
     found = read_config(config)
@@ -128,7 +127,7 @@ def run_data(
         **how,
     )
     said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under}
-    session = RunSession(running=running, judge=chosen.judge, expected=Expected(data, times=repeat), **said)
+    session = RunSession(running=running, judge=chosen.judge, **said)
     return asyncio.run(session.go())
 
 
@@ -193,8 +192,6 @@ class RunSession:
     folder: Path
     as_json: bool
     fail_under: float | None
-    expected: Expected | None = None
-    """How many judgements there may be, where the run does not know."""
 
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
@@ -241,11 +238,7 @@ class RunSession:
 
     def _describe(self) -> str:
         progress = self.running.progress
-        if progress is None:
-            return "reading the data set"
-        guess = self.expected.number if self.expected is not None else None
-        about = progress.total is None and guess is not None and guess >= progress.done
-        return describe(replace(progress, total=guess), about=True) if about else describe(progress)
+        return "reading the data set" if progress is None else describe(progress)
 
     def _explain_going_on(self, done: Run | None) -> None:
         kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
@@ -279,11 +272,11 @@ def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def describe(progress: Progress, *, about: bool = False) -> str:
-    """How far a run is, in one line; ``about`` when the total is a guess."""
+def describe(progress: Progress) -> str:
+    """How far a run is, in one line."""
     said = f"judged {progress.done:,}"
     if progress.total:
-        said += f" of {'about ' * about}{progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
+        said += f" of {progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
     said += f", {progress.per_second:,.1f}/s"
     left = progress.seconds_left
     said += f", {write_duration(left)} left" if left is not None else ""

@@ -1,8 +1,8 @@
 """Audit reports as files: Markdown for people, with YAML front matter that says the same to programs.
 
-The front matter is written here and not by a library, in the part of YAML that every reader reads alike: each text
-that is more than a word stands in double quotes on one line, with everything invisible escaped. So no text, whatever
-it holds, begins a line, ends the front matter or becomes a number, a date or a key.
+The front matter is written in the part of YAML that every reader reads alike: each text that is more than a word stands
+in double quotes on one line, with everything invisible escaped. So no text, whatever it holds, begins a line, ends the
+front matter or becomes a number, a date or a key.
 """
 
 from __future__ import annotations
@@ -265,10 +265,12 @@ _FENCE = "---"
 
 _WORD = re.compile(r"[a-z]+(_[a-z]+)*")
 
-_MEANS_OTHER = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", "nan", "inf"}
+_TAG = "tag:yaml.org,2002:"
 
-_LONGEST_KEY = 200
-"""Characters of a key that stands before its value; YAML reads no more than 1,024 there."""
+_NEVER_FOLDED = 2**31 - 1
+"""Columns of a line: the widest that PyYAML can be told."""
+
+_MEANS_OTHER = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", "nan", "inf"}
 
 
 def write_audit(audit: AuditEntry, body: str | None = None) -> str:
@@ -282,8 +284,7 @@ def write_audit(audit: AuditEntry, body: str | None = None) -> str:
     first = {name: data.pop(name) for name in ("schema", "id", "created_at", "opinion") if name in data}
     data = {"type": "audit", **first, **_leave_out(data)}
     _check_size(data)
-    front = "\n".join(_write_block(data))
-    text = f"{_FENCE}\n{front}\n{_FENCE}\n\n{write_body(audit) if body is None else body}"
+    text = f"{_FENCE}\n{_write_front(data)}{_FENCE}\n\n{write_body(audit) if body is None else body}"
     if len(text) > LARGEST:
         raise UsageError(
             f"a report has at most {LARGEST:,} characters, this one {len(text):,}; leave some metadata out"
@@ -348,69 +349,33 @@ def _drop_none(data: dict[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in data.items() if item is not None}
 
 
-def _write_block(data: dict[str, Any]) -> list[str]:
-    """A line for each member, and one for each item of a member that holds several."""
-    lines: list[str] = []
-    for name, value in data.items():
-        if isinstance(value, dict) and value:
-            lines += [f"{name}:", *(f"  {_write_member(key, item)}" for key, item in value.items())]
-        elif isinstance(value, list) and value:
-            lines += [f"{name}:", *(f"- {_write_flow(item)}" for item in value)]
-        else:
-            lines.append(f"{name}: {_write_flow(value)}")
-    return lines
+def _write_front(data: dict[str, Any]) -> str:
+    """YAML with a line for each member, and one for each item of a member that holds several."""
+    import yaml
+    from yaml.representer import SafeRepresenter
 
+    leaves = SafeRepresenter()
 
-def _write_member(key: str, value: Any) -> str:
-    name, said = _write_text(key), _write_flow(value)
-    return f"{name}: {said}" if len(name) <= _LONGEST_KEY else f"? {name}\n  : {said}"
+    def make_node(value: Any, depth: int) -> Any:
+        inline = depth > 1 or not value
+        if isinstance(value, dict):
+            pairs = [(make_node(name, depth + 1), make_node(item, depth + 1)) for name, item in value.items()]
+            return yaml.MappingNode(f"{_TAG}map", pairs, flow_style=inline)
+        if isinstance(value, list):
+            return yaml.SequenceNode(f"{_TAG}seq", [make_node(item, depth + 1) for item in value], flow_style=inline)
+        if isinstance(value, str):
+            # Not left to PyYAML: what it knows for a plain text, another reader may take for a flag or a number.
+            plain = _WORD.fullmatch(value) and value not in _MEANS_OTHER
+            return yaml.ScalarNode(f"{_TAG}str", value, style=None if plain else '"')
+        return leaves.represent_data(value)
 
-
-def _write_flow(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(_write_pair(key, item) for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_write_flow, value)) + "]"
-    if isinstance(value, str):
-        return _write_text(value)
-    if isinstance(value, float):
-        return _write_float(value)
-    return (
-        {None: "null", True: "true", False: "false"}[value]
-        if value is None or value is True or value is False
-        else str(value)
-    )
-
-
-def _write_pair(key: str, value: Any) -> str:
-    name = _write_text(key)
-    return f"{name}: {_write_flow(value)}" if len(name) <= _LONGEST_KEY else f"? {name} : {_write_flow(value)}"
-
-
-def _write_float(value: float) -> str:
-    # Without a point, YAML takes 1e+22 for a text.
-    digits, mark, exponent = repr(value).partition("e")
-    return f"{digits}.0e{exponent}" if mark and "." not in digits else repr(value)
-
-
-def _write_text(text: str) -> str:
-    if _WORD.fullmatch(text) and text not in _MEANS_OTHER:
-        return text
-    return '"' + "".join(map(_escape, text)) + '"'
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    written = yaml.serialize(make_node(data, 0), Dumper=dumper, width=_NEVER_FOLDED, allow_unicode=True)
+    # PyYAML escapes what would end a line, not what turns the order of letters around or cannot be seen. All of that
+    # stands in double quotes, where an escape means the same.
+    return "".join(char if char.isprintable() or char == "\n" else _escape(char) for char in written)
 
 
 def _escape(char: str) -> str:
-    if char in '"\\':
-        return f"\\{char}"
-    if char.isprintable():
-        return char
     code = ord(char)
-    return (
-        "\\n"
-        if char == "\n"
-        else f"\\x{code:02x}"
-        if code < 256
-        else f"\\u{code:04x}"
-        if code < 65536
-        else f"\\U{code:08x}"
-    )
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
