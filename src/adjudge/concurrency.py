@@ -16,7 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 
 T = TypeVar("T")
 
@@ -228,8 +228,7 @@ async def work_through(
     Items are taken as they are needed. One that takes long holds up what comes after it, but not the work on it, for
     ``AHEAD`` rounds. What ``work`` raises ends the iteration, and leaving it early cancels what still runs.
     """
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+    check_whole_number("concurrency", concurrency, least=1)
     async with _Ahead[T](concurrency) as ahead, aclosing(_iterate(source)) as items:
         async for item in items:
             ahead.begin(work(item))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge.errors import LedgerError, UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import clean, show
 from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes, write_time
 from adjudge.ledger.payload import Draft, check_text, write_payload
@@ -113,10 +114,9 @@ _CREATE_LOCK = 0x61646A75
 
 def check_place(seq: object) -> None:
     """Raise ``UsageError`` for what is no place of an entry; no database can even be asked for such a number."""
-    if isinstance(seq, bool) or not isinstance(seq, int):
-        raise UsageError(f"an entry's place is a whole number, got {show(seq)}")
-    if not 1 <= seq < 2**63:
-        raise explain_missing(seq)
+    place = check_whole_number("an entry's place", seq)
+    if not 1 <= place < 2**63:
+        raise explain_missing(place)
 
 
 def explain_missing(seq: int) -> UsageError:

@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from adjudge.concurrency import PerLoop
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_above_zero
 from adjudge.formats.text import clean
 
 SCHEMA = "adjudge/reply-cache/1"
@@ -101,8 +102,8 @@ class ReplyCache:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.path = Path(path)
-        self.expires_in = _check_above("expires_in", expires_in)
-        self.max_bytes = _check_above("max_bytes", max_bytes)
+        self.expires_in = check_above_zero("expires_in of a cache", expires_in, otherwise="for never")
+        self.max_bytes = check_above_zero("max_bytes of a cache", max_bytes, otherwise="for any number")
         self._wall = wall
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -365,10 +366,3 @@ def _measure(connection: sqlite3.Connection) -> int:
     pragmas = ("page_count", "freelist_count", "page_size")
     used, free, size = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
     return (used - free) * size
-
-
-def _check_above(what: str, value: Any) -> Any:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-    if value is not None and not good:
-        raise UsageError(f"{what} of a cache must be a finite number above 0, or None; got {value!r}")
-    return value

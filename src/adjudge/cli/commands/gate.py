@@ -21,6 +21,7 @@ from adjudge.config.ledger import Recorder, open_ledger, open_recorder
 from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
 from adjudge.guards.request_digest import DATA
@@ -99,8 +100,7 @@ def check_gate(
     blocked because nobody could decide or a person has to, or not recorded. Of several inputs, 2 beats 1 beats 3
     beats 0.
     """
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    check_whole_number("--concurrency", concurrency, least=1)
     found = read_config(config)
     recorder = open_recorder(found, ledger, off=no_ledger)
     gate = open_gate(name, found, recorder=recorder)

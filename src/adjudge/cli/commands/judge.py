@@ -27,6 +27,7 @@ from adjudge.config.layers import Layers, explain_uncached, open_layers
 from adjudge.config.ledger import Recorder, open_recorder
 from adjudge.content import content_text
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share, check_whole_number
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
@@ -227,8 +228,7 @@ def judge(
         token=not no_token,
         record=record,
     )
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    check_whole_number("--concurrency", concurrency, least=1)
     inputs = list_inputs(paths)
     layers = _open_layers(cache, budget, record, found)
     chosen = choose(panel, found, wanted)
@@ -259,9 +259,8 @@ def _open_layers(cache: Path | None, budget: float | None, record: str | None, c
 
 def choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
     """The rubric the command line or the configuration names; ``None`` when ``--criteria`` says what is good."""
-    if threshold is not None and not 0 <= threshold <= 1:
-        hint = f"; for {threshold:g} % write {threshold / 100:g}" if 1 < threshold <= 100 else ""
-        raise UsageError(f"--threshold must be between 0 and 1, got {threshold:g}{hint}")
+    if threshold is not None:
+        check_share("--threshold", threshold)
     if name is not None and criteria is not None:
         raise UsageError("give --rubric or --criteria, not both")
     if criteria is not None:

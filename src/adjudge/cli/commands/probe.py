@@ -22,6 +22,7 @@ from adjudge.cli.output import add_row, complain, make_table, note, say, show_dr
 from adjudge.config.file import read_config
 from adjudge.config.judges import Choice, Panel, choose, importing
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.display import COLOURS
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, show, suggest
@@ -202,10 +203,8 @@ def probe(
     Exit status: 0 every probe passed, 1 one failed or the tool gave no output, 2 wrong usage or unreadable input,
     3 one could not be judged.
     """
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
-    if not 0 < tool_timeout < float("inf"):
-        raise UsageError(f"--tool-timeout must be a finite number of seconds above 0, got {tool_timeout:g}")
+    check_whole_number("--concurrency", concurrency, least=1)
+    check_seconds("--tool-timeout", tool_timeout)
     found = load_probes(file)
     chosen = _select(found, only or ())
     if record:

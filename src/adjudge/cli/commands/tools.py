@@ -17,6 +17,7 @@ from adjudge.cli.results import name_item
 from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import flatten
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ def review(
     Exit status: 0 approved, 1 rejected, 2 wrong usage or unreadable file, 3 undecided, which approves nothing. Of
     several files, 2 beats 1 beats 3 beats 0.
     """
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    check_whole_number("--concurrency", concurrency, least=1)
     given = {"strategy": strategy, "quorum": quorum}
     panel = Panel(
         judges=tuple(judges or ()),

@@ -15,7 +15,7 @@ from typing import Any
 from adjudge.concurrency import Limit, is_for_us, tell_error
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_timeout
+from adjudge.formats.arguments import check_timeout, check_whole_number
 from adjudge.formats.text import flatten, show
 from adjudge.guards.event import GuardEvent
 from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, ProbeThresholds, SemanticProbe
@@ -137,9 +137,7 @@ async def evaluate_probes(
     order. What goes wrong with one is its own result. ``on_result`` is handed each result as it comes; the other
     arguments are those of ``evaluate_probe``. Raises ``UsageError`` before anything is called or asked.
     """
-    # bool is an int, and NaN compares false with everything, so a loop over it would evaluate nothing and look done.
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+    check_whole_number("concurrency", concurrency, least=1)
     pairs = _list_pairs(probes, has_tool=tool is not None)
     run = _open_run(judge, tool, tool_timeout, thresholds, on_event)
     numbered = iter(enumerate(pairs))
