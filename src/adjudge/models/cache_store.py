@@ -24,6 +24,7 @@ from typing import Any, Self
 from adjudge.concurrency import PerLoop
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero
+from adjudge.formats.sqlite import UNUSABLE, create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean
 
 SCHEMA = "adjudge/reply-cache/1"
@@ -242,28 +243,26 @@ class ReplyCache:
 
     def _connect(self, patience: float) -> sqlite3.Connection:
         self._prepare()
-        connection = None
-        try:
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+
+        def prepare(connection: sqlite3.Connection) -> None:
             # Before anything is changed: the file may be somebody else's database.
             _check_schema(connection, self.path)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
+            enter_wal(connection)
             connection.execute(f"PRAGMA busy_timeout={patience * 1000:.0f}")
-        except (sqlite3.Error, UsageError) as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, UsageError):
-                raise
+
+        try:
+            return open_sqlite(self.path, mode="make", patience=BUSY_SECONDS, prepare=prepare)
+        except UsageError:  # somebody else's database; it is a ValueError too
+            raise
+        except UNUSABLE as error:
             said = clean(str(error), keep_lines=False)
             raise UsageError(
                 f"{self.path} cannot be used as a cache ({said}); delete it, or name another file"
             ) from None
-        return connection
 
     def _prepare(self) -> None:
         try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            create_private(self.path)
             found = self.path.stat()
         except (OSError, ValueError) as error:  # ValueError: a path with NUL in it
             said = clean(f"the cache {self.path} cannot be opened: {getattr(error, 'strerror', None) or error}")
