@@ -214,6 +214,46 @@ def tell_error(error: BaseException) -> str:
         return type(error).__name__
 
 
+Item = TypeVar("Item")
+
+
+async def map_concurrently(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[T]], concurrency: int, *, give_up: Callable[[Item], T]
+) -> list[T]:
+    """What ``work`` makes of each item, in the order of the items, at most ``concurrency`` at once.
+
+    One that takes long holds up no other, and items are taken as they are needed. An item whose work was cancelled by
+    nobody who waits here, but by something that it called, is what ``give_up`` says of it, and so is one that nobody
+    is left to take up: every item is in the list. What ``work`` raises cancels the rest, and is raised as it is.
+    """
+    check_whole_number("concurrency", concurrency, least=1)
+    numbered = enumerate(items)
+    done: dict[int, T] = {}
+    workers: list[asyncio.Task[None]] = []
+
+    async def take() -> None:
+        # One iterator for all of them: each takes the next item when it is free.
+        for number, item in numbered:
+            if len(workers) < concurrency:
+                workers.append(group.create_task(take()))
+            done[number] = give_up(item)  # a worker that is cancelled from within can say nothing any more
+            before = count_cancellations()
+            try:
+                done[number] = await work(item)
+            except asyncio.CancelledError:
+                if count_cancellations() > before:
+                    raise
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            workers.append(group.create_task(take()))
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+    # Left out, they would be missed by nobody: what knows nothing of them could be a pass.
+    done |= {number: give_up(item) for number, item in numbered}
+    return [done[number] for number in sorted(done)]
+
+
 AHEAD = 16
 """Rounds of ``concurrency`` items that are begun while an earlier one takes its time, and wait for it when finished."""
 

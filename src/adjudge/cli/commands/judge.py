@@ -21,6 +21,7 @@ from adjudge.cli.results import (
     print_results,
     write_results,
 )
+from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.judges import Choice, Panel, choose
 from adjudge.config.layers import Layers, explain_uncached, open_layers
@@ -115,22 +116,14 @@ class Session:
 
     async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
         """Every input with its result, in order; what goes wrong with one stops no other."""
-        numbered = enumerate(self.inputs.items)
-        done: dict[int, Done] = {}
 
-        async def work() -> None:
-            # One iterator for all workers: each takes the next input when it is free, so files are read when needed.
-            for number, item in numbered:
-                done[number] = _leave_out(item)
-                done[number] = await self._judge_one(item)
+        async def work(item: Item) -> Done:
+            try:
+                return await self._judge_one(item)
+            finally:
                 step()
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(work())
-        # Nobody is left who would judge these, and an exit status that knows nothing of them could be a pass.
-        done |= {number: _leave_out(item) for number, item in numbered}
-        return [done[number] for number in sorted(done)]
+        return await map_concurrently(self.inputs.items, work, concurrency, give_up=_leave_out)
 
     async def _judge_one(self, item: Item) -> Done:
         if item.error is not None:
@@ -140,11 +133,6 @@ class Session:
             results = [result async for result in judge.evaluate_many([item.content], rubric, **self.how)]
         except UsageError as error:
             return replace(item, error=f"{item.label}: {error}"), None
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            results = []  # nobody cancelled this: something that was called cancelled itself
         return await self._record(item, results[0]) if results else _leave_out(item)
 
     async def _record(self, item: Item, result: JudgeResult) -> Done:
