@@ -197,8 +197,8 @@ def test_a_refusal_says_why(url: str):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("ana", "yes"), "approved must be True or False, got 'yes'"),
-        (("ana", 1), "approved must be True or False, got 1"),
+        (("ana", "yes"), "approved must be true or false, got 'yes'"),
+        (("ana", 1), "approved must be true or false, got 1"),
         (("", True), "who decides is named by 1 to 200 printable characters"),
         ((None, True), "who decides is named by a text, got NoneType"),
         (("ana", True, "a\ud800"), "the reason is not valid Unicode"),

@@ -116,7 +116,7 @@ ANA, BOB, NO = (Vote(by=by, approved=yes, at=AT) for by, yes in (("ana", True), 
         ({"status": "denied", "decided_by": "judge"}, "an approval that is denied cannot be decided_by='judge'"),
         ({"status": "approved"}, "an approval that is approved cannot be decided_by=None"),
         ({"decided_by": "human"}, "an approval that is open cannot be decided_by='human'"),
-        ({"status": "closed"}, "an approval's status is one of open, approved, denied; got 'closed'"),
+        ({"status": "closed"}, "an approval's status must be one of open, approved, denied; got 'closed'"),
     ],
 )
 def test_an_approval_that_nobody_gave_cannot_be_made(changes: dict[str, Any], said: str):

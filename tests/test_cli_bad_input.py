@@ -69,7 +69,7 @@ def test_what_cannot_be_judged(line: Line, arguments: list[str], sentence: str):
         (["--rubric", "security", *POLITE], "give --rubric or --criteria, not both"),
         ([*POLITE, "--threshold", "70"], "--threshold must be between 0 and 1, got 70; for 70 % write 0.7"),
         ([*POLITE, "--threshold", "-1"], "--threshold must be between 0 and 1, got -1"),
-        ([*POLITE, "--threshold", "nan"], "--threshold must be between 0 and 1, got nan"),
+        ([*POLITE, "--threshold", "nan"], "--threshold must be a number between 0 and 1, got nan"),
         ([*POLITE, "--threshold", "high"], "--threshold must be a number, got 'high'; see adjudge judge --help"),
         ([*POLITE, "--timeout", "nan"], "--timeout must be a finite number of seconds above 0, got nan"),
         ([*POLITE, "--timeout", "0"], "--timeout must be a finite number of seconds above 0, got 0"),

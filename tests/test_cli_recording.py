@@ -212,7 +212,7 @@ def test_a_key_signs(line: Line, require: Any):
         ('[ledger]\nurI = "a.db"\n', "adjudge.toml: [ledger]: unknown key 'urI'; did you mean 'url'?"),
         ('[ledger]\nstore_content = "full"\n', "no ledger is named: give --ledger adjudge.db, or write url under"),
         ('[ledger]\nurl = "mysql://x/y"\n', "[ledger] a ledger's url is sqlite:///FILE or postgresql://HOST/DATABASE"),
-        (LEDGER + 'store_content = "some"\n', "[ledger] store_content is one of hash, redacted, full, got 'some'"),
+        (LEDGER + 'store_content = "some"\n', "[ledger] store_content must be one of hash, redacted, full; got 'some'"),
         (
             LEDGER + 'store_content = "redacted"\n',
             '[ledger] store_content="redacted" and redact=, a function from text',

@@ -153,10 +153,10 @@ def test_a_judge_without_a_key_is_wrong_usage(line: Line):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("mode: sandbox", "mode: bash"), "line 4: mode: a tool's mode is one of compose, sandbox; got 'bash'"),
+        (("mode: sandbox", "mode: bash"), "line 4: mode: a tool's mode must be one of compose, sandbox; got 'bash'"),
         (("mode: sandbox\n", ""), "a tool candidate needs 'mode'"),
         (("source:", "sauce:"), "line 7: sauce: a tool candidate has no key 'sauce'; did you mean 'source'?"),
-        (("success: true", "success: yes please"), "line 10: tests[0]: whether a test succeeded is true or false"),
+        (("success: true", "success: yes please"), "line 10: tests[0]: whether a test succeeded must be true or false"),
         (("success: true", "passed: true"), "line 10: tests[0].passed: a test has no key 'passed'"),
         (("input: {a: 1, b: 2}, ", ""), "line 10: tests[0]: a test needs 'input'"),
         (("expected: {sum: 3}", "expected: 2026-01-01"), "line 10: tests[0].expected: the output: date is not a JSON"),

@@ -124,7 +124,7 @@ def test_promote_ends_as_the_panel_says(line: Line, source: str, uses: int, beca
     ("more", "said"),
     [
         (("--to", "shared"), "rises one tier at a time"),
-        (("--to", "Agent"), "a tier is one of"),
+        (("--to", "Agent"), "a tier must be one of"),
         (("--by", " "), "needs a name"),
     ],
 )

@@ -312,13 +312,13 @@ SECONDS = "must be a finite number of seconds above 0, or None for no limit; got
     ("options", "message"),
     [
         ({"timeout": math.nan}, f"timeout {SECONDS} nan"),
-        ({"timeout": 0.0}, f"timeout {SECONDS} 0.0"),
+        ({"timeout": 0.0}, f"timeout {SECONDS} 0"),
         ({"timeout": -1}, f"timeout {SECONDS} -1"),
         ({"timeout": math.inf}, f"timeout {SECONDS} inf"),
         ({"reask": -1}, "reask must be a whole number from 0 to 5, got -1"),
         ({"reask": True}, "reask must be a whole number from 0 to 5, got True"),
         ({"structured": "yes"}, "structured must be one of auto, schema, text; got 'yes'"),
-        ({"token": "no"}, "token must be True or False, got 'no'"),
+        ({"token": "no"}, "token must be true or false, got 'no'"),
         ({"scoring": "mean"}, "scoring must be one of stated, expected; got 'mean'"),
     ],
 )
@@ -397,10 +397,10 @@ SECONDS = "must be a finite number of seconds above 0, or None for no limit; got
         ([A], {"timeout": True}, f"timeout {SECONDS} True"),
         ([A], {"timeout": "5"}, f"timeout {SECONDS} '5'"),
         ([A], {"deadline": math.nan}, f"deadline {SECONDS} nan"),
-        ([A], {"deadline": -0.0}, f"deadline {SECONDS} -0.0"),
+        ([A], {"deadline": -0.0}, f"deadline {SECONDS} -0"),
         ([A], {"strategy": "hedged", "hedge_after": math.inf}, f"hedge_after {SECONDS} inf"),
-        ([A], {"fail_open": "false"}, "fail_open must be True or False, got 'false'"),
-        ([A], {"stop_early": None}, "stop_early must be True or False, got None"),
+        ([A], {"fail_open": "false"}, "fail_open must be true or false, got 'false'"),
+        ([A], {"stop_early": None}, "stop_early must be true or false, got None"),
         ([A], {"strategy": "quorum"}, "the strategy 'quorum' needs quorum"),
         ([A], {"strategy": "hedged"}, "the strategy 'hedged' needs hedge_after"),
         ([A], {"strategy": "cascade"}, "the strategy 'cascade' needs escalate_below"),
@@ -433,7 +433,7 @@ SECONDS = "must be a finite number of seconds above 0, or None for no limit; got
         (
             [A, A],
             {"strategy": "cascade", "escalate_below": 70},
-            "escalate_below must be a number between 0 and 1, got 70",
+            "escalate_below must be between 0 and 1, got 70; for 70 % write 0.7",
         ),
         (
             [A, A],

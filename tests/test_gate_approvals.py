@@ -251,7 +251,7 @@ def test_nobody_is_asked_about_what_cannot_be_read(url: str):
 def test_terms_that_nobody_could_meet_are_no_gate(url: str, ask: Any, said: str):
     """Said when the gate is made, and not when the first content is held back and nobody can be asked."""
     assert said in complaint(make_gate, None, Approvals(url), ask=ask)
-    assert "show_content must be True or False, got 1" in complaint(make_gate, None, Approvals(url), show_content=1)
+    assert "show_content must be true or false, got 1" in complaint(make_gate, None, Approvals(url), show_content=1)
 
 
 def test_terms_are_not_looked_at_where_nobody_is_asked(url: str):

@@ -12,10 +12,10 @@ import house
 LAYERS = (
     "errors",
     "lazy",
+    "formats",  # read strictly, shown safely
     "concurrency",
     "hooks",
     "sync",
-    "formats",  # read strictly, shown safely
     "trust",  # numbers in, numbers out
     "result",
     "content",

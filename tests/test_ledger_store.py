@@ -193,7 +193,7 @@ def test_no_connection_is_made_before_it_is_known_how(url: str, monkeypatch: pyt
     store.prepare()
     store.close()
 
-    assert seen == [None, None]
+    assert seen == [None]
 
 
 def test_a_ledger_serves_several_loops_and_is_used_again_after_it_was_closed(url: str):

@@ -110,7 +110,10 @@ P = "probes:\n  - name: a\n    input: 1\n"
         (P + "    contract: {rules: x}", "line 4: probes[0].contract: a contract's rules must be a list of texts"),
         ("contract: {}\n" + P, "line 1: contract: the contract says nothing"),
         ("thresholds: {lo: 1}\n" + P, "line 1: thresholds.lo: thresholds has no key 'lo'; did you mean 'low'?"),
-        ("thresholds: {low: 2}\n" + P, "line 1: thresholds: the threshold 'low' must be a number between 0 and 1"),
+        (
+            "thresholds: {low: 2}\n" + P,
+            "line 1: thresholds: the threshold 'low' must be between 0 and 1, got 2; for 2 % write 0.02",
+        ),
         ("thresholds:\n" + P, "line 1: thresholds: must be a mapping with none and low and medium, got None"),
         (P + "    expected: 2024-01-01", "line 4: probes[0].expected: date is not a JSON type; write it as text"),
         (P + "    expected: {1: x}", "line 4: probes[0].expected: the key 1 is int, not text"),

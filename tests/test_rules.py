@@ -375,7 +375,7 @@ def test_hyphens_and_underscores_are_alike_in_a_rule_s_name():
         ({"name": ""}, "a rule's name must be a text that is not empty"),
         ({"name": 3}, "a rule's name must be a text that is not empty, got 3"),
         ({"description": None}, "rule 'x': the description must be a text, got None"),
-        ({"severity": "fatal"}, "rule 'x': the severity is one of error, warning, info; got 'fatal'"),
+        ({"severity": "fatal"}, "rule 'x': the severity must be one of error, warning, info; got 'fatal'"),
         ({"severity": "warn"}, "did you mean 'warning'?"),
         ({"evaluate": "x"}, "rule 'x': evaluate must be a function of the content, got 'x'"),
     ],

@@ -226,7 +226,7 @@ def test_a_budget_that_was_handed_in_is_its_owners(tmp_path: Path):
         (Judge(Words()), {"budget": float("nan")}, "a budget must be dollars"),
         (Judge(Words()), {"prices": {"words": {"input": 1}}}, "the price of 'words' must be like"),
         (Judge(Words()), {"concurrency": 0}, "concurrency must be a whole number of at least 1"),
-        (Judge(Words()), {"pairs": "yes"}, "pairs must be True or False"),
+        (Judge(Words()), {"pairs": "yes"}, "pairs must be true or false"),
     ],
 )
 def test_a_budget_that_cannot_hold_is_said_before_anything(tmp_path: Path, judge: Any, how: dict[str, Any], said: str):

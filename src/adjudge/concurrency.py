@@ -16,7 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 
 T = TypeVar("T")
 
@@ -214,6 +214,46 @@ def tell_error(error: BaseException) -> str:
         return type(error).__name__
 
 
+Item = TypeVar("Item")
+
+
+async def map_concurrently(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[T]], concurrency: int, *, give_up: Callable[[Item], T]
+) -> list[T]:
+    """What ``work`` makes of each item, in the order of the items, at most ``concurrency`` at once.
+
+    One that takes long holds up no other, and items are taken as they are needed. An item whose work was cancelled by
+    nobody who waits here, but by something that it called, is what ``give_up`` says of it, and so is one that nobody
+    is left to take up: every item is in the list. What ``work`` raises cancels the rest, and is raised as it is.
+    """
+    check_whole_number("concurrency", concurrency, least=1)
+    numbered = enumerate(items)
+    done: dict[int, T] = {}
+    workers: list[asyncio.Task[None]] = []
+
+    async def take() -> None:
+        # One iterator for all of them: each takes the next item when it is free.
+        for number, item in numbered:
+            if len(workers) < concurrency:
+                workers.append(group.create_task(take()))
+            done[number] = give_up(item)  # a worker that is cancelled from within can say nothing any more
+            before = count_cancellations()
+            try:
+                done[number] = await work(item)
+            except asyncio.CancelledError:
+                if count_cancellations() > before:
+                    raise
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            workers.append(group.create_task(take()))
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+    # Left out, they would be missed by nobody: what knows nothing of them could be a pass.
+    done |= {number: give_up(item) for number, item in numbered}
+    return [done[number] for number in sorted(done)]
+
+
 AHEAD = 16
 """Rounds of ``concurrency`` items that are begun while an earlier one takes its time, and wait for it when finished."""
 
@@ -228,8 +268,7 @@ async def work_through(
     Items are taken as they are needed. One that takes long holds up what comes after it, but not the work on it, for
     ``AHEAD`` rounds. What ``work`` raises ends the iteration, and leaving it early cancels what still runs.
     """
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+    check_whole_number("concurrency", concurrency, least=1)
     async with _Ahead[T](concurrency) as ahead, aclosing(_iterate(source)) as items:
         async for item in items:
             ahead.begin(work(item))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_timeout
+from adjudge.formats.arguments import check_flag, check_timeout
 from adjudge.formats.text import flatten, show
 from adjudge.formats.toml import read_toml
 from adjudge.models.defaults import EXAMPLE
@@ -212,8 +212,7 @@ def _check_asking(table: Mapping[str, Any], known: tuple[str, ...], where: str) 
     check_keys(table, known, where)
     if not isinstance(table.get("first", ""), str):
         raise UsageError(f"{where} first must be a judge's name in quotes, got {show(table['first'])}")
-    if not isinstance(table.get("show_content", False), bool):
-        raise UsageError(f"{where} show_content must be true or false, got {show(table['show_content'])}")
+    check_flag(f"{where} show_content", table.get("show_content", False))
     webhook = table.get("webhook")
     if webhook is None:
         return

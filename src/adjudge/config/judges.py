@@ -14,6 +14,7 @@ from typing import Any
 
 from adjudge.config.file import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, Config
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_seconds
 from adjudge.formats.json import nests_too_deeply
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.judge import Judge
@@ -255,8 +256,8 @@ class Panel:
             known = ", ".join(get_args(Strategy))
             raise UsageError(f"--strategy: unknown strategy {said['strategy']!r}; use one of {known}")
         for option, value in (("--timeout", self.timeout), ("--hedge-after", said.get("hedge_after"))):
-            if value is not None and not 0 < value < float("inf"):
-                raise UsageError(f"{option} must be a finite number of seconds above 0, got {value:g}")
+            if value is not None:
+                check_seconds(option, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,8 +133,7 @@ class Decision:
 
     def __post_init__(self) -> None:
         for name, choices in (("decided_by", get_args(DecidedBy)), ("mode", get_args(Mode))):
-            if getattr(self, name) not in choices:
-                raise UsageError(f"a decision's {name} is one of {', '.join(choices)}; got {getattr(self, name)!r}")
+            check_choice(f"a decision's {name}", getattr(self, name), choices)
         if self.pending and self.allowed:
             raise UsageError("a decision that is pending is not allowed; leave allowed false until a person approved")
         # Held here, no gate of today or tomorrow can let something through in a judge's name that no judge passed.

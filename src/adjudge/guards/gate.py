@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from adjudge.concurrency import is_for_us
 from adjudge.content import content_text, copy_plain, digest_text, has_changed
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_choice, check_flag, check_functions
+from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_share
 from adjudge.formats.plain import to_plain
 from adjudge.guards.decision import (
     Answer,
@@ -623,8 +623,7 @@ def _check_options(gate: Gate) -> None:
     check_choice("mode", gate.mode, get_args(Mode))
     check_flag("wait", gate.wait)
     check_flag("show_content", gate.show_content)
-    if isinstance(gate.sample, bool) or not isinstance(gate.sample, int | float) or not 0 <= gate.sample <= 1:
-        raise UsageError(f"{where}: sample must be a number from 0 to 1, got {gate.sample!r}")
+    check_share(f"{where}: sample", gate.sample)
     if gate.sample < 1 and gate.judge is None:
         raise UsageError(f"{where}: sample spares the judge, and this gate has none; leave it out")
     if gate.policy.asks and gate.approvals is None:

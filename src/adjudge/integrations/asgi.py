@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_choice
+from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.json import read_json
 from adjudge.formats.streams import find_records, read_escapes, read_events, read_lines, read_markup, read_sequence
 from adjudge.guards.decision import Decision
@@ -230,8 +230,7 @@ class GateMiddleware:
 
     def __post_init__(self) -> None:
         check_choice("on", self.on, get_args(Side))
-        if isinstance(self.largest, bool) or not isinstance(self.largest, int) or self.largest < 1:
-            raise UsageError(f"largest must be a whole number of bytes of at least 1, got {self.largest!r}")
+        check_whole_number("largest", self.largest, least=1, of=" of bytes")
         if not isinstance(self.gate, Gate):
             raise UsageError(f"gate must be a Gate, got {type(self.gate).__name__}")
 

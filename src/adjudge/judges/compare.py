@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack, cast, get_args
 from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_flag
+from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import JudgeLike, RubricSource, add_usage, merge_case, since
 from adjudge.judges.judge import Judge, ModelSource
@@ -279,10 +279,8 @@ async def compare_case_as(
 def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -> None:
     check_flag("both_orders", both_orders)
     check_flag("ties", ties)
-    if on_conflict not in get_args(OnConflict):
-        raise UsageError(f"on_conflict must be one of {', '.join(get_args(OnConflict))}; got {on_conflict!r}")
-    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
-        raise UsageError(f"sample must be a whole number of at least 0, got {sample!r}")
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
+    check_whole_number("sample", sample, least=0)
 
 
 async def _ask_all(judge: Judge | JudgeChain, questions: Sequence[Question]) -> tuple[PairOrder, ...]:

@@ -17,6 +17,7 @@ from adjudge.concurrency import work_through
 from adjudge.content import content_text, copy_plain, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
 from adjudge.hooks import logger, notify
 from adjudge.models.model import UNBOUND, Call, Reply
 from adjudge.question.prompt import _choose_wording
@@ -25,7 +26,7 @@ from adjudge.question.result_format import answer_rubric_and_value, answer_value
 from adjudge.question.score import answer_rubric, answer_yes_no, grade_criterion, settle_rubric
 from adjudge.result import CriterionResult, JudgeResult, RuleResult, Usage
 from adjudge.rubric.file import load_rubric
-from adjudge.rubric.rubric import Rubric, check_threshold, make_rubric
+from adjudge.rubric.rubric import Rubric, make_rubric
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import as_rule
 from adjudge.sync import run_sync
@@ -153,7 +154,7 @@ def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: Asking)
         )
     if chosen is None or threshold is None:
         return chosen
-    return replace(chosen, passing_threshold=check_threshold("threshold", threshold))
+    return replace(chosen, passing_threshold=check_share("threshold", threshold))
 
 
 def _make_parts(content: object, how: Asking) -> tuple[Part, ...]:

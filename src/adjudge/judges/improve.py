@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 from adjudge.content import content_text, copy_plain, digest_text, has_changed
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import Asking, JudgeLike, RubricSource
 from adjudge.judges.judge import Judge, ModelSource
@@ -74,8 +75,7 @@ async def improve(
     other arguments are those of ``Judge.evaluate``; ``rubric`` may be ``None`` with ``criteria=`` or a judge that has
     its own. Source: the seeds' evaluator-optimizer.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-        raise UsageError(f"rounds must be a whole number of at least 1, got {rounds!r}")
+    check_whole_number("rounds", rounds, least=1)
     if how.pop("throw_on_fail", False):
         raise UsageError("improve returns every round, so it has no throw_on_fail; look at the outcome")
     asked = as_judge(judge)

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeGuard, TypeVar, get_args
 from adjudge.concurrency import Limit, is_for_us, tell_error
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, Reason, ReplyError, UsageError
-from adjudge.formats.arguments import check_flag, check_functions, check_timeout
+from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_timeout, check_whole_number
 from adjudge.hooks import call_safely, notify
 from adjudge.judges.evaluate import Evaluates, JudgeLike, log_result, make_result, since
 from adjudge.models.function import FunctionModel, as_model
@@ -106,14 +106,13 @@ class Judge(Evaluates[JudgeResult]):
             set_field(self, "rubric", load_rubric(self.rubric))
         check_timeout("timeout", self.timeout)
         check_flag("token", self.token)
-        _check_choice("structured", self.structured, get_args(Structured))
-        _check_choice("scoring", self.scoring, get_args(Scoring))
+        check_choice("structured", self.structured, get_args(Structured))
+        check_choice("scoring", self.scoring, get_args(Scoring))
         for what in ("reader_labels", "reader_passes"):
             set_field(self, what, _read_names(what, getattr(self, what)))
         self._style().check()
         check_functions(f"judge {self.name!r}", redact=self.redact, on_result=self.on_result)
-        if isinstance(self.reask, bool) or not isinstance(self.reask, int) or not 0 <= self.reask <= 5:
-            raise UsageError(f"reask must be a whole number from 0 to 5, got {self.reask!r}")
+        check_whole_number("reask", self.reask, least=0, most=5)
 
     async def ask(self, question: Question | str, /) -> JudgeResult:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
@@ -369,8 +368,3 @@ def _read_names(what: str, given: object) -> tuple[str, ...]:
     if isinstance(given, list | tuple) and all(isinstance(item, str) for item in given):
         return tuple(given)
     raise UsageError(f"{what} must be a list of texts, like ['m', 'M'], got {given!r}")
-
-
-def _check_choice(what: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise UsageError(f"{what} must be one of {', '.join(choices)}; got {value!r}")

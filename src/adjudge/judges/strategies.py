@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from adjudge.errors import Reason, UsageError
-from adjudge.formats.arguments import check_timeout
+from adjudge.formats.arguments import check_share, check_timeout, check_whole_number
 from adjudge.result import JudgeChainResult, JudgeResult, Outcome, find_gravest
 
 Strategy = Literal["fallback", "consensus", "majority", "quorum", "hedged", "cascade"]
@@ -231,11 +231,11 @@ def check_options(
             raise UsageError(f"{parameter} belongs to the strategy {owner!r}, and this chain is {strategy!r}")
         if value is None and strategy == owner and parameter != "abstain_below":
             raise UsageError(f"the strategy {strategy!r} needs {parameter}")
-    if quorum is not None and (isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= seats):
-        raise UsageError(f"quorum must be a whole number from 1 to {seats}, the number of judges; got {quorum!r}")
+    if quorum is not None:
+        check_whole_number("quorum", quorum, least=1, most=seats, note="the number of judges")
     check_timeout("hedge_after", hedge_after)
     if abstain_below is not None:
-        _check_share("abstain_below", abstain_below)
+        check_share("abstain_below", abstain_below)
     return None if escalate_below is None else _read_escalation(escalate_below, seats)
 
 
@@ -246,11 +246,5 @@ def _read_escalation(value: Any, seats: int) -> tuple[float, ...]:
             f"escalate_below has {len(numbers)} numbers; give one, or one per judge but the last ({seats - 1})"
         )
     if not isinstance(value, Sequence):
-        _check_share("escalate_below", value)
-    return tuple(_check_share("escalate_below", item) for item in numbers)
-
-
-def _check_share(what: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UsageError(f"{what} must be a number between 0 and 1, got {value!r}")
-    return float(value)
+        check_share("escalate_below", value)
+    return tuple(check_share("escalate_below", item) for item in numbers)

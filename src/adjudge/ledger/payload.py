@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any, Literal, get_args
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import KINDS
@@ -69,8 +70,7 @@ Keep = Callable[[str], str]
 
 def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep:
     """What ``store_content`` does with a text; raises ``UsageError`` for what cannot be done."""
-    if store_content not in STORE_CONTENT:
-        raise UsageError(f"store_content is one of {', '.join(STORE_CONTENT)}, got {store_content!r}")
+    check_choice("store_content", store_content, STORE_CONTENT)
     if (store_content == "redacted") != (redact is not None):
         raise UsageError('store_content="redacted" and redact=, a function from text to text, are given together')
     return {"hash": digest, "full": str}.get(store_content, redact or digest)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge.errors import LedgerError, UsageError
+from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.sqlite import create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean, show
 from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes, write_time
 from adjudge.ledger.payload import Draft, check_text, write_payload
@@ -113,10 +114,9 @@ _CREATE_LOCK = 0x61646A75
 
 def check_place(seq: object) -> None:
     """Raise ``UsageError`` for what is no place of an entry; no database can even be asked for such a number."""
-    if isinstance(seq, bool) or not isinstance(seq, int):
-        raise UsageError(f"an entry's place is a whole number, got {show(seq)}")
-    if not 1 <= seq < 2**63:
-        raise explain_missing(seq)
+    place = check_whole_number("an entry's place", seq)
+    if not 1 <= place < 2**63:
+        raise explain_missing(place)
 
 
 def explain_missing(seq: int) -> UsageError:
@@ -327,9 +327,8 @@ class Store:
         return self._url.get_backend_name() == "sqlite"
 
     def _create_file(self) -> None:
-        # SQLite gives its log the mode of the database, so this one decides for all three files.
         try:
-            os.close(os.open(str(self._url.database), os.O_RDWR | os.O_CREAT, 0o600))
+            create_private(str(self._url.database))
         except OSError as error:
             raise UsageError(f"the ledger {self.name} cannot be written: {error.strerror}; name another file") from None
 
@@ -338,13 +337,13 @@ class Store:
             from sqlalchemy import create_engine, event
 
             try:
-                engine = create_engine(self._url)
+                how = {"creator": partial(_connect_file, str(self._url.database))} if self._is_file else {}
+                engine = create_engine(self._url, **how)
             except ImportError:
                 raise UsageError(
                     "PostgreSQL needs the package psycopg; to have it, pip install 'adjudge[postgres]'"
                 ) from None
             if self._is_file:
-                event.listen(engine, "connect", _set_up_file)
                 event.listen(engine, "begin", _begin_file)
             # Last: a thread that found it earlier would connect without all of that, and its connection is used again.
             self._engine = engine
@@ -445,32 +444,13 @@ def _read_url(url: str | os.PathLike[str]) -> URL:
     return found
 
 
-def _set_up_file(connection: Any, _record: object) -> None:
-    # Transactions are begun by us: the driver would begin one that only locks when it is too late to wait.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
-    _enter_wal(cursor)
-    # Without FULL, a commit in WAL mode is not on disk when it returns. secure_delete: what is erased is overwritten.
-    cursor.execute("PRAGMA synchronous=FULL")
-    cursor.execute("PRAGMA secure_delete=ON")
-    cursor.close()
+def _connect_file(path: str) -> Any:
+    return open_sqlite(path, mode="make", patience=BUSY_SECONDS, prepare=_set_up_file)
 
 
-def _enter_wal(cursor: Any) -> None:
-    # Two processes that open a new file at once both want its lock, and here SQLite does not wait for it by itself.
-    import sqlite3
-
-    end = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-        else:
-            return
+def _set_up_file(connection: Any) -> None:
+    enter_wal(connection, durable=True)
+    connection.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
 
 
 def _begin_file(connection: Connection) -> None:

@@ -23,6 +23,8 @@ from typing import Any, Self
 
 from adjudge.concurrency import PerLoop
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_above_zero
+from adjudge.formats.sqlite import UNUSABLE, create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean
 
 SCHEMA = "adjudge/reply-cache/1"
@@ -101,8 +103,8 @@ class ReplyCache:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.path = Path(path)
-        self.expires_in = _check_above("expires_in", expires_in)
-        self.max_bytes = _check_above("max_bytes", max_bytes)
+        self.expires_in = check_above_zero("expires_in of a cache", expires_in, otherwise="for never")
+        self.max_bytes = check_above_zero("max_bytes of a cache", max_bytes, otherwise="for any number")
         self._wall = wall
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -241,28 +243,26 @@ class ReplyCache:
 
     def _connect(self, patience: float) -> sqlite3.Connection:
         self._prepare()
-        connection = None
-        try:
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+
+        def prepare(connection: sqlite3.Connection) -> None:
             # Before anything is changed: the file may be somebody else's database.
             _check_schema(connection, self.path)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
+            enter_wal(connection)
             connection.execute(f"PRAGMA busy_timeout={patience * 1000:.0f}")
-        except (sqlite3.Error, UsageError) as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, UsageError):
-                raise
+
+        try:
+            return open_sqlite(self.path, mode="make", patience=BUSY_SECONDS, prepare=prepare)
+        except UsageError:  # somebody else's database; it is a ValueError too
+            raise
+        except UNUSABLE as error:
             said = clean(str(error), keep_lines=False)
             raise UsageError(
                 f"{self.path} cannot be used as a cache ({said}); delete it, or name another file"
             ) from None
-        return connection
 
     def _prepare(self) -> None:
         try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            create_private(self.path)
             found = self.path.stat()
         except (OSError, ValueError) as error:  # ValueError: a path with NUL in it
             said = clean(f"the cache {self.path} cannot be opened: {getattr(error, 'strerror', None) or error}")
@@ -365,10 +365,3 @@ def _measure(connection: sqlite3.Connection) -> int:
     pragmas = ("page_count", "freelist_count", "page_size")
     used, free, size = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
     return (used - free) * size
-
-
-def _check_above(what: str, value: Any) -> Any:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-    if value is not None and not good:
-        raise UsageError(f"{what} of a cache must be a finite number above 0, or None; got {value!r}")
-    return value

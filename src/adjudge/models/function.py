@@ -13,6 +13,7 @@ from typing import Any
 
 from adjudge.concurrency import PerLoop, tell_error
 from adjudge.errors import ModelError, UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.models.defaults import EXAMPLE
 from adjudge.models.model import Model, Reply, Request
 
@@ -39,8 +40,7 @@ class FunctionModel:
         takes_two: bool = False,
         max_concurrency: int = DEFAULT_CONCURRENCY,
     ) -> None:
-        if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
-            raise UsageError(f"max_concurrency must be a whole number of at least 1, got {max_concurrency!r}")
+        check_whole_number("max_concurrency", max_concurrency, least=1)
         self.name = name
         """How results and recordings call this model."""
         self._function = function

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.retry import LONGEST_WAIT
 from adjudge.models.wrapper import Around
@@ -71,8 +72,7 @@ class Pace:
         wall: Callable[[], float] = time.time,
     ) -> None:
         for what, value in (("most", most), ("least", least)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UsageError(f"{what} of a pace must be a whole number of at least 1, got {value!r}")
+            check_whole_number(f"{what} of a pace", value, least=1)
         if least > most:
             raise UsageError(f"least of a pace must not be above most, {most}; got {least}")
         # Nobody has as many under way, and a float holds it: this is divided and multiplied.

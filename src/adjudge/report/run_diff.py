@@ -18,6 +18,7 @@ import msgspec
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_flag
+from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
 from adjudge.question.score import TOLERANCE
 from adjudge.result import Outcome
@@ -101,16 +102,15 @@ def join_runs(before: Run, after: Run, *, new_contents: bool = False) -> Iterato
 
 
 def _open(before: Run, after: Run) -> sqlite3.Connection:
-    one, other = (f"{run.store.path.resolve().as_uri()}?mode=ro" for run in (before, after))
-    connection = sqlite3.connect(one, uri=True, isolation_level=None)
-    try:
-        connection.execute("ATTACH ? AS later", (other,))
+    def attach(connection: sqlite3.Connection) -> None:
+        connection.execute("ATTACH ? AS later", (name_sqlite(after.store.path, "read"),))
         # Both as they are now, though one may still be written to.
         connection.execute("BEGIN")
-    except sqlite3.Error as error:
-        connection.close()
+
+    try:
+        return open_sqlite(before.store.path, mode="read", prepare=attach)
+    except UNUSABLE as error:
         raise UsageError(f"{before.folder} and {after.folder} cannot be read together: {error}") from None
-    return connection
 
 
 def _fold(rows: Iterable[Row]) -> Iterator[tuple[int, str, Side]]:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_flag, check_share, is_finite
 from adjudge.formats.text import show
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import as_rule
@@ -72,12 +73,11 @@ class Criterion:
         _check_text(f"criterion {self.name!r}: the description", self.description)
         _set(self, "weight", _check_weight(self.name, self.weight))
         if self.threshold is not None:
-            _set(self, "threshold", check_threshold(f"criterion {self.name!r}: threshold", self.threshold))
+            _set(self, "threshold", check_share(f"criterion {self.name!r}: threshold", self.threshold))
         _set(self, "levels", _read_levels(self.name, self.levels))
         examples = _list_of(self.examples, f"criterion {self.name!r}: examples")
         _set(self, "examples", tuple(_read_example(self.name, item) for item in examples))
-        if not isinstance(self.quote, bool):
-            raise UsageError(f"criterion {self.name!r}: quote must be true or false, got {self.quote!r}")
+        check_flag(f"criterion {self.name!r}: quote", self.quote)
         if self.rule is not None:
             _set(self, "rule", _read_rule(self.name, self.rule))
 
@@ -142,7 +142,7 @@ class Rubric:
         _set(self, "has_rules", any(item.rule is not None for item in criteria))
         _set(self, "total_weight", math.fsum(item.weight for item in criteria))
         where = f"rubric {self.name!r}: passing_threshold"
-        _set(self, "passing_threshold", check_threshold(where, self.passing_threshold))
+        _set(self, "passing_threshold", check_share(where, self.passing_threshold))
         _set(self, "scale", _check_scale(self.name, self.scale))
         if self.model is not None:
             _check_text(f"rubric {self.name!r}: model", self.model)
@@ -183,25 +183,13 @@ def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: fl
         )
     if not all(isinstance(text, str) for text in (*dict(named), *dict(named).values())):
         raise UsageError(f"criteria must be sentences, got {show(criteria)}")
-    return _word_rubric(
-        tuple(named), DEFAULT_THRESHOLD if threshold is None else check_threshold("threshold", threshold)
-    )
+    return _word_rubric(tuple(named), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold))
 
 
 @lru_cache(maxsize=256)
 def _word_rubric(named: tuple[tuple[str, str], ...], threshold: float) -> Rubric:
     criteria = tuple(Criterion(name=name, description=text) for name, text in named)
     return Rubric(name="criteria", criteria=criteria, passing_threshold=threshold)
-
-
-def check_threshold(where: str, value: Any) -> float:
-    """The threshold as a float, or a ``UsageError`` that says what is wrong with it."""
-    if not _is_number(value):
-        raise UsageError(f"{where} must be a number between 0 and 1, got {show(value)}")
-    if not 0 <= value <= 1:
-        hint = f"; for {value:g} % write {value / 100:g}" if 1 < value <= 100 else ""
-        raise UsageError(f"{where} must be between 0 and 1, got {show(value)}{hint}")
-    return float(value) + 0.0  # -0.0 equals 0.0 and must not have a digest of its own
 
 
 def _set(value: Any, name: str, to: Any) -> None:
@@ -226,17 +214,8 @@ def _check_text(what: str, value: Any) -> None:
         raise UsageError(f"{what} must be a text that is not empty, got {show(value)}")
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer too large for a float
-        return False
-
-
 def _check_weight(name: str, value: Any) -> float:
-    if not _is_number(value) or value < 0:
+    if not is_finite(value) or value < 0:
         raise UsageError(f"criterion {name!r}: weight must be a finite number of at least 0, got {show(value)}")
     return float(value) + 0.0
 
@@ -251,7 +230,7 @@ def _check_sum(rubric: str, weights: list[float]) -> None:
 
 def _check_scale(name: str, value: Any) -> tuple[float, float]:
     numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-    good = all(_is_number(item) for item in numbers)
+    good = all(is_finite(item) for item in numbers)
     if len(numbers) != 2 or not good or not numbers[0] < numbers[1]:
         raise UsageError(f"rubric {name!r}: scale must be two numbers, lowest first, like [0, 1]; got {show(value)}")
     return float(numbers[0]) + 0.0, float(numbers[1]) + 0.0
@@ -304,7 +283,7 @@ def _read_example(name: str, value: Any) -> Example:
         return value
     given = dict(value) if isinstance(value, Mapping) and set(value) <= {"content", "score", "why"} else {}
     content, score, why = given.get("content"), given.get("score"), given.get("why", "")
-    if not isinstance(content, str) or not _is_number(score) or not isinstance(why, str):
+    if not isinstance(content, str) or not is_finite(score) or not isinstance(why, str):
         raise UsageError(
             f"criterion {name!r}: an example has text as content, a numeric score, maybe text as why; got {show(value)}"
         )

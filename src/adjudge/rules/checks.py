@@ -6,17 +6,17 @@ message quotes at most 120 characters of the content; ``Rule.check`` puts the ru
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_flag, check_share, check_whole_number
 from adjudge.formats.invisible import drop_unseen
 from adjudge.formats.json import read_json, to_plain
 from adjudge.formats.json_schema import compile_schema
-from adjudge.formats.text import QUOTED, flatten, quote, show, suggest
+from adjudge.formats.text import QUOTED, flatten, quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.document import fold, read_value
 from adjudge.rules.values import Place, has_more, join_halves, list_proofs, list_readings, show_place
@@ -45,7 +45,7 @@ _PART = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])
 def make_contains(*, text: str | list[str], any: bool = False, ignore_case: bool = False) -> Check:  # noqa: A002
     """All of the texts stand in the content (with ``any`` one is enough)."""
     wanted = _read_texts("contains", text)
-    one, fold = _check_flag("any", any), _choose_fold(ignore_case)
+    one, fold = check_flag("any", any), _choose_fold(ignore_case)
 
     def check(content: Any) -> RuleResult:
         said = _text_of(content)
@@ -80,8 +80,8 @@ def make_not_contains(*, text: str | list[str], ignore_case: bool = False) -> Ch
 
 def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False) -> Check:
     """The pattern is found anywhere in the content (with ``absent``: nowhere), in time linear in its length."""
-    unwanted = _check_flag("absent", absent)
-    compiled = _compile(pattern, ignore_case=_check_flag("ignore_case", ignore_case))
+    unwanted = check_flag("absent", absent)
+    compiled = _compile(pattern, ignore_case=check_flag("ignore_case", ignore_case))
     anchored = is_anchored(pattern)
 
     def check(content: Any) -> RuleResult:
@@ -118,10 +118,7 @@ def is_anchored(pattern: str) -> bool:
 
 def make_length(*, max: int | None = None, min: int | None = None, unit: str = "characters") -> Check:  # noqa: A002
     """The content is ``min`` to ``max`` characters (code points), words or lines long, both included."""
-    if unit not in _UNITS:
-        raise UsageError(
-            f"rule length: unit must be one of {', '.join(_UNITS)}, got {show(unit)}{suggest(unit, _UNITS)}"
-        )
+    check_choice("rule length: unit", unit, _UNITS)
     if max is None and min is None:
         raise UsageError("rule length needs max or min; write {length: 4000} or {name: length, min: 1, max: 4000}")
     low, high = _check_count("min", min), _check_count("max", max)
@@ -180,7 +177,7 @@ def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
     is symmetric, sees order, and needs no tokens, so it works in every language. Its cost grows with the product of
     the two lengths (64 characters a step), which is why both are capped.
     """
-    needed = _check_share("min", min)
+    needed = check_share("rule similarity: min", min)
 
     def check(content: Any, reference: Any) -> RuleResult:
         from rapidfuzz.distance import Indel
@@ -256,27 +253,12 @@ def _read_texts(rule: str, value: Any) -> list[str]:
     return list(texts)
 
 
-def _check_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be true or false, got {show(value)}")
-    return value
-
-
 def _check_count(name: str, value: Any) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise UsageError(f"rule length: {name} must be a whole number of at least 0, got {show(value)}")
-    return value
-
-
-def _check_share(name: str, value: Any) -> float:
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    if not 0 <= number <= 1:
-        raise UsageError(f"rule similarity: {name} must be a number between 0 and 1, got {show(value)}")
-    return float(number)
+    return None if value is None else check_whole_number(f"rule length: {name}", value, least=0)
 
 
 def _choose_fold(ignore_case: Any) -> Fold:
-    return str.casefold if _check_flag("ignore_case", ignore_case) else str
+    return str.casefold if check_flag("ignore_case", ignore_case) else str
 
 
 def _find_missing(text: str, wanted: list[str], fold: Fold) -> list[str]:

@@ -14,7 +14,8 @@ from typing import Any, get_args
 
 from adjudge.concurrency import Limit, count_cancellations, is_for_us, tell_error
 from adjudge.errors import UsageError
-from adjudge.formats.text import flatten, show, suggest
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.text import flatten, show
 from adjudge.result import RuleResult, Severity
 
 
@@ -41,11 +42,7 @@ class Rule:
         if not isinstance(self.description, str):
             raise UsageError(f"rule {show(self.name)}: the description must be a text, got {show(self.description)}")
         levels = get_args(Severity)
-        if self.severity not in levels:
-            raise UsageError(
-                f"rule {show(self.name)}: the severity is one of {', '.join(levels)}; got {show(self.severity)}"
-                f"{suggest(self.severity, levels)}"
-            )
+        check_choice(f"rule {show(self.name)}: the severity", self.severity, levels)
         if not callable(self.evaluate):
             raise UsageError(
                 f"rule {show(self.name)}: evaluate must be a function of the content, got {show(self.evaluate)}"

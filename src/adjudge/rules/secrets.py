@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from adjudge.errors import UsageError
-from adjudge.formats.text import show
+from adjudge.formats.arguments import check_flag
 from adjudge.result import RuleResult
 from adjudge.rules.document import Document, Finding, fold, read_words, search
 
@@ -88,8 +87,7 @@ _STAND_INS = ("example", "placeholder", "changeme", "your", "redacted", "dummy",
 
 def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) -> Callable[[Any], RuleResult]:
     """Nothing in the content has the form of a secret, or (``assignments``) is a random value called one."""
-    if not isinstance(assignments, bool):
-        raise UsageError(f"rule secrets: assignments must be true or false, got {show(assignments)}")
+    check_flag("rule secrets: assignments", assignments)
     ignored = frozenset(map(fold, read_words("secrets", "ignore", ignore)))
 
     def check(content: Any) -> RuleResult:

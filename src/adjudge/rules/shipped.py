@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
 from adjudge.formats.json import to_plain
 from adjudge.formats.text import show, suggest
 from adjudge.result import Severity
@@ -255,10 +256,7 @@ def _fill_main(chosen: str, given: dict[str, Any]) -> dict[str, Any]:
 def _read_common(given: dict[str, Any], default: Severity) -> tuple[Severity, str]:
     severity, description = given.pop("severity", default), given.pop("description", "")
     levels = get_args(Severity)
-    if severity not in levels:
-        raise UsageError(
-            f"a rule's severity is one of {', '.join(levels)}; got {show(severity)}{suggest(severity, levels)}"
-        )
+    check_choice("a rule's severity", severity, levels)
     if not isinstance(description, str):
         raise UsageError(f"a rule's description must be a text, got {show(description)}")
     return severity, description

@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
 from adjudge.formats.json import read_json
-from adjudge.formats.text import QUOTED, flatten, show, suggest
+from adjudge.formats.text import QUOTED, flatten
 from adjudge.result import RuleResult
 
 LONGEST = 200_000
@@ -24,11 +24,7 @@ _DIRECTIVE = re.compile("(?:\\A\ufeff?|[\n\r\x85\u2028\u2029])%")
 
 def make_syntax(*, language: str) -> Callable[[Any], RuleResult]:
     """The content is text in the language: its syntax is right, whatever it means."""
-    if not isinstance(language, str) or language not in _READERS:
-        known = ", ".join(_READERS)
-        raise UsageError(
-            f"rule syntax: language must be one of {known}; got {show(language)}{suggest(language, _READERS)}"
-        )
+    check_choice("rule syntax: language", language, _READERS)
     read = _READERS[language]
 
     def check(content: Any) -> RuleResult:

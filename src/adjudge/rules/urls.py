@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_flag
 from adjudge.formats.text import QUOTED, quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.document import Document, Finding, read_words, search
@@ -202,8 +203,7 @@ def make_urls(
     bare: bool = False,
 ) -> Callable[[Any], RuleResult]:
     """Every address has one of the schemes and one of the hosts; ``bare`` takes ``example.org`` for an address too."""
-    if not isinstance(bare, bool):
-        raise UsageError(f"rule urls: bare must be true or false, got {show(bare)}")
+    check_flag("rule urls: bare", bare)
     allowed = make_allowed(allow, schemes)
 
     def check(content: Any) -> RuleResult:

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.plain import to_plain
+from adjudge.formats.sqlite import open_sqlite
 from adjudge.judges.pair import PREFERENCES, PairResult
 from adjudge.judges.pair_summary import PairSummary, summarise_pairs
 from adjudge.result import Usage, make_id
@@ -73,15 +74,7 @@ def _is_full(error: sqlite3.Error) -> bool:
 
 
 def _lock(path: Path, *, patience: float = 0.0) -> sqlite3.Connection:
-    with suppress(OSError):  # SQLite says what is wrong with the place
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+    return open_sqlite(path, mode="make", patience=patience, prepare=lambda opened: opened.execute("BEGIN EXCLUSIVE"))
 
 
 MANIFEST_FILE = "run.json"

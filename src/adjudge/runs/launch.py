@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
 
 from adjudge.errors import Reason, UsageError
-from adjudge.formats.arguments import check_flag
+from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
 from adjudge.judges.evaluate import Asking, RubricSource
 from adjudge.judges.layers import Wrap
 from adjudge.judges.pair import OnConflict
@@ -76,18 +76,16 @@ def run(
     ``on_progress`` is called with a ``Progress`` when items were kept. ``wrap`` puts something between the judge and
     its models, and ``command`` is noted in the manifest.
     """
-    for name, number, least in (("repeat", repeat, 1), ("sample", 1 if sample is None else sample, 1)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            raise UsageError(f"{name} must be a whole number of at least {least}, got {number!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise UsageError(f"seed must be a whole number, got {seed!r}")
+    check_whole_number("repeat", repeat, least=1)
+    if sample is not None:
+        check_whole_number("sample", sample, least=1)
+    check_whole_number("seed", seed)
     unknown = [item for item in retry if item not in get_args(Reason)]
     if isinstance(retry, str) or unknown:
         raise UsageError(f"retry is a list of {', '.join(get_args(Reason))}; got {retry!r}")
     check_flag("pairs", pairs)
     _check_slips(how)
-    if on_conflict not in get_args(OnConflict):
-        raise UsageError(f"on_conflict must be one of {', '.join(get_args(OnConflict))}; got {on_conflict!r}")
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
     return Running(
         Plan(
             source=make_source(dataset),
@@ -124,11 +122,9 @@ def _check_slips(how: Mapping[str, Any]) -> None:
 
 
 def _make_limit(concurrency: int | Limit) -> Limit:
-    if isinstance(concurrency, int) and not isinstance(concurrency, bool) and concurrency >= 1:
-        return Pace(concurrency)
     if isinstance(getattr(concurrency, "current", None), int):
         return concurrency  # type: ignore[return-value]
-    raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+    return Pace(check_whole_number("concurrency", concurrency, least=1))
 
 
 class Running:

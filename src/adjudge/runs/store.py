@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.sqlite import UNUSABLE, Mode, create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.result import Usage
@@ -111,7 +112,7 @@ class RunStore:
         """Begin a new file, readable by its owner alone; raises ``UsageError`` when there is one."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            create_private(self.path, new=True)
         except FileExistsError:
             if not self.has_begun():  # whoever began it was killed before anything was in it
                 return self._begin()
@@ -318,7 +319,7 @@ class RunStore:
     def _reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection to read with; raises ``UsageError`` for a file that is damaged, or whose tables are not ours."""
         try:
-            with closing(self._connect("ro")) if once else self._reader.using() as connection:
+            with closing(self._connect("read")) if once else self._reader.using() as connection:
                 yield connection
         except sqlite3.Error as error:
             raise self._refuse(error) from None
@@ -330,21 +331,18 @@ class RunStore:
         said = clean(str(error)[:200], keep_lines=False)
         return UsageError(f"{self.path} cannot be read as a run: {said}; name a folder of `adjudge run`")
 
-    def _connect(self, mode: str = "rw") -> sqlite3.Connection:
-        # Never created here: whoever reads a mistyped path must not leave an empty run there.
+    def _connect(self, mode: Mode = "write") -> sqlite3.Connection:
         try:
-            address = f"{self.path.resolve().as_uri()}?mode={mode}"
-            connection = sqlite3.connect(
-                address, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
-            )
-            if mode == "rw":
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("PRAGMA synchronous=NORMAL")
-                # By ``tidy``, in a thread: a commit that did it would hold the event loop up until the disk is done.
-                connection.execute("PRAGMA wal_autocheckpoint=0")
-        except (sqlite3.Error, OSError, RuntimeError) as error:  # RuntimeError: a link to itself, before Python 3.13
+            prepare = _enter_log if mode == "write" else None
+            return open_sqlite(self.path, mode=mode, patience=BUSY_SECONDS, prepare=prepare)
+        except UNUSABLE as error:
             raise self._refuse(error) from None
-        return connection
+
+
+def _enter_log(connection: sqlite3.Connection) -> None:
+    enter_wal(connection)
+    # By ``tidy``, in a thread: a commit that did it would hold the event loop up until the disk is done.
+    connection.execute("PRAGMA wal_autocheckpoint=0")
 
 
 class _Connection:

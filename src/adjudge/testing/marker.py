@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.result import JudgeResult
 from adjudge.testing.fixture import TestJudge
 from adjudge.testing.summary import explain
@@ -137,6 +138,4 @@ def _refuse() -> NoReturn:
 
 
 def _read_number(name: str, value: Any, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise UsageError(f"judged({name}=...) must be a whole number from {low} to {high}, got {value!r}")
-    return value
+    return check_whole_number(f"judged({name}=...)", value, least=low, most=high)

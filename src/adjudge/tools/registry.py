@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from adjudge.content import copy_plain
 from adjudge.errors import LedgerError, ToolRefused, UsageError
+from adjudge.formats.arguments import check_choice, check_flag, check_seconds, check_share, check_whole_number
 from adjudge.formats.invisible import doubt_name
 from adjudge.formats.text import show
 from adjudge.hooks import call_safely
@@ -136,12 +137,9 @@ class ToolRegistry:
             raise UsageError(f"tools are kept in memory, beside a Ledger or at its address; got {show(store)}")
         numbers = {"session_cap": session_cap, "agent_cap": agent_cap, "min_uses": min_uses}
         for name, number in numbers.items():
-            if type(number) is not int or number < 1:
-                raise UsageError(f"{name} must be a whole number of at least 1, got {show(number)}")
-        if isinstance(min_success_rate, bool) or not 0 <= min_success_rate <= 1:
-            raise UsageError(f"min_success_rate must be a number from 0 to 1, got {show(min_success_rate)}")
-        if not 0 < claim_seconds <= 86_400:
-            raise UsageError(f"claim_seconds must be a number of seconds, at most a day; got {show(claim_seconds)}")
+            check_whole_number(name, number, least=1)
+        check_share("min_success_rate", min_success_rate)
+        check_seconds("claim_seconds", claim_seconds, most=86_400)
         self._limits = Limits(**numbers, min_success_rate=min_success_rate)
         self._claim_seconds = claim_seconds
         self._clock = clock
@@ -227,8 +225,8 @@ class ToolRegistry:
     ) -> tuple[ToolRecord, ...]:
         """Tools in the order in which they were registered: all that match everything given, running or not."""
         for what, value, known in (("tier", tier, TIERS), ("status", status, STATUSES)):
-            if value is not None and value not in known:
-                raise UsageError(f"a tool's {what} is one of {', '.join(known)}; got {show(value)}")
+            if value is not None:
+                check_choice(f"a tool's {what}", value, known)
         _check_words(session=session, agent=agent)
         wanted = Wanted(tier=tier, session=session, agent=agent, status=status)
         return tuple(await self._look(lambda step: step.view.find(wanted)))
@@ -301,8 +299,7 @@ class ToolRegistry:
         An ``output`` that does not fit the tool's schema makes it a failure. Raises ``ToolRefused`` for a tool that
         does not run, and, with ``candidate``, where that is not what the tool is now.
         """
-        if not isinstance(success, bool):
-            raise UsageError(f"success is true or false, got {show(success)}")
+        check_flag("success", success)
         if isinstance(duration_ms, bool) or not 0 <= duration_ms < float("inf"):
             raise UsageError(f"duration_ms is a number of milliseconds from 0, got {show(duration_ms)}")
         if success and output is not MISSING:
@@ -329,8 +326,7 @@ class ToolRegistry:
         demoted, a tier that is not the next one, a full cap, a name that is taken, and ``shared`` without the name of
         who approved it, which the caller has established.
         """
-        if to not in TIERS:
-            raise UsageError(f"a tier is one of {', '.join(TIERS)}; got {show(to)}")
+        check_choice("a tier", to, TIERS)
         if approved_by is not None:
             _check_people(approved_by=approved_by)
         claim = self._make_claim()

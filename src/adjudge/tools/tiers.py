@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from adjudge.errors import ToolRefused, UsageError
+from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.text import show
 from adjudge.tools.tool import TIERS, EmergentTool, ToolCandidate, ToolTier, tool_digest
 
@@ -32,8 +33,8 @@ class Cooling:
     """When the last refusal was recorded, in aware UTC."""
 
     def __post_init__(self) -> None:
-        if not all(type(item) is int and item >= 0 for item in (self.refusals, self.uses)):
-            raise UsageError(f"refusals and the uses since are whole numbers from 0, got {self.refusals!r}")
+        for name in ("refusals", "uses"):
+            check_whole_number(f"{name} of a tool that cools down", getattr(self, name), least=0)
         if self.refusals and self.since is None:
             raise UsageError("where promotions were refused, the time of the last refusal is known")
 
@@ -65,8 +66,7 @@ class ToolRecord:
     claim: Claim | None = None
 
     def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise UsageError(f"a tool's status is one of {', '.join(STATUSES)}; got {show(self.status)}")
+        check_choice("a tool's status", self.status, STATUSES)
         # Held here: whatever a registry of today or tomorrow does, a tier is a review's, and ends with it.
         if self.status != "active" and self.tier != "session":
             raise UsageError(f"a tool that is {self.status} has no tier above session, got {self.tier}")

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_flag
 from adjudge.formats.json import find_odd, is_json, to_plain
 from adjudge.formats.plain import to_plain as as_plain
 from adjudge.formats.text import flatten, show
@@ -66,8 +67,7 @@ class ToolTest:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.success, bool):
-            raise UsageError(f"whether a test succeeded is true or false, got {show(self.success)}")
+        check_flag("whether a test succeeded", self.success)
         if self.error is not None:
             _check_text("the error of a test", self.error)
 
@@ -114,8 +114,7 @@ class ToolCandidate:
             _check_text(name, getattr(self, name))
         if not self.name.strip():
             raise UsageError("a tool needs a name that is not empty")
-        if self.mode not in _MODES:
-            raise UsageError(f"a tool's mode is one of {', '.join(_MODES)}; got {show(self.mode)}")
+        check_choice("a tool's mode", self.mode, _MODES)
         set_field = object.__setattr__
         # Copies: whoever wrote the candidate may still hold the originals, and could change what was reviewed.
         set_field(self, "input_schema", _copy_schema("input_schema", self.input_schema))
@@ -242,8 +241,7 @@ class EmergentTool:
             _check_text(name, getattr(self, name))
         if not self.id:
             raise UsageError("a tool needs an id that is not empty")
-        if self.tier not in TIERS:
-            raise UsageError(f"a tool's tier is one of {', '.join(TIERS)}; got {show(self.tier)}")
+        check_choice("a tool's tier", self.tier, TIERS)
         if not isinstance(self.candidate, ToolCandidate):
             raise UsageError(f"a tool's candidate is a ToolCandidate, got {show(self.candidate)}")
         if self.usage is not None and not isinstance(self.usage, ToolUsage):

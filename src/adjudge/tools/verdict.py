@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_flag, check_share
 from adjudge.formats.text import show
 from adjudge.result import JudgeChainResult, read_result
 
@@ -35,9 +36,9 @@ class CreationVerdict:
     """What every judge said; ``None`` when nobody was asked."""
 
     def __post_init__(self) -> None:
-        _check_flag("approved", self.approved)
+        check_flag("approved of a verdict", self.approved)
         for name in ("confidence", *DIMENSIONS):
-            _check_share(name, getattr(self, name))
+            check_share(f"{name} of a verdict", getattr(self, name))
         _check_texts(self.reasoning, self.tool_digest)
         _check_approval(self)
         if self.approved and not all(getattr(self, name) > 0 for name in DIMENSIONS):
@@ -69,8 +70,8 @@ class ReviewVerdict:
     chain_result: JudgeChainResult | None = None
 
     def __post_init__(self) -> None:
-        _check_flag("approved", self.approved)
-        _check_share("confidence", self.confidence)
+        check_flag("approved of a verdict", self.approved)
+        check_share("confidence of a verdict", self.confidence)
         _check_texts(self.reasoning)
         _check_approval(self)
 
@@ -102,8 +103,8 @@ class PromotionVerdict:
     """What was reviewed: SHA-256 of source, steps, schemas and allowlist."""
 
     def __post_init__(self) -> None:
-        _check_flag("approved", self.approved)
-        _check_share("confidence", self.confidence)
+        check_flag("approved of a verdict", self.approved)
+        check_share("confidence of a verdict", self.confidence)
         for name in ("safety", "correctness"):
             if not isinstance(getattr(self, name), ReviewVerdict):
                 raise UsageError(f"{name} of a promotion is a ReviewVerdict, got {show(getattr(self, name))}")
@@ -164,16 +165,6 @@ def read_verdict(data: Any) -> ToolVerdict:
     if not isinstance(said, str) or said not in kinds:
         raise UsageError(f"a verdict has one of the schemas {', '.join(map(str, kinds))}; got {show(said)}")
     return kinds[said].from_dict(data)
-
-
-def _check_flag(what: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise UsageError(f"{what} of a verdict is true or false, got {show(value)}")
-
-
-def _check_share(what: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UsageError(f"{what} of a verdict is a number from 0 to 1, got {show(value)}")
 
 
 def _check_texts(*texts: object) -> None:

@@ -10,6 +10,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.output import add_row, make_table, note, say, show_drawing, show_progress, write_json
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
 
 if TYPE_CHECKING:
     from adjudge.report.run_diff import Diff
@@ -45,9 +46,8 @@ def diff_runs(
 
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
-    if fail_under is not None and not 0 <= fail_under <= 1:
-        hint = f"; for {fail_under:g} % write {fail_under / 100:g}" if 1 < fail_under <= 100 else ""
-        raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
+    if fail_under is not None:
+        check_share("--fail-under", fail_under)
     with show_progress("comparing"):
         found = diff(before, after, new_contents=new_contents)
     if not found.cases:

@@ -15,12 +15,14 @@ from adjudge.cli import options as option
 from adjudge.cli.input import Inputs, Item, list_inputs, read_text_file
 from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
 from adjudge.cli.results import name_item
+from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import close_gate, open_approvals, open_gate
 from adjudge.config.ledger import Recorder, open_ledger, open_recorder
 from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
 from adjudge.guards.request_digest import DATA
@@ -101,8 +103,7 @@ def check_gate(
     blocked because nobody could decide or a person has to, or not recorded. Of several inputs, 2 beats 1 beats 3
     beats 0.
     """
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    check_whole_number("--concurrency", concurrency, least=1)
     found = read_config(config)
     recorder = open_recorder(found, ledger, off=no_ledger)
     gate = open_gate(name, found, recorder=recorder)
@@ -139,31 +140,32 @@ async def _check_all(
     gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int, recorder: Recorder, *, wait: bool
 ) -> list[Decided]:
     """Every input with its decision, in order; ``wait`` ends when people have decided what was held back."""
-    numbered = enumerate(inputs.items)
-    done: dict[int, Decided] = {}
 
-    async def work() -> None:
-        for number, item in numbered:
-            done[number] = replace(item, error=item.error or f"{item.label}: the gate ended without a decision"), None
-            done[number] = await _check_one(gate, item, how)
+    async def work(item: Item) -> Decided:
+        try:
+            return await _check_one(gate, item, how)
+        finally:
             progress.step()
 
     try:
         _check_judge(gate)
         await recorder.prepare()
         with show_progress("checked", inputs.total) as progress:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(concurrency):
-                    group.create_task(work())
+            done = await map_concurrently(inputs.items, work, concurrency, give_up=_leave_out)
         if wait:
             await _await_people(gate, done)
     finally:
         await close_gate(gate)
         await recorder.aclose()
-    return [done[number] for number in sorted(done)]
+    return done
 
 
-async def _await_people(gate: Gate, done: dict[int, Decided]) -> None:
+def _leave_out(item: Item) -> Decided:
+    """What is shown of an item about which no decision came."""
+    return replace(item, error=item.error or f"{item.label}: the gate ended without a decision; run it again"), None
+
+
+async def _await_people(gate: Gate, done: list[Decided]) -> None:
     """Put the final decision in the place of each that is pending, whoever is the first to be decided."""
 
     async def work(number: int, item: Item, pending: Decision) -> None:
@@ -171,7 +173,7 @@ async def _await_people(gate: Gate, done: dict[int, Decided]) -> None:
 
     # Asked first and waited for afterwards: else the first few that wait would keep the others from being asked.
     async with asyncio.TaskGroup() as group:
-        for number, (item, decision) in done.items():
+        for number, (item, decision) in enumerate(done):
             if decision is not None and decision.pending:
                 note(f"{item.label} waits for approval {decision.approval_id}")
                 group.create_task(work(number, item, decision))

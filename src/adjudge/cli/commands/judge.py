@@ -21,12 +21,14 @@ from adjudge.cli.results import (
     print_results,
     write_results,
 )
+from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.judges import Choice, Panel, choose
 from adjudge.config.layers import Layers, explain_uncached, open_layers
 from adjudge.config.ledger import Recorder, open_recorder
 from adjudge.content import content_text
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share, check_whole_number
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
@@ -114,22 +116,14 @@ class Session:
 
     async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
         """Every input with its result, in order; what goes wrong with one stops no other."""
-        numbered = enumerate(self.inputs.items)
-        done: dict[int, Done] = {}
 
-        async def work() -> None:
-            # One iterator for all workers: each takes the next input when it is free, so files are read when needed.
-            for number, item in numbered:
-                done[number] = _leave_out(item)
-                done[number] = await self._judge_one(item)
+        async def work(item: Item) -> Done:
+            try:
+                return await self._judge_one(item)
+            finally:
                 step()
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(work())
-        # Nobody is left who would judge these, and an exit status that knows nothing of them could be a pass.
-        done |= {number: _leave_out(item) for number, item in numbered}
-        return [done[number] for number in sorted(done)]
+        return await map_concurrently(self.inputs.items, work, concurrency, give_up=_leave_out)
 
     async def _judge_one(self, item: Item) -> Done:
         if item.error is not None:
@@ -139,11 +133,6 @@ class Session:
             results = [result async for result in judge.evaluate_many([item.content], rubric, **self.how)]
         except UsageError as error:
             return replace(item, error=f"{item.label}: {error}"), None
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            results = []  # nobody cancelled this: something that was called cancelled itself
         return await self._record(item, results[0]) if results else _leave_out(item)
 
     async def _record(self, item: Item, result: JudgeResult) -> Done:
@@ -227,8 +216,7 @@ def judge(
         token=not no_token,
         record=record,
     )
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    check_whole_number("--concurrency", concurrency, least=1)
     inputs = list_inputs(paths)
     layers = _open_layers(cache, budget, record, found)
     chosen = choose(panel, found, wanted)
@@ -259,9 +247,8 @@ def _open_layers(cache: Path | None, budget: float | None, record: str | None, c
 
 def choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
     """The rubric the command line or the configuration names; ``None`` when ``--criteria`` says what is good."""
-    if threshold is not None and not 0 <= threshold <= 1:
-        hint = f"; for {threshold:g} % write {threshold / 100:g}" if 1 < threshold <= 100 else ""
-        raise UsageError(f"--threshold must be between 0 and 1, got {threshold:g}{hint}")
+    if threshold is not None:
+        check_share("--threshold", threshold)
     if name is not None and criteria is not None:
         raise UsageError("give --rubric or --criteria, not both")
     if criteria is not None:

@@ -19,9 +19,11 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
 from adjudge.config.judges import Choice, Panel, choose, importing
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.display import COLOURS
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, show, suggest
@@ -202,10 +204,8 @@ def probe(
     Exit status: 0 every probe passed, 1 one failed or the tool gave no output, 2 wrong usage or unreadable input,
     3 one could not be judged.
     """
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
-    if not 0 < tool_timeout < float("inf"):
-        raise UsageError(f"--tool-timeout must be a finite number of seconds above 0, got {tool_timeout:g}")
+    check_whole_number("--concurrency", concurrency, least=1)
+    check_seconds("--tool-timeout", tool_timeout)
     found = load_probes(file)
     chosen = _select(found, only or ())
     if record:
@@ -274,27 +274,27 @@ async def _call_all(
     entries: Sequence[Baseline], tool: Callable[[Any], Any], timeout: float, concurrency: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The tool's output for every entry by its name, and why there is none for the others."""
-    outputs: dict[str, Any] = {}
-    broken: dict[str, str] = {item.name: "it ended without an output" for item in entries}
-    waiting = iter(entries)
 
-    async def work() -> None:
-        for item in waiting:
-            output, why = await _call_one(item, tool, timeout)
-            broken[item.name] = why
-            if not why:
-                outputs[item.name] = output
-                del broken[item.name]
+    async def work(item: Baseline) -> _Called:
+        try:
+            return await _call_one(item, tool, timeout)
+        finally:
             progress.step()
 
     with show_progress("recorded", len(entries)) as progress:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(work())
-    return outputs, broken
+        called = await map_concurrently(
+            entries, work, concurrency, give_up=lambda _: (None, "it ended without an output")
+        )
+    told = list(zip(entries, called, strict=True))
+    outputs = {item.name: output for item, (output, why) in told if not why}
+    return outputs, {item.name: why for item, (_, why) in told if why}
 
 
-async def _call_one(item: Baseline, tool: Callable[[Any], Any], timeout: float) -> tuple[Any, str]:
+_Called = tuple[Any, str]
+"""A tool's output, or nothing and why there is none."""
+
+
+async def _call_one(item: Baseline, tool: Callable[[Any], Any], timeout: float) -> _Called:
     """The tool's output as a baseline holds it and nothing, or nothing and why there is none."""
     output, why = await call_tool(tool, item.input, timeout=timeout)
     try:

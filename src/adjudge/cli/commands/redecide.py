@@ -12,6 +12,7 @@ from adjudge.cli import options as option
 from adjudge.cli.output import add_row, make_table, note, say, show_drawing, show_progress, write_json
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
 
 if TYPE_CHECKING:
     from adjudge.runs.redecision.redecision import Redecision
@@ -73,9 +74,8 @@ def _check(threshold: float | None, strategy: str | None) -> None:
 
     from adjudge.judges.strategies import Strategy
 
-    if threshold is not None and not 0 <= threshold <= 1:
-        hint = f"; for {threshold:g} % write {threshold / 100:g}" if 1 < threshold <= 100 else ""
-        raise UsageError(f"--threshold must be between 0 and 1, got {threshold:g}{hint}")
+    if threshold is not None:
+        check_share("--threshold", threshold)
     if strategy is not None and strategy not in get_args(Strategy):
         raise UsageError(f"--strategy: unknown strategy {strategy!r}; use one of {', '.join(get_args(Strategy))}")
 

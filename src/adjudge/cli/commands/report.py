@@ -23,6 +23,7 @@ from adjudge.cli.output import (
     write_json,
 )
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
 from adjudge.formats.display import COLOURS, SIGNS
 
 if TYPE_CHECKING:
@@ -235,9 +236,8 @@ def report(
     Exit status: 0 reported, 1 fewer than --fail-under passed, 2 wrong usage or no run, 3 the run is not finished, or
     too much is undecided to say whether --fail-under was reached.
     """
-    if fail_under is not None and not 0 <= fail_under <= 1:
-        hint = f"; for {fail_under:g} % write {fail_under / 100:g}" if 1 < fail_under <= 100 else ""
-        raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
+    if fail_under is not None:
+        check_share("--fail-under", fail_under)
     if as_json and markdown == "-":
         raise UsageError("--json and --markdown - both write to standard output; name a file for the comment")
     if Path("-") in (html, junit):

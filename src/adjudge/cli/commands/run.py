@@ -21,6 +21,7 @@ from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
 from adjudge.config.layers import explain_uncached
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share, check_whole_number
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.runs.folder import Run
 from adjudge.runs.launch import Running
@@ -143,11 +144,10 @@ def _check(
 ) -> None:
     """Raise ``UsageError`` in the words of the command line."""
     for name, number in (("--concurrency", concurrency), ("--repeat", repeat), ("--sample", sample)):
-        if number is not None and number < 1:
-            raise UsageError(f"{name} must be a whole number of at least 1, got {number}")
-    if fail_under is not None and not 0 <= fail_under <= 1:
-        hint = f"; for {fail_under:g} % write {fail_under / 100:g}" if 1 < fail_under <= 100 else ""
-        raise UsageError(f"--fail-under must be between 0 and 1, got {fail_under:g}{hint}")
+        if number is not None:
+            check_whole_number(name, number, least=1)
+    if fail_under is not None:
+        check_share("--fail-under", fail_under)
     if resume and out is None:
         raise UsageError("--resume needs --out RUN: the folder of the run that is to go on")
     if retry and not resume:

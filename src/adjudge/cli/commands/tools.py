@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -14,9 +15,11 @@ from adjudge.cli.commands.ledger import Key, Place, find_user, use_ledger
 from adjudge.cli.input import Item, list_inputs, read_text_file
 from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
 from adjudge.cli.results import name_item
+from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import flatten
 
 if TYPE_CHECKING:
@@ -55,8 +58,7 @@ def review(
     Exit status: 0 approved, 1 rejected, 2 wrong usage or unreadable file, 3 undecided, which approves nothing. Of
     several files, 2 beats 1 beats 3 beats 0.
     """
-    if concurrency < 1:
-        raise UsageError(f"--concurrency must be a whole number of at least 1, got {concurrency}")
+    check_whole_number("--concurrency", concurrency, least=1)
     given = {"strategy": strategy, "quorum": quorum}
     panel = Panel(
         judges=tuple(judges or ()),
@@ -97,23 +99,23 @@ async def _review_all(judge: Any, items: Sequence[Item], concurrency: int) -> li
     from adjudge.tools.review import EmergentJudge
 
     reviewer = EmergentJudge(judge)
-    limit = asyncio.Semaphore(concurrency)
 
-    async def work(content: Any) -> CreationVerdict:
-        async with limit:
-            verdict = await reviewer.review_creation(content)
-        progress.step()
-        return verdict
+    async def work(item: Item) -> Reviewed:
+        try:
+            return item, await reviewer.review_creation(item.content) if item.error is None else None
+        finally:
+            progress.step()
 
     try:
         with show_progress("reviewed", len(items)) as progress:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(work(item.content)) if item.error is None else None for item in items]
-    except* UsageError as errors:
-        raise errors.exceptions[0] from None
+            return await map_concurrently(items, work, concurrency, give_up=_leave_out)
     finally:
         await reviewer.aclose()
-    return [(item, task.result() if task is not None else None) for item, task in zip(items, tasks, strict=True)]
+
+
+def _leave_out(item: Item) -> Reviewed:
+    """What is shown of a file on which no verdict came."""
+    return replace(item, error=item.error or f"{item.label}: the review ended without a verdict; run it again"), None
 
 
 def _read(path: str) -> Item:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from adjudge.errors import Reason, UsageError
+from adjudge.formats.arguments import check_choice
 from adjudge.formats.invisible import doubt_name
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
@@ -97,8 +98,7 @@ class Approval:
     """Where the ledger holds that people overruled the judge; ``None`` when they did not."""
 
     def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise UsageError(f"an approval's status is one of {', '.join(STATUSES)}; got {self.status!r}")
+        check_choice("an approval's status", self.status, STATUSES)
         deciders = {"open": (None,), "approved": ("human", "judge", "policy"), "denied": ("human", "policy")}
         if self.decided_by not in deciders[self.status]:
             raise UsageError(f"an approval that is {self.status} cannot be decided_by={self.decided_by!r}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
-from adjudge.formats.arguments import check_choice
+from adjudge.formats.arguments import check_choice, check_flag
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import (
     STATUSES,
@@ -208,8 +208,7 @@ class Approvals:
         late.
         """
         name = read_name(by, "who decides")
-        if not isinstance(approved, bool):
-            raise UsageError(f"approved must be True or False, got {approved!r}")
+        check_flag("approved", approved)
         check_words("reason", reason, LONGEST_REASON)
         await self._load(id)  # so that a mistyped id, or address of a store, makes nothing
         voted = await self._change(lambda step: step.vote(id, name, reason, approved=approved))

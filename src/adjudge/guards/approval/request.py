@@ -12,7 +12,7 @@ from typing import Any, get_args
 from adjudge.concurrency import Limit
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, Reason, ReplyError, UsageError
-from adjudge.formats.arguments import check_choice
+from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, OnExpiry, read_name
 from adjudge.guards.decision import Decision
@@ -263,9 +263,7 @@ def _read_approvers(given: object) -> tuple[str, ...]:
 
 
 def _check_required(required: object, names: int) -> None:
-    if isinstance(required, bool) or not isinstance(required, int) or required < 1:
-        raise UsageError(f"required must be a whole number of at least 1, got {required!r}")
-    if required > names:
+    if check_whole_number("required", required, least=1) > names:
         raise UsageError(f"required={required} needs as many different approvers, and there are {names}; name more")
 
 

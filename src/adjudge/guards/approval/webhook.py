@@ -22,6 +22,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from adjudge.concurrency import stop_tasks
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import Approval
 from adjudge.hooks import logger
@@ -61,11 +62,8 @@ class Webhook:
     def __post_init__(self) -> None:
         _check_url(self.url)
         _read_secret(self.secret)
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= 20:
-            raise UsageError(f"retries must be a whole number from 0 to 20, got {self.retries!r}")
-        number = isinstance(self.timeout, int | float) and not isinstance(self.timeout, bool)
-        if not number or not 0 < self.timeout <= 300:
-            raise UsageError(f"timeout must be a number of seconds above 0 and up to 300, got {self.timeout!r}")
+        check_whole_number("retries", self.retries, least=0, most=20)
+        check_seconds("timeout", self.timeout, most=300)
 
     def __repr__(self) -> str:
         # The rest of the address is often a secret as well.

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from adjudge.content import digest_text
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_hook, check_label
+from adjudge.formats.arguments import check_choice, check_hook, check_label
 from adjudge.formats.invisible import drop_unseen, is_unseen
 from adjudge.guards.event import GuardEvent, make_question
 from adjudge.guards.firewall.question import RULES, RulesReply, UnwritableError, answer_rules, shorten, write_rules
@@ -211,8 +211,7 @@ class PromptFirewall:
     """The judge as it is asked."""
 
     def __post_init__(self) -> None:
-        if self.on_unsafe not in get_args(OnUnsafe):
-            raise UsageError(f"on_unsafe must be one of {', '.join(get_args(OnUnsafe))}; got {self.on_unsafe!r}")
+        check_choice("on_unsafe", self.on_unsafe, get_args(OnUnsafe))
         check_label("name", self.name)
         check_hook(self.on_event)
         object.__setattr__(self, "chain", as_chain(self.judge))

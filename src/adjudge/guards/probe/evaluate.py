@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.concurrency import Limit, is_for_us, tell_error
+from adjudge.concurrency import Limit, is_for_us, map_concurrently, tell_error
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_timeout
+from adjudge.formats.arguments import check_timeout, check_whole_number
 from adjudge.formats.text import flatten, show
 from adjudge.guards.event import GuardEvent
 from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, ProbeThresholds, SemanticProbe
@@ -137,29 +137,19 @@ async def evaluate_probes(
     order. What goes wrong with one is its own result. ``on_result`` is handed each result as it comes; the other
     arguments are those of ``evaluate_probe``. Raises ``UsageError`` before anything is called or asked.
     """
-    # bool is an int, and NaN compares false with everything, so a loop over it would evaluate nothing and look done.
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise UsageError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
+    check_whole_number("concurrency", concurrency, least=1)
     pairs = _list_pairs(probes, has_tool=tool is not None)
     run = _open_run(judge, tool, tool_timeout, thresholds, on_event)
-    numbered = iter(enumerate(pairs))
-    done: dict[int, ProbeResult] = {}
 
-    async def work() -> None:
-        # One iterator for all workers: each takes the next probe when it is free.
-        for number, (probe, actual) in numbered:
-            done[number] = run.give_up(probe, "the probe ended without a result")
-            done[number] = await run.evaluate(probe, actual)
-            await notify(on_result, done[number], what="on_result")
+    async def work(pair: Pair) -> ProbeResult:
+        result = await run.evaluate(*pair)
+        await notify(on_result, result, what="on_result")
+        return result
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(concurrency, len(pairs))):
-            group.create_task(work())
-    # A worker that something cancelled from inside is missed by nobody but its probes, so those are undecided.
-    for number, (probe, _) in enumerate(pairs):
-        if number not in done:  # not "or": a result that failed is false, and must not become undecided
-            done[number] = run.give_up(probe, "nobody evaluated it")
-    return ProbeReport(results=tuple(done[number] for number in range(len(pairs))), thresholds=thresholds)
+    results = await map_concurrently(
+        pairs, work, concurrency, give_up=lambda pair: run.give_up(pair[0], "the probe ended without a result")
+    )
+    return ProbeReport(results=tuple(results), thresholds=thresholds)
 
 
 def evaluate_probe_sync(probe: SemanticProbe, judge: JudgeLike | ModelSource, **how: Any) -> ProbeResult:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from adjudge.content import content_text
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_flag, check_share
 from adjudge.formats.text import show, suggest
 from adjudge.question.score import reaches
 
@@ -43,8 +44,8 @@ class ProbeContract:
             raise UsageError(f"a contract's description must be a text, got {show(self.description)}")
         for name in ("read_only", "destructive"):
             said = getattr(self, name)
-            if said is not None and not isinstance(said, bool):
-                raise UsageError(f"a contract's {name} must be true or false, got {show(said)}")
+            if said is not None:
+                check_flag(f"a contract's {name}", said)
         for name in ("rules", "schema_keys"):
             said = getattr(self, name)
             if not isinstance(said, list | tuple) or not all(isinstance(item, str) for item in said):
@@ -135,9 +136,7 @@ class ProbeThresholds:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            said = getattr(self, item.name)
-            if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= 1:
-                raise UsageError(f"the threshold {item.name!r} must be a number between 0 and 1, got {show(said)}")
+            check_share(f"the threshold {item.name!r}", getattr(self, item.name))
         if self.medium > self.low:
             raise UsageError(
                 f"the threshold 'medium' ({self.medium:g}) lies above 'low' ({self.low:g}); a similarity from 'low' on "

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, get_args
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.invisible import doubt_name
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
@@ -379,12 +380,11 @@ class AuditQuery:
     def __post_init__(self) -> None:
         # A word that no audit has would find nothing, and "no adverse audit" is what somebody reads out of that.
         for said in self._opinions or ():
-            if said not in OPINIONS:
-                raise UsageError(f"an opinion is one of {', '.join(OPINIONS)}; got {said!r}")
+            check_choice("an opinion", said, OPINIONS)
         for name in ("min_critical", "min_major"):
             least = getattr(self, name)
-            if least is not None and (type(least) is not int or least < 0):
-                raise UsageError(f"{name} is a whole number from 0 up, got {least!r}")
+            if least is not None:
+                check_whole_number(name, least, least=0)
         for name in ("since", "until"):
             moment = getattr(self, name)
             if moment is not None and (not isinstance(moment, datetime) or moment.utcoffset() is None):

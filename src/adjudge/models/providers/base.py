@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -10,6 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from adjudge.errors import ModelError, UsageError
+from adjudge.formats.arguments import check_above_zero, check_whole_number
 from adjudge.formats.model_name import LONGEST_NAME
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
 from adjudge.models.providers.api_key import SHORTEST_KEY, hide_key
@@ -61,10 +61,13 @@ class HttpModel:
         self.model = model
         """The name the provider knows the model by."""
         self.place = place
-        self.max_input_characters = check_count("max_input_characters", max_input_characters)
+        self.max_input_characters = check_whole_number("max_input_characters", max_input_characters, least=1)
+        if max_concurrency is not None:
+            check_whole_number("max_concurrency", max_concurrency, least=1)
+        if requests_per_minute is not None:
+            requests_per_minute = float(check_above_zero("requests_per_minute", requests_per_minute))
         self.transport = transport or Transport(
-            max_concurrency=None if max_concurrency is None else check_count("max_concurrency", max_concurrency),
-            requests_per_minute=None if requests_per_minute is None else _check_rate(requests_per_minute),
+            max_concurrency=max_concurrency, requests_per_minute=requests_per_minute
         )
         self._ready: _Ready | None = None
         self._refused: frozenset[str] = frozenset()
@@ -261,20 +264,6 @@ def _holds(found: tuple[TokenLogprob, ...], text: str | None, secrets: tuple[str
     chosen = "".join([item.token for item in found])
     others = "\n".join([other for item in found for other, _ in item.top if len(other) >= SHORTEST_KEY])
     return any(hide_key(item, secrets) != item for item in (chosen, others) if item and item != text)
-
-
-def check_count(what: str, value: Any) -> int:
-    """A whole number above 0, or a ``UsageError`` that names it."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"{what} must be a whole number of at least 1, got {value!r}")
-    return value
-
-
-def _check_rate(value: Any) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-    if not good:
-        raise UsageError(f"requests_per_minute must be a finite number above 0, got {value!r}")
-    return float(value)
 
 
 def _encode(text: str) -> bytes:

@@ -15,7 +15,8 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from adjudge.errors import UsageError
-from adjudge.formats.text import show, suggest
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.text import show
 from adjudge.result import RuleResult
 from adjudge.rules.injection.lexicon import MARKS, find_phrases
 from adjudge.rules.injection.normalise import (
@@ -102,11 +103,8 @@ def make_injection_screen(*, threshold: float = THRESHOLD, channel: str | None =
         raise UsageError(
             f"rule injection-screen: threshold must be a number above 0 and at most 1, got {show(threshold)}"
         )
-    if channel is not None and channel not in CHANNELS:
-        raise UsageError(
-            f"rule injection-screen: channel must be one of {', '.join(CHANNELS)}, "
-            f"got {show(channel)}{suggest(channel, CHANNELS)}"
-        )
+    if channel is not None:
+        check_choice("rule injection-screen: channel", channel, CHANNELS)
 
     def check(content: Any) -> RuleResult:
         from adjudge.content import content_text

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
 from adjudge.formats.plain import to_plain
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import RubricSource
@@ -14,7 +15,6 @@ from adjudge.judges.judge import Judge
 from adjudge.judges.strategies import Strategy
 from adjudge.models.model import Reply, Request
 from adjudge.rubric.file import load_rubric
-from adjudge.rubric.rubric import check_threshold
 from adjudge.runs.judging import UnknownJudge, rebuild_judge
 from adjudge.runs.redecision.question import Reading, make_reading, rebuild_rubric
 
@@ -141,7 +141,7 @@ def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, po
     if wanted is None and rubric is not None:
         wanted = rebuild_rubric(rubric)
     if wanted is not None and policy.threshold is not None:
-        wanted = replace(wanted, passing_threshold=check_threshold("threshold", policy.threshold))
+        wanted = replace(wanted, passing_threshold=check_share("threshold", policy.threshold))
     return make_reading(
         rubric,
         wanted,

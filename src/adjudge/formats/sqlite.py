@@ -1,0 +1,87 @@
+"""SQLite files: one way of opening them, whatever is kept in them.
+
+Who opens a file says what its refusal is called; what is raised here is ``UNUSABLE``.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+Mode = Literal["make", "write", "read"]
+"""``make`` begins a file that is not there; the others never do: a mistyped path must not leave an empty one."""
+
+BUSY_SECONDS = 30.0
+"""How long whoever opens a file waits for others to finish."""
+
+UNUSABLE = (sqlite3.Error, OSError, RuntimeError, ValueError)
+"""What opening raises. ``RuntimeError``: a link to itself, before Python 3.13; ``ValueError``: a NUL in the path."""
+
+
+def create_private(path: str | os.PathLike[str], *, new: bool = False) -> None:
+    """Begin a file for its owner alone, unless it is there; with ``new``, ``FileExistsError`` when it is.
+
+    Before SQLite does: it would leave it to the umask. It gives its log the mode of the database, so this one decides
+    for all three files.
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | (os.O_EXCL if new else 0), 0o600))
+
+
+def name_sqlite(path: str | os.PathLike[str], mode: Literal["write", "read"]) -> str:
+    """The address under which SQLite opens a file that is there, and begins none."""
+    return f"{Path(path).resolve().as_uri()}?mode={'ro' if mode == 'read' else 'rw'}"
+
+
+def open_sqlite(
+    path: str | os.PathLike[str],
+    *,
+    mode: Mode,
+    patience: float = BUSY_SECONDS,
+    prepare: Callable[[sqlite3.Connection], object] | None = None,
+) -> sqlite3.Connection:
+    """A connection to a file, for one thread at a time; raises ``UNUSABLE``.
+
+    Transactions are begun by its user: the driver would begin one that only locks when it is too late to wait.
+    ``prepare`` is handed the connection first; what it raises is raised, and the connection closed.
+    """
+    if mode == "make":
+        with suppress(OSError):  # SQLite says what is wrong with the place
+            create_private(path)
+        place = os.path.abspath(path)  # noqa: PTH100 - a path like ":memory:" is a file as well
+    else:
+        place = name_sqlite(path, mode)
+    connection = sqlite3.connect(
+        place, uri=mode != "make", timeout=patience, check_same_thread=False, isolation_level=None
+    )
+    try:
+        if prepare is not None:
+            prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def enter_wal(connection: sqlite3.Connection, *, durable: bool = False) -> None:
+    """Keep a log beside the file, so that those who read wait for nobody who writes.
+
+    A process that is killed loses no commit; ``durable``: a machine that loses power does not either, and every commit
+    waits for the disk.
+    """
+    # Two processes that open a new file at once both want its lock, and here SQLite does not wait for it by itself.
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            break
+    connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
