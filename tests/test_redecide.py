@@ -455,3 +455,23 @@ def test_whom_nobody_heard_cannot_be_guessed(tmp_path: Path):
     assert see(folder, strategy="quorum", quorum=2, fail_open=True)[1].outcome == "passed"
     found, result = see(folder, strategy="quorum", quorum=3, fail_open=True)
     assert (result.outcome, found.unknown_because) == ("undecided", {"z was cut short then": 1})
+
+
+class Late(Told):
+    """A model that takes its time."""
+
+    async def complete(self, request: Any, /) -> Any:
+        import asyncio
+
+        await asyncio.sleep(0.05)
+        return await super().complete(request)
+
+
+def test_seats_answer_in_the_order_in_which_they_did(tmp_path: Path):
+    """The seat whose score is shown is the one that reached the number then, not the first of the list."""
+    panel = [Late("x", {"0": score(a=0.7, b=0.7)}), Told("y", {"0": score(a=0.9, b=0.9)})]
+    folder = make_run(tmp_path, *panel, strategy="quorum", quorum=1, stop_early=False)
+
+    assert see(folder, threshold=0.1)[1].score == 0.9
+    assert see(folder, threshold=0.8)[1].score == 0.9
+    assert see(folder, quorum=2)[1].score == 0.7
