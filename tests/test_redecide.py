@@ -429,3 +429,49 @@ def test_what_came_first_then_has_had_its_say(tmp_path: Path):
 
     assert see(folder)[1].score == 0.9
     assert see(folder, quorum=2)[1].score == 0.7
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_nobody_is_stopped_by_redeciding(tmp_path: Path, early: bool):
+    """Whoever a hedged chain had stopped then is shown as it was then, or not at all; nothing is of today."""
+    panel = [Told("x", {"0": RuntimeError("gone")}), Slow("y", {"0": None}), Told("z", {"0": score(a=0.5, b=0.5)})]
+    folder = make_run(tmp_path, *panel, strategy="hedged", hedge_after=0.001, timeout=5.0 if early else 0.1,
+                      stop_early=early)  # fmt: skip
+    [then] = open_run(folder).items()
+
+    found, result = see(folder, threshold=0.4)
+    assert (result.outcome, found.unknown) == ("passed", 0)
+    recorded = {seat.judge: seat.created_at for seat in then.result.results}
+    assert {seat.judge: seat.created_at for seat in result.results}.items() <= recorded.items()
+    assert [seat.judge for seat in result.results] == (["x", "z"] if early else ["x", "y", "z"])
+
+
+def test_whom_nobody_heard_cannot_be_guessed(tmp_path: Path):
+    """Where a vote that was cut short would turn it, nothing is said; where it could not, it is said without it."""
+    panel = [Told(name, {"0": score(a=value, b=value)}) for name, value in zip("wx", (1.0, 1.0), strict=True)]
+    folder = make_run(tmp_path, *panel, Slow("z", {"0": None}), strategy="majority", timeout=None)
+
+    assert see(folder, strategy="quorum", quorum=1)[1].outcome == "passed"
+    assert see(folder, strategy="quorum", quorum=2, fail_open=True)[1].outcome == "passed"
+    found, result = see(folder, strategy="quorum", quorum=3, fail_open=True)
+    assert (result.outcome, found.unknown_because) == ("undecided", {"z was cut short then": 1})
+
+
+class Late(Told):
+    """A model that takes its time."""
+
+    async def complete(self, request: Any, /) -> Any:
+        import asyncio
+
+        await asyncio.sleep(0.05)
+        return await super().complete(request)
+
+
+def test_seats_answer_in_the_order_in_which_they_did(tmp_path: Path):
+    """The seat whose score is shown is the one that reached the number then, not the first of the list."""
+    panel = [Late("x", {"0": score(a=0.7, b=0.7)}), Told("y", {"0": score(a=0.9, b=0.9)})]
+    folder = make_run(tmp_path, *panel, strategy="quorum", quorum=1, stop_early=False)
+
+    assert see(folder, threshold=0.1)[1].score == 0.9
+    assert see(folder, threshold=0.8)[1].score == 0.9
+    assert see(folder, quorum=2)[1].score == 0.7

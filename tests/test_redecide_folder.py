@@ -166,6 +166,23 @@ def test_a_format_of_your_own_is_handed_in_again(tmp_path: Path):
         redecide(tmp_path / "run", result_format=Verdict, passes=is_good, threshold=0.5)
 
 
+@dataclass
+class Marked:
+    """Another reply of the caller's own, which less is asked of."""
+
+    mark: int
+
+
+def test_the_last_reply_counts_in_another_format_too(tmp_path: Path):
+    """A reply that could not be read then does not come back because another format could have read it."""
+    model = Told("x", {str(case): [{"mark": 9}, {"good": 1, "mark": 1}] for case in range(2)})
+    do(make_cases(2), Judge(model), None, result_format=Verdict, passes=is_good, out=tmp_path / "run")
+
+    found = redecide(tmp_path / "run", result_format=Marked, passes=lambda value: value.mark > 5, out=tmp_path / "new")
+    assert (found.after, found.unknown) == ({"passed": 0, "failed": 2, "undecided": 0}, 0)
+    assert {item.result.attempts for item in open_run(tmp_path / "new").items()} == {2}
+
+
 @pytest.mark.parametrize(
     ("policy", "said"),
     [

@@ -209,17 +209,21 @@ def _say(name: str, heard: Heard, assumed: Outcome) -> JudgeResult:
     return JudgeResult(outcome=assumed, undecided_because=because, judge=name, confidence=1.0)
 
 
+_Asked = tuple[Any, Verdict]
+"""The call to a chain, which knows the seats that answered before it was settled, and what it came to."""
+
+
 async def replay_chain(chain: JudgeChain, question: Question, heard: Sequence[Heard]) -> Heard:
     """What a chain makes of its seats' answers, in the order in which they came then."""
     hidden = any(item.unknown or item.hidden for item in heard)
     unknown = [item for item in heard if item.unknown]
-    replay = await _ask_chain(chain, question, heard, "undecided")
-    verdict = replay.verdict
-    if unknown and len({(await _ask_chain(chain, question, heard, said)).verdict.outcome for said in _DECISIONS}) > 1:
+    verdict: Verdict | None
+    run, verdict = await _ask_chain(chain, question, heard, "undecided")
+    if unknown and len({(await _ask_chain(chain, question, heard, said))[1].outcome for said in _DECISIONS}) > 1:
         verdict = None  # it depends on what nobody heard
     if verdict is not None and verdict.outcome == "undecided" and chain.fail_open and hidden:
         verdict = None  # one of those that nobody heard may have said no
-    run, everybody = replay.run, verdict is None or chain.strategy in COUNTING or not chain.stop_early
+    everybody = verdict is None or chain.strategy in COUNTING or not chain.stop_early
     run.known = {
         seat: item.result if item.unknown or seat not in run.known else run.known[seat]
         for seat, item in enumerate(heard)
@@ -233,16 +237,7 @@ async def replay_chain(chain: JudgeChain, question: Question, heard: Sequence[He
     return Heard(result=leave_open(concluded, run.question, why, because), unknown=why, because=because, hidden=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Replay:
-    """A chain that was asked again, and what it came to."""
-
-    run: Any
-    """The call, which knows the seats that answered before it was settled."""
-    verdict: Verdict
-
-
-async def _ask_chain(chain: JudgeChain, question: Question, heard: Sequence[Heard], assumed: Outcome) -> _Replay:
+async def _ask_chain(chain: JudgeChain, question: Question, heard: Sequence[Heard], assumed: Outcome) -> _Asked:
     """Ask the chain itself; whose answer nobody knows says what is assumed of it."""
     seats = [RecordedSeat(name, item, assumed) for name, item in zip(chain.names, heard, strict=True)]
     asked = replace(
@@ -268,7 +263,7 @@ async def _ask_chain(chain: JudgeChain, question: Question, heard: Sequence[Hear
         stopped = number in run.known and run.known[number].undecided_because == "cancelled"
         if stopped and run.known[number].id != seat.said.id:
             del run.known[number]  # by this replay: what was recorded of it is another matter
-    return _Replay(run=run, verdict=verdict)
+    return run, verdict
 
 
 def _by_time(heard: Sequence[Heard]) -> Callable[[int], Any]:
