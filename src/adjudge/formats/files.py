@@ -22,7 +22,7 @@ MAX_BYTES = 1_000_000
 """The largest file of this sort that is read, in bytes."""
 
 
-_FORMATS: Mapping[str, Format] = {"": "yaml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
+FORMATS: Mapping[str, Format] = {"": "yaml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,34 @@ def read_source(path: str | os.PathLike[str], *, what: str, hint: str = "") -> t
     Raises ``UsageError`` for a path that names no such file, with ``hint`` when there is none, and for what is not in
     the form that its suffix says.
     """
-    if "\x00" in str(path):
-        raise UsageError(f"a path to {what} has no NUL character in it")
     file = Path(path)
-    text = _read_file(file, what=what, hint=hint)
-    found = _FORMATS.get(file.suffix.lower())
+    _check_named(file, what=what, hint=hint)
+    text = read_text(file, what=what)
+    found = FORMATS.get(file.suffix.lower())
     if found is None:
-        raise UsageError(f"{file} is not a {_name(what)} file by its suffix; use .yaml, .yml, .json or .toml")
+        raise UsageError(f"{file} is not {_name_file(what)} by its suffix; use .yaml, .yml, .json or .toml")
     return parse_source(text, format=found, where=str(file), what=what)
 
 
-def parse_source(text: str, *, format: Format, where: str, what: str) -> tuple[Any, Place]:  # noqa: A002 - the word
-    """The data of a text and where it stands; raises ``UsageError``."""
+def parse_source(
+    text: str,
+    *,
+    format: Format,  # noqa: A002 - the word
+    where: str,
+    what: str,
+    wrong: str = "",
+) -> tuple[Any, Place]:
+    """The data of a text and where it stands; raises ``UsageError``, which says ``wrong`` of what is not in the form.
+
+    ``wrong`` is ``is not {what}`` unless it is given.
+    """
     if format not in get_args(Format):
         raise UsageError(f"a {_name(what)}'s format is one of {', '.join(get_args(Format))}; got {show(format)}")
     try:
         text = text.removeprefix("\ufeff")
         data, lines = read_yaml(text) if format == "yaml" else (_read_other(text, format), {})
     except ValueError as error:
-        raise UsageError(f"{where} is not {what} in {format.upper()}: {error}") from None
+        raise UsageError(f"{where} {wrong or f'is not {what}'} in {format.upper()}: {error}") from None
     return data, Place(where, lines)
 
 
@@ -103,26 +112,42 @@ def _read_other(text: str, format: Format) -> Any:  # noqa: A002 - as parse_sour
     return read_json(text) if format == "json" else read_toml(text)
 
 
-def _read_file(path: Path, *, what: str, hint: str) -> str:
-    noun = _name(what)
+def _name_file(what: str) -> str:
+    return what if "file" in what else f"{what} file"
+
+
+def _check_named(path: Path, *, what: str, hint: str) -> None:
+    """Raise ``UsageError`` for a path that was mistyped, in words that help; what else is wrong is said on reading."""
     try:
         kind = path.stat().st_mode
-        if stat.S_ISDIR(kind):
-            raise UsageError(f"{path} is a directory; name a {noun} file in it")
-        if not stat.S_ISREG(kind):
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist, so no {_name(what)} can be read from it{hint}") from None
+    except (OSError, ValueError):
+        return
+    if stat.S_ISDIR(kind):
+        raise UsageError(f"{path} is a directory; name {_name_file(what)} in it")
+
+
+def read_text(path: Path, *, what: str, most: int = MAX_BYTES) -> str:
+    """The text of a regular file of at most ``most`` bytes; raises ``UsageError`` for anything else.
+
+    A pipe or a device could stop whoever reads it, or never end.
+    """
+    if "\x00" in str(path):
+        raise UsageError(f"a path to {what} has no NUL character in it")
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
             raise UsageError(f"{path} is not a regular file; {what} is read from one")
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise UsageError(f"{path} does not exist, so no {noun} can be read from it{hint}") from None
+            raw = file.read(most + 1)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-    return _decode(raw, path, what=what)
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}; name {_name_file(what)}") from None
+    return _decode(raw, path, what=what, most=most)
 
 
-def _decode(raw: bytes, path: Path, *, what: str) -> str:
-    if len(raw) > MAX_BYTES:
-        raise UsageError(f"{path} is too large; a {_name(what)} file has at most {MAX_BYTES:,} bytes")
+def _decode(raw: bytes, path: Path, *, what: str, most: int) -> str:
+    if len(raw) > most:
+        raise UsageError(f"{path} is too large; {_name_file(what)} has at most {most:,} bytes")
     if b"\x00" in raw:
         raise UsageError(f"{path} is a binary file; {what} is UTF-8 text")
     try:

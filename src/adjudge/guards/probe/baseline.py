@@ -9,32 +9,25 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from adjudge.content import content_text
 from adjudge.errors import UsageError
+from adjudge.formats.files import FORMATS, Format, Place, parse_source, read_text
 from adjudge.formats.json import read_json, to_plain
 from adjudge.formats.text import flatten, quote, show, suggest
-from adjudge.formats.toml import read_toml
-from adjudge.formats.yaml import LineOf, read_yaml
 from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, ProbeContract, ProbeThresholds, SemanticProbe, read_contract
-
-Format = Literal["yaml", "json", "toml"]
-
 
 SCHEMA = "adjudge/probes/1"
 
 MAX_BYTES = 10_000_000
 """The largest file of baselines that is read, in bytes."""
 
-
-_FORMATS: Mapping[str, Format] = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
 
 _KEYS = ("schema", "$schema", "thresholds", "contract", "probes")
 
@@ -87,47 +80,20 @@ def load_probes(path: str | os.PathLike[str]) -> ProbeFile:
     where that is known.
     """
     found = Path(path)
-    kind = _FORMATS.get(found.suffix.lower())
+    kind = FORMATS.get(found.suffix.lower()) if found.suffix else None
     if kind is None:
         raise UsageError(f"{found} is not a file of probes by its suffix; use .yaml, .yml, .json or .toml")
-    text = _read_file(found)
+    text = read_text(found, what="a file of probes", most=MAX_BYTES).removeprefix("\ufeff")
     entries, thresholds = read_entries(text, kind, where=str(found))
     return ProbeFile(path=found, format=kind, text=text, entries=entries, thresholds=thresholds)
 
 
 def read_entries(text: str, kind: Format, *, where: str) -> tuple[tuple[Baseline, ...], ProbeThresholds]:
     """The entries and thresholds that a text holds; ``where`` is what error messages call it."""
-    lines: LineOf = {}
-    try:
-        if kind == "yaml":
-            data, lines = read_yaml(text)
-        else:
-            data = read_json(text) if kind == "json" else read_toml(text)
-    except ValueError as error:
-        raise UsageError(f"{where} holds no probes in {kind.upper()}: {error}") from None
-    return _read_data(data, _Place(where, lines))
+    return _read_data(*parse_source(text, format=kind, where=where, what="probes", wrong="holds no probes"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where in a file something stands, so that every error can say it."""
-
-    where: str
-    lines: LineOf
-    path: tuple[str | int, ...] = ()
-
-    def at(self, *steps: str | int) -> _Place:
-        return replace(self, path=(*self.path, *steps))
-
-    def error(self, message: object) -> UsageError:
-        known = (self.path[:end] for end in range(len(self.path), -1, -1))
-        line = next((self.lines[path] for path in known if path in self.lines), None)
-        at = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).removeprefix(".")
-        start = self.where + (f", line {line}" if line is not None else "") + (f": {flatten(at, 120)}" if at else "")
-        return UsageError(f"{start}: {flatten(str(message), 800)}")
-
-
-def _read_data(data: Any, place: _Place) -> tuple[tuple[Baseline, ...], ProbeThresholds]:
+def _read_data(data: Any, place: Place) -> tuple[tuple[Baseline, ...], ProbeThresholds]:
     given = _check_keys(data, _KEYS, ("probes",), "a file of probes", place)
     if given.get("schema", SCHEMA) != SCHEMA:
         raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(given['schema'])}")
@@ -146,7 +112,7 @@ def _read_data(data: Any, place: _Place) -> tuple[tuple[Baseline, ...], ProbeThr
     return tuple(entries), thresholds
 
 
-def _read_entry(data: Any, shared: ProbeContract | None, place: _Place) -> Baseline:
+def _read_entry(data: Any, shared: ProbeContract | None, place: Place) -> Baseline:
     given = _check_keys(data, _PROBE_KEYS, ("name", "input"), "a probe", place)
     for key in ("input", "expected"):
         try:
@@ -168,14 +134,14 @@ def _read_entry(data: Any, shared: ProbeContract | None, place: _Place) -> Basel
     )
 
 
-def _read_contract(data: Any, place: _Place) -> ProbeContract | None:
+def _read_contract(data: Any, place: Place) -> ProbeContract | None:
     try:
         return read_contract(data)
     except UsageError as error:
         raise place.error(error) from None
 
 
-def _read_thresholds(data: Any, place: _Place) -> ProbeThresholds:
+def _read_thresholds(data: Any, place: Place) -> ProbeThresholds:
     given = _check_keys(data, _THRESHOLDS, (), "thresholds", place)
     try:
         return ProbeThresholds(**given)
@@ -183,7 +149,7 @@ def _read_thresholds(data: Any, place: _Place) -> ProbeThresholds:
         raise place.error(error) from None
 
 
-def _check_keys(data: Any, known: tuple[str, ...], needed: tuple[str, ...], what: str, place: _Place) -> dict[str, Any]:
+def _check_keys(data: Any, known: tuple[str, ...], needed: tuple[str, ...], what: str, place: Place) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise place.error(f"must be a mapping with {' and '.join(needed or known)}, got {show(data)}")
     for key in data:
@@ -197,24 +163,6 @@ def _check_keys(data: Any, known: tuple[str, ...], needed: tuple[str, ...], what
         if key not in data:
             raise place.error(f"{what} needs {key!r}, and there is none")
     return dict(data)
-
-
-def _read_file(path: Path) -> str:
-    if "\x00" in str(path):
-        raise UsageError("a path to a file of probes has no NUL character in it")
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{path} is not a regular file; probes are read from one")
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}; name a file of probes") from None
-    if len(raw) > MAX_BYTES:
-        raise UsageError(f"{path} is too large; a file of probes has at most {MAX_BYTES:,} bytes")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start:,}); save it as UTF-8") from None
 
 
 # What YAML does not take as it is inside double quotes; lone surrogates have been refused before.
