@@ -38,7 +38,7 @@ from adjudge.judges.evaluate import JudgeLike as JudgeLike
 from adjudge.judges.improve import Improvement as Improvement
 from adjudge.judges.improve import improve as improve
 from adjudge.judges.judge import Judge as Judge
-from adjudge.judges.layers import wire as wire
+from adjudge.judges.layers import with_layers as with_layers
 from adjudge.judges.open import judge as judge
 from adjudge.judges.pair import PairResult as PairResult
 from adjudge.ledger.audit.derive import derive_audit as derive_audit

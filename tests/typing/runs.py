@@ -61,7 +61,7 @@ from adjudge import (
     parse_audit,
     redecide,
     run,
-    wire,
+    with_layers,
     write_audit,
     write_cases,
 )
@@ -87,11 +87,11 @@ def answer(prompt: str) -> str:
     return prompt
 
 
-def make_wired(judge: Judge) -> Any:
+def add_layers(judge: Judge) -> Judge:
     """A cache, a budget and prices around a judge."""
     with ReplyCache(Path("replies.sqlite"), expires_in=60, max_bytes=1_000_000) as cache:
         prices: dict[str, Price | Mapping[str, float]] = {"a": Price(input=1, output=2), "b": {"input": 1, "output": 2}}
-        return wire(judge, cache=cache, budget=Budget(5, per=60, spent=1), prices=prices, identities={"a": "1"})
+        return with_layers(judge, cache=cache, budget=Budget(5, per=60, spent=1), prices=prices, identities={"a": "1"})
 
 
 async def prefer(single: Judge, chain: JudgeChain) -> None:

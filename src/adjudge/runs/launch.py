@@ -69,7 +69,7 @@ def run(
     ``cache`` (a ``ReplyCache``, or the path of one) keeps replies for other runs too. ``budget`` is in US dollars and
     for the whole run, every attempt at it taken together: what it cut off is ``undecided: budget``, and a run that goes
     on keeps the budget it had unless it is given another. A ``Budget`` is counted by whoever has it. ``prices`` are
-    those of ``wire``.
+    those of ``with_layers``.
 
     What goes wrong with one case is its result. ``UsageError`` is raised, when the run begins, for what is wrong
     before anything is asked, and later for a data set that cannot be read on; what was judged until then is kept.
