@@ -9,21 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge import (
-    Budget,
-    Judge,
-    JudgeChain,
-    ModelError,
-    Price,
-    Reply,
-    ReplyError,
-    Request,
-    Usage,
-    UsageError,
-    open_model,
-    with_layers,
-)
-from adjudge.models import resolve_model
+from adjudge import Budget, Judge, JudgeChain, ModelError, ReplyError, Usage, UsageError, open_model
+from adjudge.judges import with_layers
+from adjudge.models import Price, Reply, Request, resolve_model
 from adjudge.models.price import PricedModel
 from judge_support import YES, Plain, complaint, passed, said
 from models_support import reset, serve

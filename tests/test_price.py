@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Judge, JudgeChain, Price, Reply, Request, Usage, open_model, with_layers
-from adjudge.models import ReplayModel
+from adjudge import Judge, JudgeChain, Usage, open_model
+from adjudge.judges import with_layers
+from adjudge.models import Price, ReplayModel, Reply, Request
 from adjudge.models.price import FRAME_TOKENS, FREE, Cost, PricedModel, add_costs, bound_input, find_price, make_finder
 from judge_support import YES, Plain, complaint
 
