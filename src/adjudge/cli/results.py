@@ -93,7 +93,7 @@ def explain_undecided(result: JudgeResult) -> str:
 def list_leaves(judge: object) -> Iterator[Judge]:
     """The single judges of a judge or chain, at any depth."""
     if isinstance(judge, JudgeChain):
-        for _, seat in judge.judges:
+        for _, seat in judge.seats:
             yield from list_leaves(seat)
     elif isinstance(judge, Judge):
         yield judge

@@ -41,7 +41,7 @@ def rewire(judge: J, wrap: Wrap) -> J:
 async def close_others(judge: Any) -> None:
     """Close the models that a rewired judge opened because a rubric named them; its own are those of the original."""
     if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
-        for _, seat in judge.judges:
+        for _, seat in judge.seats:
             await close_others(seat)
     elif isinstance(judge, Judge) and type(judge).ask is Judge.ask:  # any other is not rewired, and somebody's own
         for model in judge._others.values():  # noqa: SLF001 - they are nobody else's
@@ -52,11 +52,11 @@ async def close_others(judge: Any) -> None:
 
 def _rewire(judge: Any, wrap: Wrap, met: Counter[str]) -> Any:
     if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
-        return replace(judge, judges=[_rewire(seat, wrap, met) for _, seat in judge.judges], name=judge.name)
+        return replace(judge, judges=[_rewire(seat, wrap, met) for _, seat in judge.seats], name=judge.name)
     if not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
         return judge
-    met[judge.model.name] += 1
-    return replace(judge, model=wrap(judge.model, met[judge.model.name] - 1), name=judge.name)
+    met[judge.own_model.name] += 1
+    return replace(judge, model=wrap(judge.own_model, met[judge.own_model.name] - 1), name=judge.name)
 
 
 def with_layers(
@@ -114,7 +114,7 @@ def make_wrap(
 def check_reach(judge: Any) -> None:
     """Raise ``UsageError`` for a judge some of whose calls a budget would not see, or could not bound."""
     if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
-        for _, seat in judge.judges:
+        for _, seat in judge.seats:
             check_reach(seat)
     elif not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
         raise UsageError(

@@ -190,7 +190,7 @@ class Replay:
 
 def _find_foreign(judge: object) -> Iterator[str]:
     if isinstance(judge, JudgeChain) and type(judge).ask is JudgeChain.ask:
-        for _, seat in judge.judges:
+        for _, seat in judge.seats:
             yield from _find_foreign(seat)
     elif not isinstance(judge, Judge) or type(judge).ask is not Judge.ask:
         yield str(getattr(judge, "name", type(judge).__name__))
@@ -200,7 +200,7 @@ def _ask_everybody(judge: Any) -> Any:
     """The judge without early stops: in a replay the seats answer in another order, and each needs its answer."""
     if not isinstance(judge, JudgeChain):
         return judge
-    seats = [_ask_everybody(seat) for _, seat in judge.judges]
+    seats = [_ask_everybody(seat) for _, seat in judge.seats]
     early = judge.stop_early and judge.strategy not in COUNTING
     return replace(judge, judges=seats, name=judge.name, stop_early=early)
 

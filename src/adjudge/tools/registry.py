@@ -266,7 +266,7 @@ class ToolRegistry:
         await self._confirm(record)
         return record
 
-    async def use(self, id: str, run: RunTool, arguments: Any, *, agent: str, session: str) -> ToolUse:  # noqa: A002 - as everywhere
+    async def use(self, id: str, run: RunTool, arguments: object, *, agent: str, session: str) -> ToolUse:  # noqa: A002 - as everywhere
         """Have the caller's ``run(candidate, arguments)`` run a tool, check what it puts out, and count the use.
 
         ``run`` is handed what was reviewed, so nothing else can be run by mistake; a synchronous one runs in a thread.
@@ -292,7 +292,7 @@ class ToolRegistry:
         id: str,  # noqa: A002 - as everywhere
         success: bool,  # noqa: FBT001 - the words of whoever counts
         duration_ms: float,
-        output: Any = MISSING,
+        output: object = MISSING,
         *,
         candidate: ToolCandidate | None = None,
     ) -> ToolRecord:

@@ -22,7 +22,7 @@ from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.guards.decision import Decision
-from adjudge.guards.gate import Gate
+from adjudge.guards.gate import Gate, read_parts
 from adjudge.guards.request_digest import DATA
 
 if TYPE_CHECKING:
@@ -177,10 +177,11 @@ async def _await_people(gate: Gate, done: dict[int, Decided]) -> None:
 
 def _check_judge(gate: Gate) -> None:
     """Raise ``UsageError`` for a judge that cannot be asked at all (no key): every content would be blocked by it."""
-    if gate.rubric is None or all(item.rule for item in gate.rubric.criteria):
+    parts = read_parts(gate)
+    if parts.rubric is None or all(item.rule for item in parts.rubric.criteria):
         return
-    for leaf in list_leaves(gate.judge):
-        ready = getattr(leaf.model, "check", None)
+    for leaf in list_leaves(parts.judge):
+        ready = getattr(leaf.own_model, "check", None)
         if ready is not None:
             ready()
 
@@ -236,10 +237,11 @@ def _list_fields(gate: Gate) -> tuple[Any, ...]:
 
 
 def _describe(gate: Gate) -> dict[str, Any]:
+    parts = read_parts(gate)
     return {
-        "rules": [item.name for item in gate.rules],
-        "rubric": gate.rubric.name if gate.rubric is not None else None,
-        "judge": gate.judge.name if gate.judge is not None else None,
+        "rules": [item.name for item in parts.rules],
+        "rubric": parts.rubric.name if parts.rubric is not None else None,
+        "judge": parts.judge.name if parts.judge is not None else None,
         "on_failed": gate.on_failed,
         "on_undecided": gate.on_undecided,
         "on_tampering": gate.on_tampering,

@@ -101,7 +101,7 @@ async def evaluate_probe(
     probe: SemanticProbe,
     judge: JudgeLike | ModelSource,
     *,
-    actual: Any = _ABSENT,
+    actual: object = _ABSENT,
     tool: Tool | None = None,
     tool_timeout: float | None = 60.0,
     thresholds: ProbeThresholds = DEFAULT_THRESHOLDS,

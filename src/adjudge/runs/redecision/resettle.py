@@ -79,9 +79,10 @@ class Hearing:
     def _read(self, judge: Any, result: JudgeResult, name: str) -> Heard:
         reply = None
         if isinstance(judge, Judge):
-            model = result.judge if self.named else judge.model.name
+            own: Any = judge.own_model
+            model = result.judge if self.named else own.name
             # The last one: each before it could not be read then, and was followed by another for that.
-            reply = self.find(model, judge.model.seat, result.attempts)
+            reply = self.find(model, own.seat, result.attempts)
         if isinstance(judge, Judge) and reply is not None:
             return Heard(result=renew(self.reading.read(judge, result, reply, self.token, self.question), result))
         if result.undecided_because == "error" or self.reading.same:
@@ -100,7 +101,7 @@ class Hearing:
             Heard(result=None, late=True)
             if late and called not in seats
             else self.hear(seat, seats.get(called), called)
-            for called, seat in chain.judges
+            for called, seat in chain.seats
         ]
         recorded = (item for item in heard if item.result is not None)
         if self.reading.same and self.settled and all(seats[item.result.judge] is item.result for item in recorded):
