@@ -15,9 +15,10 @@ import asyncio
 import json
 from typing import Any
 
-from adjudge import EmergentJudge, ToolCandidate, ToolRegistry, ToolTest, forge
+from adjudge import EmergentJudge, ToolCandidate, ToolRegistry, ToolTest
 from adjudge.models import Request
 from adjudge.testing import ScriptedModel
+from adjudge.tools import forge
 
 AGENT, SESSION = "reporter", "2026-11-20"
 

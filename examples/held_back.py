@@ -12,8 +12,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from adjudge import Approvals, Decision, Gate, Ledger, derive_audit
-from adjudge.ledger import Head, verify_export
+from adjudge import Approvals, Decision, Gate, Ledger
+from adjudge.ledger import Head, derive_audit, verify_export
 from adjudge.models import Request
 from adjudge.testing import ScriptedModel
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from adjudge import Approvals, DecisionRefused, JudgeResult
+from adjudge import Approvals, JudgeResult
+from adjudge.guards import DecisionRefused
 from adjudge.ledger import Entry
 from ledger_support import find
 

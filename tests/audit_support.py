@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from adjudge import AuditEntry, Decision, JudgeResult
+from adjudge import Decision, JudgeResult
 from adjudge.formats.plain import to_plain
+from adjudge.ledger import AuditEntry
 from adjudge.ledger.audit.derive import make_audit
 from adjudge.ledger.audit.gather import Gathering, Wanted
 from adjudge.ledger.entry import NO_PREV, Row

@@ -7,8 +7,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from adjudge import JudgeResult, Question, Request
+from adjudge import JudgeResult, Question
 from adjudge.judges.pair import PairOrder, PairResult, settle_orders
+from adjudge.models import Request
 from judge_support import Seat
 
 GOOD, BAD = "The good answer.", "The bad answer."

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import JudgeResult, Outcome, Question, Reply, Request, UsageError
+from adjudge import JudgeResult, Outcome, Question, UsageError
 from adjudge.errors import Reason
+from adjudge.models import Reply, Request
 
 YES = '{"safe": true}'
 NO = '{"safe": false}'

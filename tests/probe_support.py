@@ -6,16 +6,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from adjudge import (
-    Judge,
-    JudgeChain,
-    ProbeReport,
-    ProbeResult,
-    ProbeThresholds,
-    SemanticProbe,
-    evaluate_probe,
-    evaluate_probes,
-)
+from adjudge import Judge, JudgeChain, ProbeReport, SemanticProbe, evaluate_probe, evaluate_probes
+from adjudge.guards import ProbeResult, ProbeThresholds
 from adjudge.testing import ScriptedModel
 from virtual_clock import run_virtual
 

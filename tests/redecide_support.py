@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adjudge import Case, Criterion, JudgeResult, Reply, Request, Rubric, Run, run
+from adjudge import Case, Criterion, JudgeResult, Rubric, run
+from adjudge.models import Reply, Request
+from adjudge.runs import Run
 from adjudge.testing import speak
 
 RUBRIC = Rubric(

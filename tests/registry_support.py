@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from adjudge import EmergentJudge, ToolCandidate, ToolRefused, ToolRegistry, forge
+from adjudge import EmergentJudge, ToolCandidate, ToolRegistry
 from adjudge.models import Request
 from adjudge.testing import ScriptedModel
-from adjudge.tools import ToolRecord
+from adjudge.tools import ToolRecord, ToolRefused, forge
 from adjudge.tools import store as _tables
 from tools_support import approval, candidate, refusal, review
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from adjudge import Case, Judge, Reply, Request, Run, open_run, run
+from adjudge import Case, Judge, open_run, run
+from adjudge.models import Reply, Request
+from adjudge.runs import Run
 from adjudge.testing import speak
 
 CRITERIA = "Is good."

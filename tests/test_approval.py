@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approval, Approvals, Decision, DecisionRefused, LedgerError, UsageError
+from adjudge import Approvals, Decision, UsageError
+from adjudge.guards import Approval, DecisionRefused
+from adjudge.ledger import LedgerError
 from approval_support import WHO, Clock, ask, make_result, tell, try_to, use, with_nan
 from judge_support import complaint
 from ledger_support import find

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approval, Approvals, Ledger, LedgerError, UsageError, open_dataset
+from adjudge import Approvals, Ledger, UsageError, open_dataset
+from adjudge.guards import Approval
 from adjudge.guards.approval import store as tables
+from adjudge.ledger import LedgerError
 from approval_support import WHO, ask, make_result, summarise, try_to, use, with_nan
 from judge_support import complaint
 from ledger_support import SECRET, find, make_chain_result, verify

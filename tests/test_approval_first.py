@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approval, Approvals, Judge, JudgeChain, JudgeChainResult, JudgeResult
+from adjudge import Approvals, Judge, JudgeChain, JudgeChainResult, JudgeResult
+from adjudge.guards import Approval
 from adjudge.models import Reply, Request, TokenLogprob
 from adjudge.testing import ScriptedModel
 from approval_support import WHO, make_result, tell, try_to, use

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge import Approval, Approvals, UsageError
-from adjudge.guards import Vote
+from adjudge import Approvals, UsageError
+from adjudge.guards import Approval, Vote
 from adjudge.guards.approval.approval import count, expire, is_due, refuse
 from approval_support import Clock, count_kinds, make_result, try_to, use
 from ledger_support import find, verify

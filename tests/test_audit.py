@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Gate, Ledger, RuleResult, UsageError, derive_audit
-from adjudge.ledger import Findings, choose_opinion, record_opinion
+from adjudge import Gate, Ledger, RuleResult, UsageError
+from adjudge.ledger import Findings, choose_opinion, derive_audit, record_opinion
 from adjudge.ledger.audit.entry import SEVERITY_OF
 from adjudge.testing import ScriptedModel
 from audit_support import (

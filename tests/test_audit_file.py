@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adjudge import AuditEntry, AuditQuery, RuleResult, UsageError, parse_audit, write_audit
-from adjudge.ledger import Finding, Findings, Judged, read_audit
+from adjudge import RuleResult, UsageError
+from adjudge.ledger import AuditEntry, AuditQuery, Finding, Findings, Judged, parse_audit, read_audit, write_audit
 from audit_support import FAILED, PASSED, audit, decide
 from cli_support import HIDDEN
 from conftest import read_vectors

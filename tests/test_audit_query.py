@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import AuditEntry, AuditQuery, JudgeResult, UsageError
-from adjudge.ledger import AuditBasis, Finding, Findings
+from adjudge import JudgeResult, UsageError
+from adjudge.ledger import AuditBasis, AuditEntry, AuditQuery, Finding, Findings
 from audit_support import PASSED
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -9,21 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge import (
-    Budget,
-    Judge,
-    JudgeChain,
-    ModelError,
-    Price,
-    Reply,
-    ReplyError,
-    Request,
-    Usage,
-    UsageError,
-    open_model,
-    wire,
-)
-from adjudge.models import resolve_model
+from adjudge import Budget, Judge, JudgeChain, ModelError, ReplyError, Usage, UsageError, open_model
+from adjudge.judges import with_layers
+from adjudge.models import Price, Reply, Request, resolve_model
 from adjudge.models.price import PricedModel
 from judge_support import YES, Plain, complaint, passed, said
 from models_support import reset, serve
@@ -292,13 +280,13 @@ def test_no_stretch_of_time_is_overrun(calls: list[tuple[float, float, float]]):
 def test_a_judgement_without_money_is_undecided():
     """``undecided: budget``, never a pass; nothing was asked, and the chain's policy says the rest."""
     model = Plain(YES)
-    judge = wire(Judge(model), budget=Budget(0), prices={"plain": PRICE})
+    judge = with_layers(Judge(model), budget=Budget(0), prices={"plain": PRICE})
     result = asyncio.run(judge.ask("Is this safe?"))
 
     assert said(result) == {"outcome": "undecided", "because": "budget", "by": "judge"}
     assert "$0.0000 are left" in result.detail
     assert model.requests == []
-    chain = wire(JudgeChain([Judge(model)]), budget=Budget(0), prices={"plain": PRICE})
+    chain = with_layers(JudgeChain([Judge(model)]), budget=Budget(0), prices={"plain": PRICE})
     assert said(asyncio.run(chain.ask("Is this safe?"))) == {
         "outcome": "undecided",
         "because": "budget",
@@ -312,7 +300,7 @@ def test_a_chain_shares_one_budget():
     prices = dict.fromkeys("abc", PRICE)
     budget = Budget(9)
     result = asyncio.run(
-        wire(JudgeChain(seats, strategy="majority"), budget=budget, prices=prices).ask("Is this safe?")
+        with_layers(JudgeChain(seats, strategy="majority"), budget=budget, prices=prices).ask("Is this safe?")
     )
 
     assert [item.undecided_because for item in result.results] in ([None, None, "budget"], [None, None])
@@ -322,7 +310,7 @@ def test_a_chain_shares_one_budget():
 def test_a_budget_needs_a_price_before_anything_is_asked():
     """An unknown price cannot be held, and the sentence says what to do."""
     model = Plain(YES)
-    found = complaint(wire(Judge(model), budget=Budget(5)).ask, "Is this safe?")
+    found = complaint(with_layers(Judge(model), budget=Budget(5)).ask, "Is this safe?")
 
     assert "a budget needs the price of plain, which is unknown" in found
     assert "give it under prices" in found
@@ -333,14 +321,14 @@ def test_a_budget_needs_to_know_the_most_a_call_can_cost():
     """A seat without ``max_output_tokens``, and a judge that asks by itself, cannot be held to a budget."""
     unlimited = Judge(Plain(YES), max_output_tokens=None)
 
-    assert "needs max_output_tokens on 'plain'" in complaint(wire, JudgeChain([unlimited]), budget=Budget(5))
-    assert "'seat' is no Judge or JudgeChain" in complaint(wire, JudgeChain([passed()]), budget=Budget(5))
-    assert wire(JudgeChain([passed()]), prices={}).names == ("seat",)
+    assert "needs max_output_tokens on 'plain'" in complaint(with_layers, JudgeChain([unlimited]), budget=Budget(5))
+    assert "'seat' is no Judge or JudgeChain" in complaint(with_layers, JudgeChain([passed()]), budget=Budget(5))
+    assert with_layers(JudgeChain([passed()]), prices={}).names == ("seat",)
 
 
 def test_a_model_that_a_rubric_names_is_held_to_the_budget_too():
     """Another provider's model is opened behind the same layers, and its own price is asked for."""
-    judge = wire(
+    judge = with_layers(
         Judge(open_model("openai:a")), budget=Budget(5), prices={"a": PRICE, "groq:b": Price(input=1, output=1)}
     )
     other = resolve_model("groq:b", judge.model)
@@ -359,7 +347,7 @@ def test_what_is_found_in_a_cache_is_not_charged(tmp_path):
     with ReplyCache(tmp_path / "c") as cache:
         budget = Budget(5)
         judge = Judge(Plain(cost(5.0)), max_output_tokens=5)
-        wired = wire(judge, cache=cache, budget=budget, prices={"plain": PRICE}, identities={"plain": "1"})
+        wired = with_layers(judge, cache=cache, budget=budget, prices={"plain": PRICE}, identities={"plain": "1"})
         first, second = (asyncio.run(wired.ask("Is this safe?")) for _ in range(2))
 
     assert (first.outcome, second.outcome, budget.left) == ("passed", "passed", 0.0)

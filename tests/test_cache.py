@@ -15,8 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Judge, ModelError, Reply, Request, Usage, open_model
-from adjudge.models import Form, Model, RecordingModel, ReplyCache, TokenLogprob, as_model, resolve_model
+from adjudge import Judge, ModelError, Usage, open_model
+from adjudge.models import (
+    Form,
+    Model,
+    RecordingModel,
+    Reply,
+    ReplyCache,
+    Request,
+    TokenLogprob,
+    as_model,
+    resolve_model,
+)
 from adjudge.models.cache import CachedModel, describe_call, make_reply_key
 from adjudge.models.model import Call
 from judge_support import YES, Plain, complaint

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import Judge, Reply, ReplyCache, Request, Usage
-from adjudge.models import Model
+from adjudge import Judge, ReplyCache, Usage
+from adjudge.models import Model, Reply, Request
 from adjudge.models.cache import CachedModel
 from judge_support import Plain, complaint
 

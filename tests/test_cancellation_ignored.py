@@ -10,7 +10,8 @@ from contextlib import aclosing
 
 import pytest
 
-from adjudge import Gate, Judge, JudgeChain, JudgeResult, PromptFirewall, Reply, Rule, SemanticProbe, evaluate_probe
+from adjudge import Gate, Judge, JudgeChain, JudgeResult, PromptFirewall, Rule, SemanticProbe, evaluate_probe
+from adjudge.models import Reply
 from judge_support import YES, Seat
 from virtual_clock import run_virtual
 

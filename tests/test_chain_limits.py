@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from adjudge import Judge, JudgeChain, JudgeResult, Reply
+from adjudge import Judge, JudgeChain, JudgeResult
+from adjudge.models import Reply
 from judge_support import YES, Seat, failed, passed, said
 from virtual_clock import run_virtual
 

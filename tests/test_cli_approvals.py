@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import cli_support
-from adjudge import Approval, open_dataset
+from adjudge import open_dataset
 from adjudge.cli.commands.ledger import find_user
+from adjudge.guards import Approval
 from adjudge.ledger import create_key
 from approval_support import make_result, tell, use
 from cli_support import ESCAPES, HIDDEN, Line

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import JudgeResult, parse_audit
+from adjudge import JudgeResult
 from adjudge.cli.commands.ledger import find_user
-from adjudge.ledger import create_key, verify_export
+from adjudge.ledger import create_key, parse_audit, verify_export
 from cli_support import ESCAPES, HIDDEN, Line, isolate
 from conftest import require
 from ledger_support import make_result, record, run

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 import cli_support
-from adjudge import CreationVerdict
-from adjudge.tools import load_candidate
+from adjudge.tools import CreationVerdict, load_candidate
 from cli_support import ESCAPES, HIDDEN, Line
 from judge_support import complaint
 from tools_support import INTEGER, approval, candidate, refusal, run

@@ -8,17 +8,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import (
-    Criterion,
-    Judge,
-    PairResult,
-    Reply,
-    Rubric,
-    UsageError,
-    compare,
-    compare_sync,
-)
-from adjudge.models import TokenLogprob
+from adjudge import Criterion, Judge, PairResult, Rubric, UsageError, compare, compare_sync
+from adjudge.models import Reply, TokenLogprob
 from adjudge.result import REASONS
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
 from compare_support import BAD, GOOD, Chooser, make_pair, prefer, prefer_good

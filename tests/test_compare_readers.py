@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import Judge, PairResult, Request, compare, compare_sync
+from adjudge import Judge, PairResult, compare, compare_sync
+from adjudge.models import Request
 from adjudge.question.readers import READERS
 from compare_support import BAD, GOOD
 from judge_support import Plain, complaint

@@ -11,9 +11,10 @@ import sys
 import pytest
 
 import cli_support
-from adjudge import Case, UsageError, open_dataset, write_cases
+from adjudge import Case, UsageError, open_dataset
 from adjudge.dataset import formats as _formats
 from adjudge.dataset import formats as _source
+from adjudge.dataset import write_cases
 
 HEADER = "id,content,label\n"
 

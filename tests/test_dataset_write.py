@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Case, UsageError, open_dataset, write_cases
+from adjudge import Case, UsageError, open_dataset
 from adjudge.dataset import write as _write
+from adjudge.dataset import write_cases
 
 FORMATS = ["c.jsonl", "c.csv", "c.tsv", "c.json", "c.yaml", "c.parquet", "c.jsonl.gz", "c.csv.gz"]
 

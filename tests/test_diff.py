@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adjudge import Case, Diff, Judge, UsageError, diff, open_run
+from adjudge import Case, Judge, UsageError, open_run
+from adjudge.report import Diff, diff
 from adjudge.report.markdown import render_diff_markdown
 from adjudge.trust.difference import FLIPS, KEPT, PairedTally, compute_mcnemar
 from cli_support import ESCAPES, HIDDEN

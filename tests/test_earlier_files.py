@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approvals, Decision, Judge, JudgeChain, Ledger, ReplyCache, derive_audit, open_run, read_result, run
-from adjudge.ledger import Head, verify_export
+from adjudge import Approvals, Decision, Judge, JudgeChain, Ledger, ReplyCache, open_run, run
+from adjudge.judges import read_result
+from adjudge.ledger import Head, derive_audit, verify_export
 from adjudge.models import ReplayModel
 from adjudge.report import make_report
 

@@ -17,13 +17,13 @@ from adjudge import (
     JudgeChain,
     JudgeResult,
     JudgmentFailed,
-    LedgerError,
     ModelError,
     ReplyError,
     Rubric,
     UsageError,
     judge,
 )
+from adjudge.ledger import LedgerError
 from adjudge.testing import FaultyModel, ScriptedModel
 from judge_support import NO, YES, complaint, scores
 

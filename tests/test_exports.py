@@ -12,20 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 import house
-
-PUBLIC = sorted(house.name_module(path.with_suffix(".py")) for path in house.PACKAGE.rglob("__init__.pyi"))
-"""Every package that exports names: what its ``__init__.pyi`` imports."""
-
-
-def read_stub(package: str) -> dict[str, str]:
-    """The names that a package's stub imports, each with its module."""
-    path = house.modules()[package].with_suffix(".pyi")
-    return {
-        alias.asname or alias.name: node.module or ""
-        for node in house.parse(path).body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+from public_support import PACKAGES, read_stub
 
 
 def public_members(value: type) -> Iterator[tuple[str, object]]:
@@ -42,7 +29,7 @@ def has_docstring(value: object) -> bool:
     return bool(text) and not text.startswith(f"{getattr(value, '__name__', '')}(")
 
 
-@pytest.mark.parametrize("module", PUBLIC)
+@pytest.mark.parametrize("module", PACKAGES)
 def test_a_package_offers_what_its_stub_lists(module: str):
     """What type checkers are told and what a program gets are one list, and ``import *`` gets it too."""
     loaded, listed = importlib.import_module(module), read_stub(module)
@@ -51,7 +38,7 @@ def test_a_package_offers_what_its_stub_lists(module: str):
     assert [name for name in listed if getattr(loaded, name) is not getattr(sys.modules[listed[name]], name)] == []
 
 
-@pytest.mark.parametrize("module", PUBLIC)
+@pytest.mark.parametrize("module", PACKAGES)
 def test_a_stub_says_as_what_it_exports(module: str):
     """``import name as name`` is how a stub hands a name on; without it a type checker takes the name for private."""
     silent = [
@@ -65,14 +52,14 @@ def test_a_stub_says_as_what_it_exports(module: str):
     assert silent == []
 
 
-@pytest.mark.parametrize("module", PUBLIC)
+@pytest.mark.parametrize("module", PACKAGES)
 def test_what_a_package_lacks_is_an_attribute_error(module: str):
     """It names the package and what was looked for, as any module does."""
     with pytest.raises(AttributeError, match=rf"{re.escape(module)}.*'nothing_of_this_name'"):
         importlib.import_module(module).nothing_of_this_name  # noqa: B018
 
 
-@pytest.mark.parametrize("module", PUBLIC)
+@pytest.mark.parametrize("module", PACKAGES)
 def test_every_public_name_has_a_docstring(module: str):
     """Each public function and class, and each public method of such a class, promises something in words."""
     loaded = importlib.import_module(module)
@@ -88,7 +75,7 @@ def test_every_public_name_has_a_docstring(module: str):
     assert silent == []
 
 
-@pytest.mark.parametrize("module", PUBLIC)
+@pytest.mark.parametrize("module", PACKAGES)
 def test_a_package_is_a_table_of_contents(module: str):
     """An ``__init__`` that exports names defines none itself."""
     body = house.parse(house.modules()[module]).body

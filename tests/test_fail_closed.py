@@ -8,7 +8,8 @@ import math
 
 import pytest
 
-from adjudge import Judge, JudgeChain, ModelError, Reply, Rubric
+from adjudge import Judge, JudgeChain, ModelError, Rubric
+from adjudge.models import Reply
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
 from judge_support import NO, YES, Plain, said, scores
 from models_support import break_off, completion, error, reset, serve

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import InputFirewall, InputRejected, InputVerdict, JudgeChain, PromptFirewall
+from adjudge import InputFirewall, InputRejected, JudgeChain, PromptFirewall
+from adjudge.guards import InputVerdict
 from adjudge.testing import ScriptedModel
 from virtual_clock import run_virtual
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from adjudge import EmergentJudge, Ledger, ToolRegistry, UsageError, forge
+from adjudge import EmergentJudge, Ledger, ToolRegistry, UsageError
 from adjudge.models import Request
 from adjudge.testing import ScriptedModel
-from adjudge.tools import CreationVerdict
+from adjudge.tools import CreationVerdict, forge
 from ledger_support import find
 from registry_support import HERE, NoJudge, add, make_judge, run
 from tools_support import approval, candidate, creation

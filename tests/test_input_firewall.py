@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import InputFirewall, InputVerdict, JudgeChain, Threat, UsageError
-from adjudge.guards import THREATS
+from adjudge import InputFirewall, JudgeChain, UsageError
+from adjudge.guards import THREATS, InputVerdict, Threat
 from adjudge.guards.firewall.question import MOST_CHARACTERS
 from adjudge.testing import ScriptedModel
 from firewall_support import CLEAN, chain, script, threaten

@@ -10,8 +10,8 @@ from contextlib import aclosing
 
 import pytest
 
-from adjudge import Case, Judge, JudgeChain, JudgmentFailed, Reply, Rubric, Usage, UsageError, judge
-from adjudge.models import as_model
+from adjudge import Case, Judge, JudgeChain, JudgmentFailed, Rubric, Usage, UsageError, judge
+from adjudge.models import Reply, as_model
 from adjudge.testing import ScriptedModel
 from judge_support import NO, YES, Plain, complaint, said, scores
 from virtual_clock import run_virtual

@@ -15,9 +15,10 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as some
 
-from adjudge import Decision, Ledger, LedgerError, UsageError, read_result
+from adjudge import Decision, Ledger, UsageError
 from adjudge.formats.plain import to_plain
-from adjudge.ledger import KINDS
+from adjudge.judges import read_result
+from adjudge.ledger import KINDS, LedgerError
 from adjudge.ledger.entry import COLUMNS, SCHEMA, hash_entry
 from adjudge.ledger.payload import MOST_BYTES, digest, write_payload
 from ledger_support import SECRET, connect, find, make_chain_result, make_result, record, run

@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from adjudge import Ledger, LedgerError
+from adjudge import Ledger
+from adjudge.ledger import LedgerError
 from ledger_support import find, open_schema, record, run, start_appender, verify
 
 

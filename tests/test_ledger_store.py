@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import JudgeResult, Ledger, LedgerError, UsageError
-from adjudge.ledger import Head, create_key
+from adjudge import JudgeResult, Ledger, UsageError
+from adjudge.ledger import Head, LedgerError, create_key
 from adjudge.ledger.store import Store
 from adjudge.ledger.writer import Writer
 from ledger_support import SECRET, connect, find, make_result, record, run, verify

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, Text, func, select
 
-from adjudge import Ledger, LedgerError, UsageError
-from adjudge.ledger import Transaction
+from adjudge import Ledger, UsageError
+from adjudge.ledger import LedgerError, Transaction
 from ledger_support import find
 
 TABLES = MetaData()

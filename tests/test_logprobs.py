@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge import Judge, JudgeChain, Reply, Rubric
-from adjudge.models import TokenLogprob
+from adjudge import Judge, JudgeChain, Rubric
+from adjudge.models import Reply, TokenLogprob
 from judge_support import Plain, scores
 
 NAMES = ("a", "b")

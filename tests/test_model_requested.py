@@ -18,20 +18,10 @@ from rich.console import Console
 
 import cli_support
 import models_support
-from adjudge import (
-    Judge,
-    JudgeChain,
-    JudgeChainResult,
-    JudgeResult,
-    Ledger,
-    Reply,
-    Request,
-    compare,
-    open_model,
-    read_result,
-)
+from adjudge import Judge, JudgeChain, JudgeChainResult, JudgeResult, Ledger, compare, open_model
+from adjudge.judges import read_result
 from adjudge.judges.pair import PairResult
-from adjudge.models import RecordingModel, ReplyCache
+from adjudge.models import RecordingModel, Reply, ReplyCache, Request
 from adjudge.models.cache import CachedModel
 from adjudge.models.reported_name import ReportedNames
 from adjudge.report import make_report, write_html, write_junit, write_markdown

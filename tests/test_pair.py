@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Judge, PairResult, Reply, UsageError, compare_sync
+from adjudge import Judge, PairResult, UsageError, compare_sync
 from adjudge.judges.pair import PREFERENCES, read_judged
+from adjudge.models import Reply
 from adjudge.result import REASONS
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, make_pair, prefer

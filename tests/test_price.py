@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Judge, JudgeChain, Price, Reply, Request, Usage, open_model, wire
-from adjudge.models import ReplayModel
+from adjudge import Judge, JudgeChain, Usage, open_model
+from adjudge.judges import with_layers
+from adjudge.models import Price, ReplayModel, Reply, Request
 from adjudge.models.price import FRAME_TOKENS, FREE, Cost, PricedModel, add_costs, bound_input, find_price, make_finder
 from judge_support import YES, Plain, complaint
 
@@ -140,7 +141,7 @@ def test_a_wired_chain_says_what_it_cost():
     line = Reply(text=YES, usage=Usage(input_tokens=1_000_000, output_tokens=0))
     chain = JudgeChain([Judge(Plain(line, name="a")), Judge(Plain(line, name="b"))], strategy="consensus")
     prices = {"a": {"input": 2.0, "output": 1.0}, "b": Price(input=3.0, output=1.0)}
-    result = asyncio.run(wire(chain, prices=prices).ask("Is this safe?"))
+    result = asyncio.run(with_layers(chain, prices=prices).ask("Is this safe?"))
 
     assert [item.usage and item.usage.cost_usd for item in result.results] == [2.0, 3.0]
     assert result.usage is not None

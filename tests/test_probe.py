@@ -9,16 +9,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import (
-    Judge,
-    JudgeChain,
-    ProbeThresholds,
-    SemanticProbe,
-    UsageError,
-    evaluate_probe,
-    evaluate_probes,
-)
-from adjudge.guards import ProbeContract
+from adjudge import Judge, JudgeChain, SemanticProbe, UsageError, evaluate_probe, evaluate_probes
+from adjudge.guards import ProbeContract, ProbeThresholds
 from adjudge.testing import ScriptedModel
 from judge_support import Seat, complaint
 from probe_support import PROBE, Breaks, probed, probed_with, says, violated

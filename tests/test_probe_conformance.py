@@ -13,16 +13,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import (
-    Judge,
-    ProbeReport,
-    ProbeResult,
-    ProbeThresholds,
-    SemanticProbe,
-    UsageError,
-    evaluate_probe,
-    evaluate_probes,
-)
+from adjudge import Judge, ProbeReport, SemanticProbe, UsageError, evaluate_probe, evaluate_probes
+from adjudge.guards import ProbeResult, ProbeThresholds
 from adjudge.testing import ScriptedModel
 from conftest import read_vectors
 from virtual_clock import run_virtual

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adjudge import ProbeThresholds, UsageError
-from adjudge.guards import ProbeContract, ProbeFile, load_probes
+from adjudge import UsageError
+from adjudge.guards import ProbeContract, ProbeFile, ProbeThresholds, load_probes
 from adjudge.guards.probe.baseline import MAX_BYTES, plain_output, put_outputs, read_entries, replace_file
 from judge_support import complaint
 

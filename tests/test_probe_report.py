@@ -13,16 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import (
-    Judge,
-    ProbeReport,
-    ProbeResult,
-    ProbeThresholds,
-    SemanticProbe,
-    UsageError,
-    evaluate_probes,
-)
-from adjudge.guards import evaluate_probe_sync, evaluate_probes_sync
+from adjudge import Judge, ProbeReport, SemanticProbe, UsageError, evaluate_probes
+from adjudge.guards import ProbeResult, ProbeThresholds, evaluate_probe_sync, evaluate_probes_sync
 from judge_support import Plain, complaint
 from probe_support import PROBE, Breaks, by_output, chain, make, many, probed, probed_with, says, violated
 from virtual_clock import run_virtual

@@ -10,7 +10,8 @@ import re
 
 import pytest
 
-from adjudge import FirewallVerdict, JudgeChain, PromptFirewall, RejectedRule, UsageError
+from adjudge import JudgeChain, PromptFirewall, UsageError
+from adjudge.guards import FirewallVerdict, RejectedRule
 from adjudge.guards.firewall.question import MOST_CHARACTERS, MOST_RULES
 from adjudge.testing import ScriptedModel
 from firewall_support import SAFE, chain, reject, script

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from adjudge import FirewallVerdict, Judge, PromptFirewall, Reply
+from adjudge import Judge, PromptFirewall
+from adjudge.guards import FirewallVerdict
 from adjudge.guards.firewall.question import RulesReply
-from adjudge.models import TokenLogprob
+from adjudge.models import Reply, TokenLogprob
 from adjudge.testing import ScriptedModel
 from firewall_support import SAFE, chain, reject, script
 from judge_support import Plain, Seat

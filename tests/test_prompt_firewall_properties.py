@@ -8,7 +8,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import FirewallVerdict, Judge, JudgeChain, JudgeResult, PromptFirewall
+from adjudge import Judge, JudgeChain, JudgeResult, PromptFirewall
+from adjudge.guards import FirewallVerdict
 from adjudge.testing import ScriptedModel
 from firewall_support import SAFE, STRATEGIES, chain, reject, script
 from virtual_clock import run_virtual

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adjudge import Criterion, Judge, JudgeChain, Rubric, Rule, open_run, redecide
+from adjudge import Criterion, Judge, JudgeChain, Rubric, Rule, open_run
+from adjudge.runs import redecide
 from redecide_support import RUBRIC, Told, do, make_cases, score, tell, tell_all
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

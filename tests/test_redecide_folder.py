@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import Case, Criterion, Judge, JudgeChain, Rubric, UsageError, open_run, redecide
+from adjudge import Case, Criterion, Judge, JudgeChain, Rubric, UsageError, open_run
 from adjudge.models import Reply, Request
+from adjudge.runs import redecide
 from adjudge.runs.redecision.redecision import MOST_CHANGES
 from judge_support import Seat
 from redecide_support import RUBRIC, Told, do, make_cases, score, tell_all

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import ToolRegistry, UsageError, forge
+from adjudge import ToolRegistry, UsageError
 from adjudge.models import Request
-from adjudge.tools import ToolRecord
+from adjudge.tools import ToolRecord, forge
 from ledger_support import open_schema
 from registry_support import HERE, Clock, NoJudge, add, change, fail, make_judge, raise_up, refused, run, wear
 from tools_support import candidate, creation

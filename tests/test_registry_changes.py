@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import ToolRegistry, UsageError, forge
-from adjudge.tools import tool_digest
+from adjudge import ToolRegistry, UsageError
+from adjudge.tools import forge, tool_digest
 from ledger_support import open_schema
 from registry_support import HERE, NoJudge, add, change, fail, make_judge, raise_up, refused, run, wear
 from tools_support import candidate, tool

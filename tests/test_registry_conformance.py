@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import ToolRefused, ToolRegistry, forge
+from adjudge import ToolRegistry
 from adjudge.models import Request
-from adjudge.tools import ToolUsage
+from adjudge.tools import ToolRefused, ToolUsage, forge
 from conftest import read_vectors
 from registry_support import HERE, NoJudge, add, make_judge, raise_up, run, wear
 from tools_support import candidate, creation

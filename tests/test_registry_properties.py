@@ -15,8 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from adjudge import CreationVerdict, PromotionVerdict, ToolRefused, ToolRegistry, UsageError, forge
-from adjudge.tools import TIERS, Claim, Cooling, ToolRecord, ToolUsage
+from adjudge import ToolRegistry, UsageError
+from adjudge.tools import (
+    TIERS,
+    Claim,
+    Cooling,
+    CreationVerdict,
+    PromotionVerdict,
+    ToolRecord,
+    ToolRefused,
+    ToolUsage,
+    forge,
+)
 from adjudge.tools.tiers import Limits, cool_down, find_rise_hindrance, find_use_hindrance
 from registry_support import Clock, make_judge
 from tools_support import candidate, tool

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import Ledger, LedgerError, ToolRefused, ToolRegistry, forge
-from adjudge.tools import tool_digest
+from adjudge import Ledger, ToolRegistry
+from adjudge.ledger import LedgerError
+from adjudge.tools import ToolRefused, forge, tool_digest
 from ledger_support import connect, find, verify
 from registry_support import HERE, NoJudge, add, make_judge, raise_up, run, wear
 from tools_support import candidate

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import CriterionResult, JudgeChainResult, JudgeResult, JudgmentFailed, RuleResult, Usage, read_result
+from adjudge import CriterionResult, JudgeChainResult, JudgeResult, JudgmentFailed, RuleResult, Usage
+from adjudge.judges import read_result
 from adjudge.result import REASONS, find_gravest, make_id
 from judge_support import complaint
 

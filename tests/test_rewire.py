@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from adjudge import Judge, JudgeChain, Reply, Request
+from adjudge import Judge, JudgeChain
 from adjudge.judges.layers import rewire
-from adjudge.models import Model
+from adjudge.models import Model, Reply, Request
 from adjudge.testing import ScriptedModel
 
 RUBRIC = "code-quality"

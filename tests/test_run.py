@@ -14,20 +14,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import (
-    Case,
-    Judge,
-    JudgeChain,
-    JudgeResult,
-    Question,
-    Reply,
-    Request,
-    Rubric,
-    Usage,
-    UsageError,
-    open_run,
-    run,
-)
+from adjudge import Case, Judge, JudgeChain, JudgeResult, Question, Rubric, Usage, UsageError, open_run, run
+from adjudge.models import Reply, Request
 from adjudge.runs import Progress
 from adjudge.testing import ScriptedModel
 from judge_support import Plain, Seat
@@ -410,7 +398,8 @@ def test_the_manifest_says_what_was_done(tmp_path: Path):
 
 def test_usage_is_summed_and_unknown_costs_are_unknown():
     """Tokens add up; a cost that is not known of every item is none, and never taken for free."""
-    from adjudge import Reply, Usage
+    from adjudge import Usage
+    from adjudge.models import Reply
 
     def answer(request: Request) -> Reply:
         text = json.dumps({"token": request.token, "criteria": [{"name": "criteria", "score": 1}]})

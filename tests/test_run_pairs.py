@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import Case, Judge, JudgeChain, PairResult, Rubric, UsageError, open_run, redecide, run
+from adjudge import Case, Judge, JudgeChain, PairResult, Rubric, UsageError, open_run, run
 from adjudge.models import ReplayModel
+from adjudge.runs import redecide
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, Chooser, prefer, prefer_good
 from run_support import CRITERIA, take

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adjudge import Case, Judge, JudgeChain, Reply, Request, UsageError, open_run, run
+from adjudge import Case, Judge, JudgeChain, UsageError, open_run, run
+from adjudge.models import Reply, Request
 from adjudge.models.recording import describe_request, make_key
 from adjudge.runs.folder import RunLock
 from adjudge.runs.replies import make_place

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Case, CriterionResult, JudgeResult, RuleResult, Usage, UsageError, read_result
+from adjudge import Case, CriterionResult, JudgeResult, RuleResult, Usage, UsageError
 from adjudge.formats.plain import to_plain
+from adjudge.judges import read_result
 from adjudge.runs import RunItem
 from adjudge.runs.item import encode, write_case, write_result
 from adjudge.runs.store import RunStore

@@ -18,14 +18,13 @@ from adjudge import (
     Dataset,
     Judge,
     JudgeChain,
-    Reply,
     ReplyCache,
-    Request,
     UsageError,
     open_model,
     open_run,
     run,
 )
+from adjudge.models import Reply, Request
 from adjudge.models.rate_limit import Pace
 from adjudge.runs import pool as _pool
 from adjudge.runs.engine import SPENT

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import cli_support
-from adjudge import Approvals, AuditEntry, Decision, Gate, Judge, JudgeChain, Ledger, Rule, derive_audit
-from adjudge.ledger import verify_export
+from adjudge import Approvals, Decision, Gate, Judge, JudgeChain, Ledger, Rule
+from adjudge.ledger import AuditEntry, derive_audit, verify_export
 from adjudge.testing import ScriptedModel
 from approval_support import Clock
 from audit_support import find_codes

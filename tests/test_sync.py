@@ -332,13 +332,13 @@ async def stop_now() -> None:
 HELD = """
 import os, sys, threading, time, warnings
 warnings.simplefilter("ignore")
-from adjudge import Judge, sync as _sync
+from adjudge import Judge, sync
 from adjudge.testing import ScriptedModel
 judge = Judge(ScriptedModel({"criteria": [{"name": "criteria", "score": 1.0}]}))
 print(judge.evaluate_sync("x", criteria="Good.").outcome, flush=True)
 
 def hold():
-    with _sync._lock:
+    with sync._lock:
         held.set()
         time.sleep(1)
 

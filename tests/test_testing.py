@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from adjudge import Judge, JudgeChain, ModelError, Reply, Request
+from adjudge import Judge, JudgeChain, ModelError
+from adjudge.models import Reply, Request
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel, break_reply, fill_token
 from judge_support import NO, YES, scores
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from adjudge import CreationVerdict, EmergentJudge, Judge, JudgeChain, UsageError
+from adjudge import EmergentJudge, Judge, JudgeChain, UsageError
 from adjudge.guards import GuardEvent
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
-from adjudge.tools import tool_digest
+from adjudge.tools import CreationVerdict, tool_digest
 from judge_support import Plain, complaint, silent
 from tools_support import STRATEGIES, approval, candidate, chain, refusal, run
 from virtual_clock import run_virtual

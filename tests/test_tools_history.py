@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import ReuseVerdict
-from adjudge.tools import ToolHistory, ToolUsage
+from adjudge.tools import ReuseVerdict, ToolHistory, ToolUsage
 from adjudge.tools.reuse import measure
 from judge_support import complaint
 from tools_support import check

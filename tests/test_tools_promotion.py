@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from adjudge import EmergentJudge, Judge, PromotionVerdict
+from adjudge import EmergentJudge, Judge
 from adjudge.guards import GuardEvent
 from adjudge.testing import ScriptedModel
-from adjudge.tools import ToolUsage
+from adjudge.tools import PromotionVerdict, ToolUsage
 from judge_support import complaint
 from tools_support import STRATEGIES, candidate, chain, creation, review, tool
 from virtual_clock import run_virtual

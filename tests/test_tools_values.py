@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from adjudge import (
+from adjudge import EmergentJudge, EmergentTool, Ledger, ToolCandidate, ToolTest
+from adjudge.testing import ScriptedModel
+from adjudge.tools import (
+    MISSING,
     CreationVerdict,
-    EmergentJudge,
-    EmergentTool,
-    Ledger,
     PromotionVerdict,
     ReviewVerdict,
-    ToolCandidate,
-    ToolTest,
+    ToolUsage,
+    load_candidate,
+    read_verdict,
+    tool_digest,
 )
-from adjudge.testing import ScriptedModel
-from adjudge.tools import MISSING, ToolUsage, load_candidate, read_verdict, tool_digest
 from judge_support import complaint
 from tools_support import INTEGER, approval, candidate, creation, refusal, review, run, tool
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adjudge import CreationVerdict, EmergentTool, Judge, JudgeChain, ReuseVerdict, ToolCandidate, ToolTest
+from adjudge import EmergentTool, Judge, JudgeChain, ToolCandidate, ToolTest
 from adjudge.testing import ScriptedModel
-from adjudge.tools import ToolUsage, tool_digest, validate_reuse
+from adjudge.tools import CreationVerdict, ReuseVerdict, ToolUsage, tool_digest, validate_reuse
 
 INTEGER = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from adjudge.concurrency import GRACE, stop_tasks
 from adjudge.errors import AdjudgeError, UsageError
 
 T = TypeVar("T")
+
+P = ParamSpec("P")
 
 
 _Waiting = concurrent.futures.Future
@@ -148,6 +151,20 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     finally:
         with _lock:
             door.waiting.discard(future)
+
+
+def make_sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The twin of a coroutine function for callers without an event loop, with its parameters and its types."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_sync(function(*args, **kwargs))
+
+    call.__name__, call.__qualname__ = f"{function.__name__}_sync", f"{function.__qualname__}_sync"
+    call.__doc__ = (
+        f"``{function.__name__}`` for callers without an event loop; works inside a running loop too, and blocks it."
+    )
+    return call
 
 
 def _find_door() -> _Door:

@@ -28,7 +28,6 @@ from adjudge import (
     Ledger,
     PromptFirewall,
     ReplyCache,
-    Request,
     Rubric,
     SemanticProbe,
     ToolCandidate,
@@ -38,7 +37,7 @@ from adjudge import (
     load_rubric,
     run,
 )
-from adjudge.models import RecordingModel
+from adjudge.models import RecordingModel, Request
 from adjudge.testing import ScriptedModel
 
 CRITERIA = {"correct": "States no falsehood.", "polite": "Is polite to the reader."}

@@ -18,11 +18,8 @@ from adjudge import (
     Criterion,
     CriterionResult,
     Decision,
-    FirewallVerdict,
     Gate,
-    Improvement,
     InputFirewall,
-    InputVerdict,
     Judge,
     JudgeChain,
     JudgeChainResult,
@@ -35,24 +32,22 @@ from adjudge import (
     Outcome,
     PromptFirewall,
     Question,
-    RejectedRule,
-    Reply,
     ReplyError,
-    Request,
     Rubric,
     Rule,
     RuleResult,
     Rules,
-    Threat,
     Usage,
     UsageError,
     improve,
     judge,
     load_rules,
-    read_result,
 )
+from adjudge.guards import FirewallVerdict, InputVerdict, RejectedRule, Threat
 from adjudge.integrations.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.judges import Improvement, read_result
 from adjudge.ledger import Entry, Head, Verification, verify_export
+from adjudge.models import Reply, Request
 from adjudge.testing import assert_passes
 
 

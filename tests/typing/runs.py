@@ -8,20 +8,14 @@ from pathlib import Path
 from typing import Any, Literal, assert_type
 
 from adjudge import (
-    Approval,
     Approvals,
-    AuditEntry,
-    AuditQuery,
     Budget,
     Case,
-    CreationVerdict,
     Criterion,
     Dataset,
     Decision,
-    Diff,
     EmergentJudge,
     EmergentTool,
-    ForgeResult,
     Gate,
     Judge,
     JudgeChain,
@@ -31,45 +25,40 @@ from adjudge import (
     Ledger,
     Outcome,
     PairResult,
-    Price,
     ProbeReport,
-    ProbeResult,
-    ProbeThresholds,
-    PromotionVerdict,
-    Redecision,
     ReplyCache,
-    ReuseVerdict,
-    ReviewVerdict,
     Rubric,
-    Run,
-    RunItem,
     SemanticProbe,
     ToolCandidate,
     ToolRegistry,
     ToolTest,
     Usage,
-    Vote,
     compare,
     compare_sync,
-    derive_audit,
-    diff,
     evaluate_probe,
     evaluate_probes,
-    forge,
     open_dataset,
     open_run,
-    parse_audit,
-    redecide,
     run,
-    wire,
-    write_audit,
-    write_cases,
 )
-from adjudge.dataset import BadRow, import_inspect, import_promptfoo
-from adjudge.guards import Answer, Webhook, verify_webhook
-from adjudge.ledger import Entry
-from adjudge.report import Report, ShownCase, Spread, make_report, write_html, write_junit, write_markdown
-from adjudge.tools import ToolHistory, ToolRecord, validate_reuse
+from adjudge.dataset import BadRow, import_inspect, import_promptfoo, write_cases
+from adjudge.guards import Answer, Approval, ProbeResult, ProbeThresholds, Vote, Webhook, verify_webhook
+from adjudge.judges import with_layers
+from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, parse_audit, write_audit
+from adjudge.models import Price
+from adjudge.report import Diff, Report, ShownCase, Spread, diff, make_report, write_html, write_junit, write_markdown
+from adjudge.runs import Redecision, Run, RunItem, redecide
+from adjudge.tools import (
+    CreationVerdict,
+    ForgeResult,
+    PromotionVerdict,
+    ReuseVerdict,
+    ReviewVerdict,
+    ToolHistory,
+    ToolRecord,
+    forge,
+    validate_reuse,
+)
 
 RUBRIC = Rubric(
     name="Login",
@@ -87,11 +76,11 @@ def answer(prompt: str) -> str:
     return prompt
 
 
-def make_wired(judge: Judge) -> Any:
+def add_layers(judge: Judge) -> Judge:
     """A cache, a budget and prices around a judge."""
     with ReplyCache(Path("replies.sqlite"), expires_in=60, max_bytes=1_000_000) as cache:
         prices: dict[str, Price | Mapping[str, float]] = {"a": Price(input=1, output=2), "b": {"input": 1, "output": 2}}
-        return wire(judge, cache=cache, budget=Budget(5, per=60, spent=1), prices=prices, identities={"a": "1"})
+        return with_layers(judge, cache=cache, budget=Budget(5, per=60, spent=1), prices=prices, identities={"a": "1"})
 
 
 async def prefer(single: Judge, chain: JudgeChain) -> None:

@@ -103,7 +103,7 @@ def open_gate(
         return Gate(
             name,
             rubric=rubric,
-            judge=_open_layers(table, config).wire(_open_judge(table.get("judge"), rubric, config)),
+            judge=_open_layers(table, config).apply(_open_judge(table.get("judge"), rubric, config)),
             rules=[_open_rule(item) for item in table.get("rules", [])],
             ledger=recorder if recorder is not None and recorder.ledger is not None else None,
             config=config.digest,

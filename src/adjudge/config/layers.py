@@ -23,13 +23,13 @@ class Layers:
     budget: Budget | None = None
     prices: Mapping[str, Any] = field(default_factory=dict)
 
-    def wire(self, judge: Any) -> Any:
+    def apply(self, judge: Any) -> Any:
         """The judge behind them; raises ``UsageError`` for a budget that cannot hold."""
         if judge is None or (self.cache is None and self.budget is None and not self.prices):
             return judge
-        from adjudge.judges.layers import wire
+        from adjudge.judges.layers import with_layers
 
-        return wire(judge, cache=self.cache, budget=self.budget, prices=self.prices)
+        return with_layers(judge, cache=self.cache, budget=self.budget, prices=self.prices)
 
     def close(self) -> str | None:
         """Write what is not written yet; return a sentence on what was spent of the budget, where there is one."""

@@ -94,7 +94,7 @@ class Dataset:
     @classmethod
     def of(
         cls,
-        source: Any,
+        source: object,
         *,
         name: str = "data",
         fields: Mapping[str, str | None] | None = None,

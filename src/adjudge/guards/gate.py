@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 from adjudge.concurrency import is_for_us
 from adjudge.content import content_text, copy_plain, digest_text, has_changed
@@ -40,12 +40,14 @@ from adjudge.guards.decorator import Checks, make_guard
 from adjudge.guards.request_digest import DATA, describe_terms, digest_request, make_basis
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import Evaluates, explain_broken, since
-from adjudge.judges.judge import Judge
+from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_broken, since
+from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
 from adjudge.result import JudgeResult, RuleResult, make_id
 from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
+from adjudge.rules.ruleset import AnyRule
 from adjudge.rules.shipped import as_rule
 from adjudge.sync import run_sync
 
@@ -83,7 +85,7 @@ class Check:
         self.content = content
         reference = self.data.get("reference")
         # Each is handed a copy of its own: a rule that changes what it is given changes nothing for the next.
-        ran = [await rule.check(copy_plain(content), copy_plain(reference)) for rule in gate.rules]
+        ran = [await rule.check(copy_plain(content), copy_plain(reference)) for rule in read_parts(gate).rules]
         result, readable = self._settle(ran), True
         sampled = result is not None or gate.takes(self.subject)
         if result is None and sampled:
@@ -129,7 +131,7 @@ class Check:
     def _settle(self, ran: Sequence[RuleResult]) -> JudgeResult | None:
         """The result when rules settle the matter: one that decides failed, or there is nobody else to ask."""
         broken = explain_broken(ran)
-        if not broken and self.gate.judge is not None:
+        if not broken and read_parts(self.gate).judge is not None:
             return None
         return JudgeResult(
             outcome="failed" if broken else "passed",
@@ -161,7 +163,8 @@ class Check:
             content = how.pop("content")
             # Warnings quote what they found, so what the judge is shown of them comes from the redacted content.
             rules = [
-                own if item.severity == "warning" else _repeat(item) for own, item in zip(gate.rules, ran, strict=True)
+                own if item.severity == "warning" else _repeat(item)
+                for own, item in zip(read_parts(gate).rules, ran, strict=True)
             ]
         how |= {"rules": rules, "metadata": self.metadata}
         result, error = await call_safely(self._put, content, how)
@@ -172,7 +175,9 @@ class Check:
 
     async def _put(self, content: object, how: Asking) -> JudgeResult:
         """The judge's result; a gate that can open, or ask, has every seat heard that might object."""
-        judge, rubric = self.gate.judge, self.gate.rubric
+        made: Any = self.gate.judge  # there is one, or rules alone would have settled it
+        judge: Judge | JudgeChain = made
+        rubric = read_parts(self.gate).rubric
         if type(judge).evaluate is not Evaluates.evaluate:  # a class of somebody's own, which evaluates in its own way
             return await judge.evaluate(content, rubric, **how)
         opens = not self.gate.policy.blocks_all
@@ -188,7 +193,7 @@ class Check:
             outcome="undecided",
             undecided_because="error",
             decided_by="policy",
-            judge=self.gate.judge.name if self.gate.judge is not None else "rules",
+            judge=judge.name if (judge := read_parts(self.gate).judge) is not None else "rules",
             detail=str(error) if ours else f"{type(error).__name__} was raised while the content was read or judged",
             attempts=0,
             subject=self.subject,
@@ -288,10 +293,10 @@ class Check:
         return f"people were asked under {what} than this gate has now; {_AGAIN}"
 
     def _make_basis(self, data: Mapping[str, str]) -> dict[str, Any]:
-        gate = self.gate
-        own = gate.judge._own_rubric() if gate.judge is not None else None  # noqa: SLF001 - as the gate itself asks
+        gate, parts = self.gate, read_parts(self.gate)
+        own = parts.judge._own_rubric() if parts.judge is not None else None  # noqa: SLF001 - as the gate itself asks
         policy = {item.name: getattr(gate.policy, item.name) for item in fields(gate.policy)}
-        return make_basis(data, gate.rubric if gate.rubric is not None else own, gate.rules, policy)
+        return make_basis(data, parts.rubric if parts.rubric is not None else own, parts.rules, policy)
 
     def _digest(self, decision: Decision) -> str:
         return digest_request(
@@ -444,12 +449,12 @@ class Gate:
     """
 
     name: str = field(kw_only=False)
-    rubric: Any = field(default=None, kw_only=False)
+    rubric: RubricSource | None = field(default=None, kw_only=False)
     """A ``Rubric``, a path or a shipped name; ``None`` for the judge's own, or a gate of rules alone."""
-    judge: Any = field(default=None, kw_only=False)
+    judge: JudgeLike | ModelSource | None = field(default=None, kw_only=False)
     """A judge, a chain, an object with ``ask``, or whatever ``Judge`` takes as its model. ``None`` for a gate of rules
     alone, and for a rubric whose criteria are all rules."""
-    rules: Any = ()
+    rules: Sequence[AnyRule] = ()
     """Checked first, on the content as it is; a failed ``error`` rule decides before a model is asked, a failed
     ``warning`` is shown to the judge."""
     on_failed: OnFailed = "block"
@@ -555,8 +560,9 @@ class Gate:
 
     async def aclose(self) -> None:
         """Close the connections of the judge's models."""
-        if self.judge is not None:
-            await self.judge.aclose()
+        judge = read_parts(self).judge
+        if judge is not None:
+            await judge.aclose()
 
     def takes(self, subject: str) -> bool:
         """Whether the judge is asked about content with this digest, as ``sample`` says."""
@@ -582,10 +588,25 @@ class Gate:
         return await self._start({}, decision.metadata).withdraw(decision, why)
 
 
+class Parts(NamedTuple):
+    """What a gate was given to check with, in the types that it has since the gate was made."""
+
+    rules: tuple[Rule, ...]
+    rubric: Rubric | None
+    judge: Judge | JudgeChain | None
+
+
+def read_parts(gate: Gate) -> Parts:
+    """The rules, rubric and judge of a gate, which its fields say less exactly: they also say what may be given."""
+    made: Any = gate
+    return Parts(rules=made.rules, rubric=made.rubric, judge=made.judge)
+
+
 def _refuse_screen_alone(gate: Gate) -> None:
     """Refuse a gate whose only guard is a screen that is a warning: whoever named it would have an open door."""
-    screens = any(item.kind == "injection-screen" for item in gate.rules)
-    if screens and all(item.severity != "error" for item in gate.rules):
+    rules = read_parts(gate).rules
+    screens = any(item.kind == "injection-screen" for item in rules)
+    if screens and all(item.severity != "error" for item in rules):
         raise UsageError(
             f"gate {gate.name!r}: injection-screen is a warning and no other rule is an error, so it would let "
             "everything through; give the rule severity: error, or give a judge"
@@ -593,7 +614,8 @@ def _refuse_screen_alone(gate: Gate) -> None:
 
 
 def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
-    source, rubric = gate.judge, gate.rubric
+    source: Any = gate.judge
+    rubric = read_parts(gate).rubric
     if source is None:
         if rubric is not None and all(item.rule for item in rubric.criteria):
             return Judge("rules")
@@ -609,10 +631,11 @@ def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
     made = as_judge(source, keep_name=True)
     if rubric is None and made._own_rubric() is None:  # noqa: SLF001 - asked here, or every single check would say it
         raise UsageError(f"gate {gate.name!r}: nothing says what good means; give rubric=")
-    model = rubric.model if rubric is not None else None
-    if model is not None and isinstance(made, JudgeChain):  # said by every check otherwise, as a blocked content
+    if (
+        rubric is not None and rubric.model is not None and isinstance(made, JudgeChain)
+    ):  # said by every check otherwise, as a blocked content
         raise UsageError(
-            f"gate {gate.name!r}: rubric {rubric.name!r} names the model {model!r}, and the seats of the chain "
+            f"gate {gate.name!r}: rubric {rubric.name!r} names the model {rubric.model!r}, and the seats of the chain "
             "that judges have models of their own; take the model out of the rubric"
         )
     return made

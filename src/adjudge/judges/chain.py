@@ -17,7 +17,7 @@ from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag, check_functions, check_timeout
 from adjudge.hooks import logger, notify
 from adjudge.judges.evaluate import Evaluates, JudgeLike, add_usage, log_result, since
-from adjudge.judges.judge import Judge, as_seat, asks_as, make_question
+from adjudge.judges.judge import Judge, ModelSource, as_seat, asks_as, make_question
 from adjudge.judges.strategies import (
     COUNTING,
     ENDING,
@@ -52,7 +52,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
     belongs to another strategy, and limits that are not finite numbers above 0.
     """
 
-    judges: Any = field(kw_only=False)
+    judges: Sequence[JudgeLike | ModelSource] = field(kw_only=False)
     strategy: Strategy = "fallback"
     name: str = ""
     """How results call this chain; the strategy and the seats' names by default."""
@@ -75,6 +75,8 @@ class JudgeChain(Evaluates[JudgeChainResult]):
     on_result: Callable[[JudgeChainResult], Any] | None = None
     """Called with every result of the chain, after its seats' own hooks; sync or async, and waited for. What it raises
     is logged and never thrown."""
+    _seats: tuple[tuple[str, JudgeLike], ...] = field(default=(), init=False)
+    """``judges`` once more, with the type that they have when the chain is made."""
     _sure_at: tuple[float, ...] = field(default=(), init=False, repr=False, compare=False)
     """``escalate_below`` as one number per seat but the last."""
     _hooked: bool = field(default=False, init=False)
@@ -84,6 +86,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         # A seat's own limit is the chain's: a judge made here must not cut the chain's timeout short.
         seats = tuple(_name_apart([as_seat(item, timeout=None) for item in _list_seats(self.judges)]))
         object.__setattr__(self, "judges", seats)
+        object.__setattr__(self, "_seats", seats)
         sure_at = check_options(
             self.strategy,
             len(seats),
@@ -111,7 +114,12 @@ class JudgeChain(Evaluates[JudgeChainResult]):
     @property
     def names(self) -> tuple[str, ...]:
         """The seats' names, in order."""
-        return tuple(name for name, _ in self.judges)
+        return tuple(name for name, _ in self._seats)
+
+    @property
+    def seats(self) -> tuple[tuple[str, JudgeLike], ...]:
+        """The judges with their names, in order."""
+        return self._seats
 
     async def ask(self, question: Question | str, /) -> JudgeChainResult:
         """Ask the seats as the strategy says; what a seat raises is that seat's undecided result."""
@@ -135,7 +143,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
                 f"the chain {self.name!r} has fail_open=True, which lets content pass when nobody decided; "
                 "a comparison has nothing to let pass, so ask a chain without it"
             )
-        for _, seat in self.judges:
+        for _, seat in self._seats:
             _check_seat(seat, question)
 
     def map_models(self, change: Callable[[Model], Model]) -> JudgeChain:
@@ -145,12 +153,12 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         """
         if not asks_as(self, JudgeChain):
             return self
-        seats = [seat.map_models(change) if is_ours(seat) else seat for _, seat in self.judges]
+        seats = [seat.map_models(change) if is_ours(seat) else seat for _, seat in self.seats]
         return replace(self, judges=seats, name=self.name)
 
     async def aclose(self) -> None:
         """Close the connections of every seat."""
-        for _, seat in self.judges:
+        for _, seat in self._seats:
             close = getattr(seat, "aclose", None)
             if close is not None:
                 await close()
@@ -169,7 +177,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
 
     def _own_rubric(self) -> Rubric | None:
         """The rubric all seats have as their own; where they differ, a call has to say which it means."""
-        owned = [seat._own_rubric() if isinstance(seat, Evaluates) else None for _, seat in self.judges]  # noqa: SLF001
+        owned = [seat._own_rubric() if isinstance(seat, Evaluates) else None for _, seat in self._seats]  # noqa: SLF001
         first = owned[0]
         if first is not None and all(item == first for item in owned):
             return first
@@ -228,7 +236,7 @@ class _Run:
         late, and could turn one outcome into another.
         """
         for seat, said in sorted(self.known.items()):
-            inner, judge = self.inner.get(seat), self.chain.judges[seat][1]
+            inner, judge = self.inner.get(seat), self.chain.seats[seat][1]
             if inner is not None:
                 await inner.tell(said)
             elif is_ours(judge):
@@ -286,7 +294,7 @@ class _Run:
 
     async def _count(self) -> Verdict:
         chain = self.chain
-        for seat in range(len(chain.judges)):
+        for seat in range(len(chain.seats)):
             self._start(seat)
         # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a guard
         # has to know of every seat that would have said no.
@@ -298,7 +306,7 @@ class _Run:
         return self.settled or exhaust(list(self.known.values()))
 
     def _tally(self, *, wait: bool) -> Verdict | None:
-        known, seats, choices = list(self.known.values()), len(self.chain.judges), self.question.choices
+        known, seats, choices = list(self.known.values()), len(self.chain.seats), self.question.choices
         to_pass, to_fail = needed(self.chain.strategy, seats, self.chain.quorum)
         if choices:
             return count_choices(known, seats, to_pass, choices, wait=wait)
@@ -307,7 +315,7 @@ class _Run:
     async def _walk(self) -> Verdict:
         """One seat after the other: fallback and cascade."""
         chain = self.chain
-        for seat in range(len(chain.judges)):
+        for seat in range(len(chain.seats)):
             self._start(seat)
             while seat not in self.known:  # an earlier one that has decided may still hear the rest of its own seats
                 await self._next_answers(None)
@@ -322,13 +330,13 @@ class _Run:
         earlier = [self.known[before] for before in range(seat)]
         if self.chain.strategy == "fallback":
             return follow(result, earlier)
-        last = seat == len(self.chain.judges) - 1
+        last = seat == len(self.chain.seats) - 1
         sure_at = None if last else self.chain._sure_at[seat]  # noqa: SLF001 - of the same module
         return descend(result, earlier, sure_at=sure_at, abstain_below=self.chain.abstain_below)
 
     async def _hedge(self) -> Verdict:
         """The next seat starts when the last one is late or could not decide; the first to decide wins."""
-        chain, seats = self.chain, len(self.chain.judges)
+        chain, seats = self.chain, len(self.chain.seats)
         clock, late_at = asyncio.get_running_loop().time, 0.0
         ended = False
         while self.settled is None or not (chain.stop_early or ended):
@@ -368,7 +376,7 @@ class _Run:
     def _start(self, seat: int) -> None:
         self.started[seat] = time.perf_counter()
         early: _Said | None = None
-        if self.question.wants_objections and isinstance(self.chain.judges[seat][1], JudgeChain):
+        if self.question.wants_objections and isinstance(self.chain.seats[seat][1], JudgeChain):
             early = asyncio.get_running_loop().create_future()
             self.soon[early] = seat
         # A bare task: the chain waits for the first seat to answer, and then for those it cancelled.
@@ -376,7 +384,7 @@ class _Run:
 
     async def _ask_seat(self, seat: int, early: _Said | None) -> JudgeResult:
         """One seat's result under its own limit; only a cancellation gets past this."""
-        name, judge = self.chain.judges[seat]
+        name, judge = self.chain.seats[seat]
         limit, result = Limit(self.chain.timeout), None
         try:
             result = await self._put_to(seat, judge, limit, early)
@@ -410,7 +418,7 @@ class _Run:
 
     def _place(self, seat: int, early: _Said | None) -> _Outer:
         """What a seat has to know of where it stands."""
-        last, counts = len(self.chain.judges) - 1, self.chain.strategy in COUNTING
+        last, counts = len(self.chain.seats) - 1, self.chain.strategy in COUNTING
         decides = self.outer.decides and (self.chain.strategy in ("fallback", "hedged") or last == 0)
         return _Outer(early=early, decides=decides, minds=self.outer.minds or not (counts or seat == last))
 
@@ -456,9 +464,9 @@ class _Run:
         by_policy = verdict.outcome == "undecided"
         confidence = shown.confidence if shown is not None else None
         if chain.strategy in COUNTING:
-            confidence = share_votes(results, verdict.outcome, len(chain.judges))
+            confidence = share_votes(results, verdict.outcome, len(chain.seats))
             if self.question.choices:
-                confidence = share_choices(results, shown, len(chain.judges))
+                confidence = share_choices(results, shown, len(chain.seats))
         answer = Answer(
             outcome="passed" if opened else verdict.outcome,
             decided_by="policy" if by_policy else (shown.decided_by if shown is not None else "judge"),
@@ -497,7 +505,7 @@ def is_ours(judge: object) -> TypeGuard[Judge | JudgeChain]:
 def list_leaves(judge: object) -> Iterator[object]:
     """Everybody who is asked in a judge or chain, at any depth: judges of ours, and whatever else there is."""
     if asks_as(judge, JudgeChain):
-        for _, seat in judge.judges:
+        for _, seat in judge.seats:
             yield from list_leaves(seat)
     else:
         yield judge

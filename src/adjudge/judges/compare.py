@@ -13,7 +13,7 @@ from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import JudgeLike, RubricSource, add_usage, merge_case, since
+from adjudge.judges.evaluate import JudgeLike, NoOther, RubricSource, add_usage, merge_case, since
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import find_judge
 from adjudge.judges.pair import PREFERENCES, OnConflict, Order, PairOrder, PairResult, settle_orders
@@ -184,28 +184,57 @@ async def compare(
     a: object,
     b: object,
     *,
-    judge: Source,
+    judge: JudgeLike | ModelSource | None,
     rubric: RubricSource | None = None,
-    criteria: Criteria = None,
+    criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+    reference: object = None,
+    task: object = None,
+    context: object = None,
+    instructions: str | None = None,
     both_orders: bool = True,
     on_conflict: OnConflict = "tie",
     ties: bool = True,
     sample: int = 0,
-    **about: Unpack[About],
+    metadata: Mapping[str, Any] | None = None,
+    **unknown: Unpack[NoOther],
 ) -> PairResult:
     """Which of two contents is better, by a rubric (or ``criteria``), as a judge or a chain sees it.
 
     Both orders are asked at once, since judges favour a place. Where they disagree nobody is preferred: it is a tie
     by policy, or undecided (``split``) with ``on_conflict="undecided"``. Where one order could not be decided, the
-    pair is not. ``both_orders=False`` asks with ``a`` shown first alone. With ``ties=False`` a judge may not call a
-    tie; two orders that disagree can still be one.
-
-    ``judge`` is a judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model. In a
-    counting chain a preference wins when as many seats chose it as the strategy needs to pass. ``sample`` tells
-    repeated comparisons of the same two apart, for caches. The other arguments are those of ``About``. Raises
+    pair is not. In a counting chain a preference wins when as many seats chose it as the strategy needs to pass. Raises
     ``UsageError`` for what was wrong before anything was asked; what fails afterwards is a result.
+
+    Args:
+        a: One content.
+        b: The other.
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
+        rubric: What better means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's
+            own.
+        criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
+        reference: A known good answer to hold both against; data, fenced.
+        task: What both were meant to do; data, fenced.
+        context: What both may rely on (passages, policies); data, fenced.
+        instructions: More instructions for the judge, from you and trusted; never put content here.
+        both_orders: Ask with either shown first, since judges favour a place; ``False`` shows ``a`` first
+            alone.
+        on_conflict: What orders that disagree come to: ``tie``, or ``undecided`` (``split``).
+        ties: Whether a judge may call a tie; two orders that disagree can be one even so.
+        sample: Tells repeated comparisons of the same two apart, for caches.
+        metadata: Copied to the result, never sent to a model; ``case`` also selects recorded replies.
     """
-    how = {"both_orders": both_orders, "on_conflict": on_conflict, "ties": ties, "sample": sample, **about}
+    _check_about(unknown)
+    how = {
+        "reference": reference,
+        "task": task,
+        "context": context,
+        "instructions": instructions,
+        "metadata": metadata,
+        "both_orders": both_orders,
+        "on_conflict": on_conflict,
+        "ties": ties,
+        "sample": sample,
+    }
     return await _compare((a, b), find_judge(judge), rubric, how | {"criteria": criteria}, UNBOUND)
 
 
@@ -248,12 +277,58 @@ def compare_sync(
     a: object,
     b: object,
     *,
-    judge: Source,
+    judge: JudgeLike | ModelSource | None,
     rubric: RubricSource | None = None,
-    **how: Unpack[Comparing],
+    criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+    reference: object = None,
+    task: object = None,
+    context: object = None,
+    instructions: str | None = None,
+    both_orders: bool = True,
+    on_conflict: OnConflict = "tie",
+    ties: bool = True,
+    sample: int = 0,
+    metadata: Mapping[str, Any] | None = None,
+    **unknown: Unpack[NoOther],
 ) -> PairResult:
-    """``compare`` for callers without an event loop; works inside a running loop too, and blocks it."""
-    return run_sync(compare(a, b, judge=judge, rubric=rubric, **how))
+    """``compare`` for callers without an event loop; works inside a running loop too, and blocks it.
+
+    Args:
+        a: One content.
+        b: The other.
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
+        rubric: What better means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's
+            own.
+        criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
+        reference: A known good answer to hold both against; data, fenced.
+        task: What both were meant to do; data, fenced.
+        context: What both may rely on (passages, policies); data, fenced.
+        instructions: More instructions for the judge, from you and trusted; never put content here.
+        both_orders: Ask with either shown first, since judges favour a place; ``False`` shows ``a`` first
+            alone.
+        on_conflict: What orders that disagree come to: ``tie``, or ``undecided`` (``split``).
+        ties: Whether a judge may call a tie; two orders that disagree can be one even so.
+        sample: Tells repeated comparisons of the same two apart, for caches.
+        metadata: Copied to the result, never sent to a model; ``case`` also selects recorded replies.
+    """
+    work = compare(
+        a,
+        b,
+        judge=judge,
+        rubric=rubric,
+        criteria=criteria,
+        reference=reference,
+        task=task,
+        context=context,
+        instructions=instructions,
+        both_orders=both_orders,
+        on_conflict=on_conflict,
+        ties=ties,
+        sample=sample,
+        metadata=metadata,
+        **unknown,
+    )
+    return run_sync(work)
 
 
 async def compare_case(

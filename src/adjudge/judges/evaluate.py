@@ -27,7 +27,7 @@ from adjudge.question.score import answer_rubric, answer_yes_no, grade_criterion
 from adjudge.result import CriterionResult, JudgeResult, RuleResult, Usage
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric, make_rubric
-from adjudge.rules.rule import Rule
+from adjudge.rules.ruleset import AnyRule
 from adjudge.rules.shipped import as_rule
 from adjudge.sync import run_sync
 
@@ -49,7 +49,7 @@ class Asking(TypedDict, total=False):
     """What the content may rely on (passages, policies); data, fenced."""
     model: str | None
     """The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain."""
-    rules: Sequence[Rule | Mapping[str, Any] | Callable[..., Any] | str]
+    rules: Sequence[AnyRule]
     """Deterministic checks that go first; a failed ``error`` rule decides before a model is asked."""
     instructions: str | None
     """More instructions for the judge, from you and trusted; never put content here."""
@@ -61,6 +61,10 @@ class Asking(TypedDict, total=False):
     """Raise ``JudgmentFailed`` when the content failed or the judge could not decide."""
     metadata: Mapping[str, Any] | None
     """Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded replies."""
+
+
+class NoOther(TypedDict, total=False):
+    """No keyword at all: a type checker refuses what is not in a signature, and at run time the nearest is named."""
 
 
 _KNOWN = frozenset(Asking.__annotations__)
@@ -239,15 +243,70 @@ class Evaluates(Generic[R]):
         """What is called with every result."""
         raise NotImplementedError
 
-    async def evaluate(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
+    async def evaluate(
+        self,
+        content: object,
+        rubric: RubricSource | None = None,
+        *,
+        criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+        threshold: float | None = None,
+        reference: object = None,
+        task: object = None,
+        context: object = None,
+        model: str | None = None,
+        rules: Sequence[AnyRule] = (),
+        instructions: str | None = None,
+        result_format: type[Any] | None = None,
+        passes: Callable[[Any], bool] | None = None,
+        throw_on_fail: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        **unknown: Unpack[NoOther],
+    ) -> R:
         """Judge some content by a rubric (or ``criteria=``, or ``result_format=``) and return the result.
 
-        ``rubric`` is a ``Rubric``, a path, or the name of a shipped one; without it, the judge's own. The keyword
-        arguments are those of ``Asking``. A judgement that failed or could not be made is a result; ``UsageError``
-        is raised for what was wrong before anything was asked, ``JudgmentFailed`` only with ``throw_on_fail=True``.
+        A judgement that failed or could not be made is a result; ``UsageError`` is raised for what was wrong before
+        anything was asked, ``JudgmentFailed`` only with ``throw_on_fail=True``.
+
+        Args:
+            content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat
+                messages, an object with ``.output``.
+            rubric: What good means: a ``Rubric``, the path of one, or a shipped name; without one, the
+                judge's own.
+            criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to
+                sentences.
+            threshold: The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1.
+            reference: A known good answer to compare with; data, fenced.
+            task: What the content was meant to do; data, fenced.
+            context: What the content may rely on (passages, policies); data, fenced.
+            model: The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain.
+            rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is
+                asked.
+            instructions: More instructions for the judge, from you and trusted; never put content here.
+            result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
+                ``result.value``.
+            passes: Whether an instance of ``result_format`` passes; without it, its boolean ``passed``
+                says.
+            throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
+            metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select
+                recorded replies.
         """
+        _check_names(unknown)
+        how: Asking = {
+            "criteria": criteria,
+            "threshold": threshold,
+            "reference": reference,
+            "task": task,
+            "context": context,
+            "model": model,
+            "rules": rules,
+            "instructions": instructions,
+            "result_format": result_format,
+            "passes": passes,
+            "throw_on_fail": throw_on_fail,
+            "metadata": metadata,
+        }
         result = await self._evaluate(content, rubric, how)
-        return result.raise_if_failed() if how.get("throw_on_fail") else result
+        return result.raise_if_failed() if throw_on_fail else result
 
     async def _evaluate(
         self,
@@ -272,9 +331,68 @@ class Evaluates(Generic[R]):
             result = await self.ask(question)
         return result
 
-    def evaluate_sync(self, content: object, rubric: RubricSource | None = None, **how: Unpack[Asking]) -> R:
-        """The same for callers without an event loop; works inside a running loop too, and blocks it."""
-        return run_sync(self.evaluate(content, rubric, **how))
+    def evaluate_sync(
+        self,
+        content: object,
+        rubric: RubricSource | None = None,
+        *,
+        criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+        threshold: float | None = None,
+        reference: object = None,
+        task: object = None,
+        context: object = None,
+        model: str | None = None,
+        rules: Sequence[AnyRule] = (),
+        instructions: str | None = None,
+        result_format: type[Any] | None = None,
+        passes: Callable[[Any], bool] | None = None,
+        throw_on_fail: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        **unknown: Unpack[NoOther],
+    ) -> R:
+        """``evaluate`` for callers without an event loop; works inside a running loop too, and blocks it.
+
+        Args:
+            content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat
+                messages, an object with ``.output``.
+            rubric: What good means: a ``Rubric``, the path of one, or a shipped name; without one, the
+                judge's own.
+            criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to
+                sentences.
+            threshold: The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1.
+            reference: A known good answer to compare with; data, fenced.
+            task: What the content was meant to do; data, fenced.
+            context: What the content may rely on (passages, policies); data, fenced.
+            model: The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain.
+            rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is
+                asked.
+            instructions: More instructions for the judge, from you and trusted; never put content here.
+            result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
+                ``result.value``.
+            passes: Whether an instance of ``result_format`` passes; without it, its boolean ``passed``
+                says.
+            throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
+            metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select
+                recorded replies.
+        """
+        work = self.evaluate(
+            content,
+            rubric,
+            criteria=criteria,
+            threshold=threshold,
+            reference=reference,
+            task=task,
+            context=context,
+            model=model,
+            rules=rules,
+            instructions=instructions,
+            result_format=result_format,
+            passes=passes,
+            throw_on_fail=throw_on_fail,
+            metadata=metadata,
+            **unknown,
+        )
+        return run_sync(work)
 
     def ask_sync(self, question: Question | str, /) -> R:
         """``ask`` for callers without an event loop."""

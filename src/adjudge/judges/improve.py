@@ -18,6 +18,7 @@ from adjudge.judges.evaluate import Asking, JudgeLike, RubricSource
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
 from adjudge.result import JudgeResult, Outcome
+from adjudge.sync import make_sync
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,9 @@ async def improve(
         if result.outcome != "failed" or len(done) == rounds:
             return Improvement(rounds=tuple(done))
         content = await _rewrite(rewrite, content, result)
+
+
+improve_sync = make_sync(improve)
 
 
 async def _evaluate(

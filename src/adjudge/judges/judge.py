@@ -18,7 +18,7 @@ from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_timeout, check_whole_number
 from adjudge.hooks import call_safely, notify
-from adjudge.judges.evaluate import Evaluates, JudgeLike, log_result, make_result, since
+from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, log_result, make_result, since
 from adjudge.models.function import FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.open import open_model, resolve_model
@@ -59,8 +59,8 @@ class Judge(Evaluates[JudgeResult]):
     and ``evaluate(prompt)``, or a ``Model``.
     """
 
-    model: Any = field(kw_only=False)
-    rubric: Any = None
+    model: ModelSource = field(kw_only=False)
+    rubric: RubricSource | None = None
     """The judge's own rubric (a ``Rubric``, a path or a shipped name); one given to a call replaces it."""
     name: str = ""
     """How results call this judge; the model's name by default."""
@@ -95,12 +95,15 @@ class Judge(Evaluates[JudgeResult]):
     reference, findings, a ready-made prompt); where it fails, nothing is sent and the result is undecided: error."""
     on_result: Callable[[JudgeResult], Any] | None = None
     """Called with every result; sync or async, and waited for. What it raises is logged and never thrown."""
+    _model: Model = field(init=False)
+    """``model`` once more, with the type that it has when the judge is made."""
     _others: dict[str, Model] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         own = open_model(self.model) if isinstance(self.model, str) else as_model(self.model, name=self.name or None)
         set_field(self, "model", own)
+        set_field(self, "_model", own)
         set_field(self, "name", self.name or own.name)
         if self.rubric is not None:
             set_field(self, "rubric", load_rubric(self.rubric))
@@ -113,6 +116,11 @@ class Judge(Evaluates[JudgeResult]):
         self._style().check()
         check_functions(f"judge {self.name!r}", redact=self.redact, on_result=self.on_result)
         check_whole_number("reask", self.reask, least=0, most=5)
+
+    @property
+    def own_model(self) -> Model:
+        """The model that is asked where neither the call nor its rubric names another, opened."""
+        return self._model
 
     async def ask(self, question: Question | str, /) -> JudgeResult:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
@@ -170,7 +178,7 @@ class Judge(Evaluates[JudgeResult]):
 
         A subclass that asks in its own way comes back as it is: whom it asks is not seen here.
         """
-        return replace(self, model=change(self.model), name=self.name) if asks_as(self, Judge) else self
+        return replace(self, model=change(self.own_model), name=self.name) if asks_as(self, Judge) else self
 
     async def close_others(self) -> None:
         """Close the models that were opened because a rubric or a call named them; the judge's own stays open."""
@@ -193,14 +201,14 @@ class Judge(Evaluates[JudgeResult]):
         return ReplyStyle(reader=self.reader, labels=tuple(self.reader_labels), passes=tuple(self.reader_passes))
 
     def _own_rubric(self) -> Rubric | None:
-        return self.rubric
+        return self.rubric if isinstance(self.rubric, Rubric) else None
 
     def _choose_model(self, question: Question) -> Model:
         name = question.model
         if name is None:
-            return self.model
+            return self._model
         if name not in self._others:
-            self._others[name] = resolve_model(name, self.model)
+            self._others[name] = resolve_model(name, self._model)
         return self._others[name]
 
     def _settle(self, question: Question, answer: Answer, duration_ms: float) -> JudgeResult:

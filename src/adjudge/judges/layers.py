@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from adjudge.errors import UsageError
 from adjudge.judges.chain import is_ours, list_judges, list_leaves
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from adjudge.models.rate_limit import Pace
 
 
+J = TypeVar("J")
+
 Wrap = Callable[[Model, int], Model]
 """From a model, and how many seats before this one have the same model, to the model to be asked instead."""
 
 
-def rewire(judge: Any, wrap: Wrap) -> Any:
+def rewire(judge: J, wrap: Wrap) -> J:
     """A judge like this one whose every model, at any depth, is what ``wrap`` makes of it.
 
     Seats keep their names. Two seats of one model are told apart by the number ``wrap`` is given: they are asked
@@ -40,7 +42,7 @@ def rewire(judge: Any, wrap: Wrap) -> Any:
         met[model.name] += 1
         return wrap(model, met[model.name] - 1)
 
-    return judge.map_models(put)
+    return cast("J", judge.map_models(put))  # a chain becomes a chain, and a judge a judge
 
 
 async def close_others(judge: Any) -> None:
@@ -49,14 +51,14 @@ async def close_others(judge: Any) -> None:
         await leaf.close_others()
 
 
-def wire(
-    judge: Any,
+def with_layers(
+    judge: J,
     *,
     cache: ReplyCache | None = None,
     budget: Budget | None = None,
     prices: Prices | None = None,
     identities: Mapping[str, str] | None = None,
-) -> Any:
+) -> J:
     """A judge or chain like this one that asks through a cache, within a budget, and says what it cost.
 
     ``prices`` are dollars per million tokens by the model's name (``{"gpt-6.1-terra": {"input": 1, "output": 5}}``),
@@ -82,7 +84,7 @@ def make_wrap(
     identities: Mapping[str, str] | None = None,
     pace: Pace | None = None,
 ) -> Wrap:
-    """What ``wire`` puts around each model, and a ``pace`` that is told how providers answer.
+    """What ``with_layers`` puts around each model, and a ``pace`` that is told how providers answer.
 
     Whoever uses it with a budget calls ``check_reach`` first.
     """

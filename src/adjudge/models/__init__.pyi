@@ -1,4 +1,8 @@
+from adjudge.errors import ModelError as ModelError
+from adjudge.errors import ReplyError as ReplyError
 from adjudge.models.budget import Budget as Budget
+from adjudge.models.budget import Held as Held
+from adjudge.models.cache_store import CachedReply as CachedReply
 from adjudge.models.cache_store import ReplyCache as ReplyCache
 from adjudge.models.defaults import DEFAULT_MODELS as DEFAULT_MODELS
 from adjudge.models.function import as_model as as_model
@@ -12,6 +16,8 @@ from adjudge.models.open import hosts_of as hosts_of
 from adjudge.models.open import open_model as open_model
 from adjudge.models.open import resolve_model as resolve_model
 from adjudge.models.price import Price as Price
+from adjudge.models.price import Prices as Prices
 from adjudge.models.recording import RecordingModel as RecordingModel
 from adjudge.models.replay import MissingRecording as MissingRecording
 from adjudge.models.replay import ReplayModel as ReplayModel
+from adjudge.result import Usage as Usage

@@ -108,7 +108,7 @@ class FunctionModel:
         return await answer
 
 
-def as_model(thing: Any, name: str | None = None, *, max_concurrency: int = DEFAULT_CONCURRENCY) -> Model:
+def as_model(thing: object, name: str | None = None, *, max_concurrency: int = DEFAULT_CONCURRENCY) -> Model:
     """A model from a ``Model``, a function, a ``(name, function)`` pair, or an object with ``name`` and ``evaluate``.
 
     A function of one parameter gets system and user part joined by a blank line, one of two required parameters gets
@@ -125,7 +125,7 @@ def as_model(thing: Any, name: str | None = None, *, max_concurrency: int = DEFA
     function = thing
     evaluate = getattr(thing, "evaluate", None)
     if callable(evaluate) and isinstance(getattr(thing, "name", None), str) and not isinstance(thing, type):
-        function, name = evaluate, name or thing.name
+        function, name = evaluate, name or str(getattr(thing, "name", ""))
     if not callable(function):
         raise UsageError(
             f"a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "

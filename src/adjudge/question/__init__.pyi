@@ -1,1 +1,9 @@
+from adjudge.question.question import Answer as Answer
+from adjudge.question.question import Part as Part
 from adjudge.question.question import Question as Question
+from adjudge.question.question import Wording as Wording
+from adjudge.question.readers import READERS as READERS
+from adjudge.question.readers import Reader as Reader
+from adjudge.question.readers import ReadKind as ReadKind
+from adjudge.question.readers import ReadOptions as ReadOptions
+from adjudge.question.readers import find_reader as find_reader

@@ -1,4 +1,7 @@
+from adjudge.result import RuleResult as RuleResult
+from adjudge.result import Severity as Severity
 from adjudge.rules.rule import Rule as Rule
+from adjudge.rules.ruleset import AnyRule as AnyRule
 from adjudge.rules.ruleset import Rules as Rules
 from adjudge.rules.ruleset import load_rules as load_rules
 from adjudge.rules.shipped import SHIPPED as SHIPPED

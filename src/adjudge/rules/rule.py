@@ -53,7 +53,7 @@ class Rule:
         """What sort of rule it is: ``regex`` for ``{"regex": ...}``; a rule without data has only its name."""
         return str(self.spec.get("name") or next(iter(self.spec), self.name))
 
-    async def check(self, content: Any, reference: Any = None) -> RuleResult:
+    async def check(self, content: object, reference: object = None) -> RuleResult:
         """Evaluate the rule; whatever goes wrong inside is a failed result with the reason, never an exception."""
         if self.needs_reference and reference is None:
             return self._say(passed=False, message="needs a reference to compare with, and none was given")

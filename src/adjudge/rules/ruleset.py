@@ -54,7 +54,7 @@ class Rules(Sequence[Rule]):
         """All rules, in order."""
         return self._rules
 
-    async def evaluate(self, content: Any, reference: Any = None) -> tuple[RuleResult, ...]:
+    async def evaluate(self, content: object, reference: object = None) -> tuple[RuleResult, ...]:
         """What each rule says about the content, in order: every rule runs, whatever those before it said.
 
         One follows the other, asynchronous ones too. A rule that raises, or that needs the reference and has none, has
@@ -62,7 +62,7 @@ class Rules(Sequence[Rule]):
         """
         return tuple([await rule.check(content, reference) for rule in self._rules])
 
-    def evaluate_sync(self, content: Any, reference: Any = None) -> tuple[RuleResult, ...]:
+    def evaluate_sync(self, content: object, reference: object = None) -> tuple[RuleResult, ...]:
         """``evaluate`` for callers without an event loop."""
         return run_sync(self.evaluate(content, reference))
 

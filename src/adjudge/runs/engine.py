@@ -70,7 +70,7 @@ class Layers:
         self._limit = limit
         self._width = 0
 
-    def wire(self, judge: Any, *, calls: int = 1) -> Any:
+    def apply(self, judge: Any, *, calls: int = 1) -> Any:
         """A judge like this one behind the layers; raises ``UsageError`` for a budget that cannot hold.
 
         ``calls`` is how many calls a seat makes at once.
@@ -214,7 +214,7 @@ class Work:
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
         )
         # Behind its layers, so that what is wrong with them is said before anything is written.
-        self._asked = asked = await self._settle(layers.wire(asker, calls=1 if plan.on_conflict is None else 2))
+        self._asked = asked = await self._settle(layers.apply(asker, calls=1 if plan.on_conflict is None else 2))
         judge = describe_judge(asker)
         rubric = asked.rubric.to_dict() if asked.rubric is not None else None
         total = await plan.source.count() if plan.sample is not None else None

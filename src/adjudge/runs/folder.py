@@ -218,7 +218,7 @@ class Run:
     """``run.json``: versions, digests, the judge, the rubric, options, and what the items come to."""
     store: RunStore = field(repr=False)
     """The file with the cases, the results and the replies."""
-    kept_alive: Any = field(default=None, repr=False)
+    kept_alive: object = field(default=None, repr=False)
     """What owns the folder of a run without a place of its own: it is removed with the last reference to it."""
 
     @property

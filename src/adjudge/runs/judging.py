@@ -163,10 +163,10 @@ def describe_judge(judge: Any) -> dict[str, Any]:
     """
     name = str(getattr(judge, "name", type(judge).__name__))
     if asks_as(judge, JudgeChain):
-        seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.judges]
+        seats = [describe_judge(seat) | {"name": seat_name} for seat_name, seat in judge.seats]
         return {"kind": "chain", "name": name, **_read(judge, _CHAIN), "seats": seats}
     if asks_as(judge, Judge):
-        rubric = judge.rubric.to_dict() if judge.rubric is not None else None
+        rubric = own.to_dict() if (own := judge._own_rubric()) is not None else None  # noqa: SLF001 - as evaluate does
         return {
             "kind": "judge",
             "name": name,

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
 
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
-from adjudge.judges.evaluate import Asking, RubricSource
+from adjudge.judges.evaluate import Asking, JudgeLike, NoOther, RubricSource
+from adjudge.judges.judge import ModelSource
 from adjudge.judges.layers import Wrap
 from adjudge.judges.pair import OnConflict
 from adjudge.models.budget import Budget
 from adjudge.models.price import Prices
 from adjudge.models.rate_limit import Pace
+from adjudge.rules.ruleset import AnyRule
 from adjudge.runs.engine import Work
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 def run(
     dataset: DataSource,
-    judge: Any,
+    judge: JudgeLike | ModelSource,
     rubric: RubricSource | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
@@ -47,41 +49,87 @@ def run(
     on_conflict: OnConflict = "tie",
     wrap: Wrap | None = None,
     command: Sequence[str] | None = None,
-    **how: Unpack[Asking],
+    criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+    threshold: float | None = None,
+    reference: object = None,
+    task: object = None,
+    context: object = None,
+    model: str | None = None,
+    rules: Sequence[AnyRule] = (),
+    instructions: str | None = None,
+    result_format: type[Any] | None = None,
+    passes: Callable[[Any], bool] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    **unknown: Unpack[NoOther],
 ) -> Running:
     """Judge a data set; await what this returns for the finished ``Run``, or iterate over it for each ``RunItem``.
 
-    ``dataset`` is the path of a file of cases, or any iterable, asynchronous too, of ``Case``s or contents; it is read
-    as it is needed. ``judge`` is a judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as
-    its model. ``rubric`` and the arguments in ``how`` are those of ``Judge.evaluate``, the same for every case. With
-    ``pairs``, the content of each case is ``{"a": ..., "b": ...}``, and the two are compared in both orders, as by
-    ``compare``; then ``how`` holds its arguments, and ``on_conflict`` (``tie``, ``undecided``) says what orders that
-    disagree come to.
-
-    ``out`` is the folder to keep the run in; without it, one that is removed with the ``Run``. At most ``concurrency``
-    items are under way at once, and fewer while a provider says that it has too much to do; it is a number, or an
-    object whose ``current`` says how many at this moment. Each case is judged ``repeat`` times, as samples that are
-    asked separately. ``sample`` draws that many cases by ``seed``, from a data set that can be read twice.
-
-    With ``resume``, a run that is in ``out`` goes on: nothing is asked again whose answer was recorded. Items undecided
-    for one of the reasons in ``retry`` are judged again. Data, judge and rubric have to be those it began with.
-
-    ``cache`` (a ``ReplyCache``, or the path of one) keeps replies for other runs too. ``budget`` is in US dollars and
-    for the whole run, every attempt at it taken together: what it cut off is ``undecided: budget``, and a run that goes
-    on keeps the budget it had unless it is given another. A ``Budget`` is counted by whoever has it. ``prices`` are
-    those of ``wire``.
-
     What goes wrong with one case is its result. ``UsageError`` is raised, when the run begins, for what is wrong
-    before anything is asked, and later for a data set that cannot be read on; what was judged until then is kept.
-    ``on_progress`` is called with a ``Progress`` when items were kept. ``wrap`` puts something between the judge and
-    its models, and ``command`` is noted in the manifest.
+    before anything is asked, and later for a data set that cannot be read on; what was judged until then is kept. From
+    ``criteria`` on, the arguments are those of ``Judge.evaluate``, the same for every case; what a case brings itself
+    goes first.
+
+    Args:
+        dataset: The path of a file of cases, or any iterable, asynchronous too, of ``Case``s or contents; it is
+            read as it is needed.
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
+        rubric: What good means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's own.
+        out: The folder to keep the run in; without it, one that is removed with the ``Run``.
+        concurrency: How many items are under way at once at most, and fewer while a provider says that it has
+            too much to do: a number, or an object whose ``current`` says how many at this moment.
+        repeat: How often each case is judged, as samples that are asked separately.
+        sample: Draw that many cases, from a data set that can be read twice.
+        seed: What ``sample`` draws by.
+        resume: Go on with the run that is in ``out``: nothing is asked again whose answer was recorded. Data,
+            judge and rubric have to be those it began with.
+        retry: With ``resume``, judge items again that were undecided for one of these reasons.
+        on_progress: Called with a ``Progress`` when items were kept.
+        cache: A ``ReplyCache``, or the path of one, that keeps replies for other runs too.
+        budget: US dollars for the whole run, every attempt at it taken together: what it cut off is
+            ``undecided: budget``, and a run that goes on keeps the budget it had unless it is given another. A
+            ``Budget`` is counted by whoever has it.
+        prices: Dollars per million tokens by the model's name, as for ``with_layers``.
+        pairs: The content of each case is ``{"a": ..., "b": ...}``, and the two are compared in both orders, as
+            by ``compare``; then the arguments that only ``evaluate`` takes are errors.
+        on_conflict: With ``pairs``, what orders that disagree come to: ``tie`` or ``undecided``.
+        wrap: Puts something between the judge and its models.
+        command: Noted in the manifest.
+        criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
+        threshold: The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1.
+        reference: A known good answer to compare with; data, fenced.
+        task: What the content was meant to do; data, fenced.
+        context: What the content may rely on (passages, policies); data, fenced.
+        model: The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain.
+        rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
+        instructions: More instructions for the judge, from you and trusted; never put content here.
+        result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
+            ``result.value``.
+        passes: Whether an instance of ``result_format`` passes; without it, its boolean ``passed`` says.
+        metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
+            replies.
     """
+    given: dict[str, Any] = {
+        "criteria": criteria,
+        "threshold": threshold,
+        "reference": reference,
+        "task": task,
+        "context": context,
+        "model": model,
+        "rules": rules,
+        "instructions": instructions,
+        "result_format": result_format,
+        "passes": passes,
+        "metadata": metadata,
+    }
+    # Only what was said: a comparison refuses what it has no use for, and what is not here is not in a run's digest.
+    defaults = run.__kwdefaults__ or {}
+    how: Any = {name: value for name, value in given.items() if value is not defaults[name]} | unknown
     check_whole_number("repeat", repeat, least=1)
     if sample is not None:
         check_whole_number("sample", sample, least=1)
     check_whole_number("seed", seed)
-    unknown = [item for item in retry if item not in get_args(Reason)]
-    if isinstance(retry, str) or unknown:
+    unheard = [item for item in retry if item not in get_args(Reason)]
+    if isinstance(retry, str) or unheard:
         raise UsageError(f"retry is a list of {', '.join(get_args(Reason))}; got {retry!r}")
     check_flag("pairs", pairs)
     _check_slips(how)

@@ -198,7 +198,7 @@ def _ask_everybody(judge: Any) -> Any:
     """The judge without early stops: in a replay the seats answer in another order, and each needs its answer."""
     if not isinstance(judge, JudgeChain):
         return judge
-    seats = [_ask_everybody(seat) for _, seat in judge.judges]
+    seats = [_ask_everybody(seat) for _, seat in judge.seats]
     early = judge.stop_early and judge.strategy not in COUNTING
     return replace(judge, judges=seats, name=judge.name, stop_early=early)
 

@@ -286,4 +286,4 @@ def _exchange(own: Judge | JudgeChain | None, model: str) -> Judge:
         return Judge(open_model(model))
     if isinstance(own, JudgeChain):
         raise UsageError(f"model {model!r} was given, and the suite's judge is the chain {own.name!r}; leave it out")
-    return replace(own, model=resolve_model(model, own.model), name="")
+    return replace(own, model=resolve_model(model, own.own_model), name="")

@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any, Literal, Unpack, get_args
 
 from adjudge.errors import ModelError, UsageError
-from adjudge.judges.evaluate import Asking, RubricSource
+from adjudge.judges.evaluate import Asking, JudgeLike, RubricSource
+from adjudge.judges.judge import ModelSource
 from adjudge.models.model import Model, Reply, Request
 from adjudge.question.question import MASK
 from adjudge.result import JudgeResult
@@ -143,7 +144,11 @@ class FaultyModel:
 
 
 def assert_passes(
-    content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+    content: object,
+    rubric: RubricSource | None = None,
+    *,
+    judge: JudgeLike | ModelSource | None = None,
+    **how: Unpack[Asking],
 ) -> JudgeResult:
     """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass. Returns the result.
 

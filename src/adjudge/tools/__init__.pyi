@@ -1,8 +1,10 @@
+from adjudge.errors import ToolRefused as ToolRefused
 from adjudge.tools.creation import forge as forge
 from adjudge.tools.file import load_candidate as load_candidate
 from adjudge.tools.lifecycle import ForgeResult as ForgeResult
 from adjudge.tools.lifecycle import Promotion as Promotion
 from adjudge.tools.lifecycle import ToolJudge as ToolJudge
+from adjudge.tools.registry import RunTool as RunTool
 from adjudge.tools.registry import ToolRegistry as ToolRegistry
 from adjudge.tools.registry import ToolUse as ToolUse
 from adjudge.tools.reuse import ToolHistory as ToolHistory

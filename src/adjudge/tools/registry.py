@@ -37,7 +37,7 @@ from adjudge.tools.tiers import STATUSES, Claim, Limits, ToolRecord, ToolStatus,
 from adjudge.tools.tool import MISSING, TIERS, EmergentTool, ToolCandidate, ToolTier, tool_digest
 from adjudge.tools.verdict import CreationVerdict, ReuseVerdict
 
-Run = Callable[[ToolCandidate, Any], Any]
+RunTool = Callable[[ToolCandidate, Any], Any]
 """What runs a tool, wherever that may safely be done: given the candidate and the arguments, it returns the output."""
 
 
@@ -57,7 +57,7 @@ class ToolUse:
         return self.error is None and self.verdict is not None and self.verdict.valid
 
 
-async def run_tool(run: Run, record: ToolRecord, arguments: Any) -> ToolUse:
+async def run_tool(run: RunTool, record: ToolRecord, arguments: Any) -> ToolUse:
     """Run a tool once; what it raises is part of the result."""
     candidate, usage = record.tool.candidate, record.tool.usage
     started = time.perf_counter()
@@ -72,7 +72,7 @@ async def run_tool(run: Run, record: ToolRecord, arguments: Any) -> ToolUse:
     return ToolUse(output=output if verdict.valid else None, verdict=verdict, duration_ms=took)
 
 
-async def _call(run: Run, candidate: ToolCandidate, arguments: Any) -> Any:
+async def _call(run: RunTool, candidate: ToolCandidate, arguments: Any) -> Any:
     if inspect.iscoroutinefunction(run):
         return await run(candidate, arguments)
     said, error = await asyncio.to_thread(_call_here, run, candidate, arguments)
@@ -81,7 +81,7 @@ async def _call(run: Run, candidate: ToolCandidate, arguments: Any) -> Any:
     return await said if inspect.isawaitable(said) else said
 
 
-def _call_here(run: Run, candidate: ToolCandidate, arguments: Any) -> tuple[Any, BaseException | None]:
+def _call_here(run: RunTool, candidate: ToolCandidate, arguments: Any) -> tuple[Any, BaseException | None]:
     # Handed over as a value: a future cannot carry every exception, and its caller would wait for ever.
     try:
         return run(candidate, arguments), None
@@ -264,7 +264,7 @@ class ToolRegistry:
         await self._confirm(record)
         return record
 
-    async def use(self, id: str, run: Run, arguments: Any, *, agent: str, session: str) -> ToolUse:  # noqa: A002 - as everywhere
+    async def use(self, id: str, run: RunTool, arguments: object, *, agent: str, session: str) -> ToolUse:  # noqa: A002 - as everywhere
         """Have the caller's ``run(candidate, arguments)`` run a tool, check what it puts out, and count the use.
 
         ``run`` is handed what was reviewed, so nothing else can be run by mistake; a synchronous one runs in a thread.
@@ -290,7 +290,7 @@ class ToolRegistry:
         id: str,  # noqa: A002 - as everywhere
         success: bool,  # noqa: FBT001 - the words of whoever counts
         duration_ms: float,
-        output: Any = MISSING,
+        output: object = MISSING,
         *,
         candidate: ToolCandidate | None = None,
     ) -> ToolRecord:

@@ -58,7 +58,7 @@ class ToolHistory:
         if not all(isinstance(item, str) for item in self.shapes):
             raise UsageError("a history's shapes are texts")
 
-    def add(self, output: Any) -> ToolHistory:
+    def add(self, output: object) -> ToolHistory:
         """The history with one more output; raises ``UsageError`` for one that is not JSON."""
         _check_json(output)
         size, shape = measure(output)
@@ -69,7 +69,7 @@ class ToolHistory:
             shapes=tuple(sorted({*self.shapes, shape}))[: MOST_SHAPES + 1],
         )
 
-    def is_unusual(self, output: Any) -> bool:
+    def is_unusual(self, output: object) -> bool:
         """Whether an output lies outside this history, by its size or its shape.
 
         Never before 10 outputs. Then its size is unusual below half the smallest and above twice the largest so far;
@@ -166,8 +166,8 @@ _MASK = "the value"
 
 def validate_reuse(
     tool_id: str,
-    output: Any,
-    schema: Any,
+    output: object,
+    schema: object,
     *,
     history: ToolHistory | None = None,
     strict_properties: bool = False,

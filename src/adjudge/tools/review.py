@@ -13,7 +13,8 @@ from adjudge.formats.json import find_odd, is_json
 from adjudge.guards.event import GuardEvent, GuardKind, make_question
 from adjudge.hooks import notify
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import since
+from adjudge.judges.evaluate import JudgeLike, since
+from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.question.question import Part, Question
 from adjudge.result import JudgeChainResult
@@ -125,7 +126,15 @@ class EmergentJudge:
     """
 
     def __init__(
-        self, judge_model: Any, promotion_model: Any = None, *, on_event: Callable[[GuardEvent], Any] | None = None
+        self,
+        judge_model: JudgeLike | ModelSource,
+        promotion_model: JudgeLike
+        | ModelSource
+        | Sequence[JudgeLike | ModelSource]
+        | Mapping[str, JudgeLike | ModelSource]
+        | None = None,
+        *,
+        on_event: Callable[[GuardEvent], Any] | None = None,
     ) -> None:
         self._creation = as_chain(judge_model)
         self._promotion = _open_reviewers(judge_model if promotion_model is None else promotion_model)
@@ -158,8 +167,8 @@ class EmergentJudge:
     def validate_reuse(
         self,
         tool_id: str,
-        output: Any,
-        schema: Any,
+        output: object,
+        schema: object,
         *,
         history: ToolHistory | None = None,
         strict_properties: bool = False,

@@ -185,7 +185,9 @@ class ToolUsage:
         """Successes over uses; 0 before the first use."""
         return self.successes / self.uses if self.uses else 0.0
 
-    def add(self, *, success: bool, duration_ms: float, at: datetime | None = None, output: Any = MISSING) -> ToolUsage:
+    def add(
+        self, *, success: bool, duration_ms: float, at: datetime | None = None, output: object = MISSING
+    ) -> ToolUsage:
         """The usage with one more use. ``output``, where given, joins the history: give it when it was valid."""
         return ToolUsage(
             uses=self.uses + 1,

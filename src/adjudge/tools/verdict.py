@@ -158,7 +158,7 @@ class ReuseVerdict:
         return {"schema": self.schema, **said}
 
 
-def read_verdict(data: Any) -> ToolVerdict:
+def read_verdict(data: Mapping[str, Any]) -> ToolVerdict:
     """A verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""
     said = data.get("schema") if isinstance(data, Mapping) else None
     kinds: dict[object, type[ToolVerdict]] = {kind.schema: kind for kind in (CreationVerdict, PromotionVerdict)}

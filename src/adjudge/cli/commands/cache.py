@@ -149,10 +149,10 @@ async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int,
             question = await session.find_question(item)
             for place, leaf in enumerate(list_judges(session.choice.judge)):
                 request = leaf.preview(question)
-                described = describe_call(leaf.model, request, seat=seats[place])
+                described = describe_call(leaf.own_model, request, seat=seats[place])
                 key, known = make_reply_key(described), {}
                 if cache is not None:
-                    known["found"] = CachedModel(leaf.model, cache, seat=seats[place]).explain(request)["found"]
+                    known["found"] = CachedModel(leaf.own_model, cache, seat=seats[place]).explain(request)["found"]
                 explained.append(name_item(item) | {"judge": leaf.name, "key": key, **known, "ingredients": described})
         except UsageError as error:
             complain(str(error))

@@ -83,9 +83,9 @@ def count_bad_replies() -> int:
 
 async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> Seat:
     """Ask a judge the planted questions; offline, find out only whether it could be asked."""
-    seat = Seat(name=judge.name, model=judge.model.name, hosts=hosts_of(judge.model))
+    seat = Seat(name=judge.name, model=judge.own_model.name, hosts=hosts_of(judge.own_model))
     try:
-        if offline or judge.model.name == "rules":
+        if offline or judge.own_model.name == "rules":
             return _check_only(judge, seat)
         limited = replace(judge, timeout=timeout)
         results = await _ask(limited)
@@ -124,8 +124,8 @@ async def _ask(judge: Judge) -> list[JudgeResult]:
 
 
 def _check_only(judge: Judge, seat: Seat) -> Seat:
-    ready = getattr(judge.model, "check", None)
-    if ready is not None and judge.model.name != "rules":
+    ready = getattr(judge.own_model, "check", None)
+    if ready is not None and judge.own_model.name != "rules":
         ready()
     return seat
 

@@ -24,7 +24,7 @@ from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.guards.decision import Decision
-from adjudge.guards.gate import Gate
+from adjudge.guards.gate import Gate, read_parts
 from adjudge.guards.request_digest import DATA
 from adjudge.judges.chain import list_judges
 from adjudge.judges.evaluate import merge_case
@@ -181,10 +181,11 @@ async def _await_people(gate: Gate, done: list[Decided]) -> None:
 
 def _check_judge(gate: Gate) -> None:
     """Raise ``UsageError`` for a judge that cannot be asked at all (no key): every content would be blocked by it."""
-    if gate.rubric is None or all(item.rule for item in gate.rubric.criteria):
+    parts = read_parts(gate)
+    if parts.rubric is None or all(item.rule for item in parts.rubric.criteria):
         return
-    for leaf in list_judges(gate.judge):
-        ready = getattr(leaf.model, "check", None)
+    for leaf in list_judges(parts.judge):
+        ready = getattr(leaf.own_model, "check", None)
         if ready is not None:
             ready()
 
@@ -237,10 +238,11 @@ def _list_fields(gate: Gate) -> tuple[Any, ...]:
 
 
 def _describe(gate: Gate) -> dict[str, Any]:
+    parts = read_parts(gate)
     return {
-        "rules": [item.name for item in gate.rules],
-        "rubric": gate.rubric.name if gate.rubric is not None else None,
-        "judge": gate.judge.name if gate.judge is not None else None,
+        "rules": [item.name for item in parts.rules],
+        "rubric": parts.rubric.name if parts.rubric is not None else None,
+        "judge": parts.judge.name if parts.judge is not None else None,
         "on_failed": gate.on_failed,
         "on_undecided": gate.on_undecided,
         "on_tampering": gate.on_tampering,

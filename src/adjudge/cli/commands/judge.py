@@ -222,7 +222,7 @@ def judge(
     chosen = choose(panel, found, wanted)
     if cache is not None:
         note(explain_uncached(chosen.judge))
-    chosen = chosen if show_prompt else replace(chosen, judge=layers.wire(chosen.judge))
+    chosen = chosen if show_prompt else replace(chosen, judge=layers.apply(chosen.judge))
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
     recorder = open_recorder(found, ledger, off=no_ledger)

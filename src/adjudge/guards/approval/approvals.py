@@ -50,6 +50,8 @@ from adjudge.guards.approval.store import (
 from adjudge.guards.approval.webhook import Courier, Event, Webhook
 from adjudge.guards.decision import Answer, Decision
 from adjudge.hooks import logger
+from adjudge.judges.evaluate import JudgeLike
+from adjudge.judges.judge import ModelSource
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.export import refuse_export
 from adjudge.ledger.ledger import Ledger
@@ -156,7 +158,7 @@ class Approvals:
         required: int = 1,
         expires_in: float | timedelta | None = None,
         on_expiry: OnExpiry = "deny",
-        first: Any = None,
+        first: JudgeLike | ModelSource | None = None,
         execution: str | None = None,
         content: object = None,
         metadata: Mapping[str, Any] | None = None,

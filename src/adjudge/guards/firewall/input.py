@@ -26,7 +26,8 @@ from adjudge.guards.firewall.question import (
 from adjudge.guards.firewall.verdict import InputRejected, InputVerdict, Threat
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import since
+from adjudge.judges.evaluate import JudgeLike, since
+from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.question.question import Part, Question
 from adjudge.result import JudgeChainResult
@@ -162,7 +163,7 @@ class InputFirewall:
     ``UsageError`` for anything else and for options that are none.
     """
 
-    judge: Any = field(kw_only=False)
+    judge: JudgeLike | ModelSource = field(kw_only=False)
     error_code: str = "INPUT_REJECTED"
     """The code of ``InputRejected``."""
     tool_name: str | None = None

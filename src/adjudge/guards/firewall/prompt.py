@@ -19,7 +19,8 @@ from adjudge.guards.firewall.question import RULES, RulesReply, UnwritableError,
 from adjudge.guards.firewall.verdict import FirewallVerdict, RejectedRule
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import since
+from adjudge.judges.evaluate import JudgeLike, since
+from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.judges.strategies import COUNTING, ENDING, needed
 from adjudge.question.question import Part, Question
@@ -57,9 +58,9 @@ def would_pass(judge: Any, result: JudgeResult) -> bool:
     if not isinstance(judge, JudgeChain):
         return result.passed
     # Seats are asked in order, under every strategy, so results stand beside the first of them.
-    kept = [would_pass(seat, said) for (_, seat), said in zip(judge.judges, result.results, strict=False)]
+    kept = [would_pass(seat, said) for (_, seat), said in zip(judge.seats, result.results, strict=False)]
     if judge.strategy in COUNTING:
-        return sum(kept) >= needed(judge.strategy, len(judge.judges), judge.quorum)[0]
+        return sum(kept) >= needed(judge.strategy, len(judge.seats), judge.quorum)[0]
     if judge.strategy == "cascade":  # an earlier seat was not sure
         return bool(kept) and kept[-1]
     return any(kept)
@@ -199,7 +200,7 @@ class PromptFirewall:
     ``UsageError`` for anything else and for options that are none.
     """
 
-    judge: Any = field(kw_only=False)
+    judge: JudgeLike | ModelSource = field(kw_only=False)
     on_unsafe: OnUnsafe = "drop_batch"
     """``drop_batch`` keeps all rules or none; ``drop_flagged`` keeps what no judge named, where enough of them answered
     and what they named is beyond doubt."""

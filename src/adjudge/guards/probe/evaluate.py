@@ -27,7 +27,7 @@ from adjudge.judges.evaluate import JudgeLike, since
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.result import JudgeChainResult
-from adjudge.sync import run_sync
+from adjudge.sync import make_sync
 
 Tool = Callable[[Any], Any]
 
@@ -101,7 +101,7 @@ async def evaluate_probe(
     probe: SemanticProbe,
     judge: JudgeLike | ModelSource,
     *,
-    actual: Any = _ABSENT,
+    actual: object = _ABSENT,
     tool: Tool | None = None,
     tool_timeout: float | None = 60.0,
     thresholds: ProbeThresholds = DEFAULT_THRESHOLDS,
@@ -152,16 +152,9 @@ async def evaluate_probes(
     return ProbeReport(results=tuple(results), thresholds=thresholds)
 
 
-def evaluate_probe_sync(probe: SemanticProbe, judge: JudgeLike | ModelSource, **how: Any) -> ProbeResult:
-    """``evaluate_probe`` for callers without an event loop; works inside a running loop too, and blocks it."""
-    return run_sync(evaluate_probe(probe, judge, **how))
+evaluate_probe_sync = make_sync(evaluate_probe)
 
-
-def evaluate_probes_sync(
-    probes: Iterable[SemanticProbe] | Iterable[Pair], judge: JudgeLike | ModelSource, **how: Any
-) -> ProbeReport:
-    """``evaluate_probes`` for callers without an event loop."""
-    return run_sync(evaluate_probes(probes, judge, **how))
+evaluate_probes_sync = make_sync(evaluate_probes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

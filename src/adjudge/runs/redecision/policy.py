@@ -92,7 +92,7 @@ def read_policy(manifest: Mapping[str, Any], policy: Policy) -> tuple[Any, Readi
 def list_leaves(judge: Any) -> list[Judge]:
     """Every single judge in a judge, at any depth."""
     if isinstance(judge, JudgeChain):
-        return [leaf for _, seat in judge.judges for leaf in list_leaves(seat)]
+        return [leaf for _, seat in judge.seats for leaf in list_leaves(seat)]
     return [judge] if isinstance(judge, Judge) else []
 
 
@@ -120,13 +120,13 @@ def change_judge(judge: Any, policy: Policy) -> Any:
 
 def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
     if names is None:
-        return [seat for _, seat in chain.judges]
+        return [seat for _, seat in chain.seats]
     if isinstance(names, str) or not names:
         raise UsageError(f"judges must be a list of seats' names, got {names!r}; the run has {', '.join(chain.names)}")
     for name in names:
         if name not in chain.names:
             raise UsageError(f"the run has no judge {name!r}; it has {', '.join(chain.names)}")
-    return [seat for name, seat in chain.judges if name in names]
+    return [seat for name, seat in chain.seats if name in names]
 
 
 def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: Policy) -> Reading:

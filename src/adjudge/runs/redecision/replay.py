@@ -22,6 +22,7 @@ from adjudge.models.model import Reply, Request
 from adjudge.models.replay import Row, make_reply
 from adjudge.question.question import Question
 from adjudge.result import JudgeChainResult, JudgeResult, Outcome, find_gravest, make_id
+from adjudge.runs.redecision.policy import AbsentModel
 from adjudge.runs.redecision.question import Reading
 
 FindRow = Callable[[str, int, int], Row | None]
@@ -103,10 +104,11 @@ class Hearing:
 
     async def _read(self, judge: Any, result: JudgeResult, name: str) -> Heard:
         row = None
-        if isinstance(judge, Judge):
-            model = result.judge if self.named else judge.model.name
+        absent = judge.own_model if isinstance(judge, Judge) else None
+        if isinstance(absent, AbsentModel):
+            model = result.judge if self.named else absent.name
             # The last one: each before it could not be read then, and was followed by another for that.
-            row = self.find(model, judge.model.seat, result.attempts)
+            row = self.find(model, absent.seat, result.attempts)
         if isinstance(judge, Judge) and row is not None:
             return Heard(result=renew(await self._ask_again(judge, result, row), result))
         if result.undecided_because == "error" or self.reading.same:
@@ -116,7 +118,7 @@ class Hearing:
     async def _ask_again(self, judge: Judge, result: JudgeResult, row: Row) -> JudgeResult:
         """What the judge says now that only this reply is there; everything about the call itself stays as it is."""
         # No second try: the replies before this one are not to be read in its place, and none came after it.
-        asked = replace(judge, model=KeptReply(judge.model.name, row), reask=0, timeout=None)
+        asked = replace(judge, model=KeptReply(judge.own_model.name, row), reask=0, timeout=None)
         said = await asked.ask(self.reading.widen(self.question))
         rubric = self.question.rubric
         kept = {criterion.name for criterion in rubric.criteria} if rubric is not None else set()
@@ -135,7 +137,7 @@ class Hearing:
             Heard(result=None, late=True)
             if late and called not in seats
             else await self.hear(seat, seats.get(called), called)
-            for called, seat in chain.judges
+            for called, seat in chain.seats
         ]
         recorded = (item for item in heard if item.result is not None)
         if self.reading.same and self.settled and all(seats[item.result.judge] is item.result for item in recorded):
