@@ -71,7 +71,7 @@ def test_markdown_is_for_a_pull_request(line: Line):
     ran = line("diff", "was", "worse", "--markdown")
 
     assert ran.out.startswith("<!-- adjudge/diff/1 -->\n**1 regressed, 1 improved**")
-    assert "| c | passed | failed | 0.800 → 0.300 | a 1.000 → 0.000 |" in ran.out
+    assert "| `c` | passed | failed | 0.800 → 0.300 | `a 1.000 → 0.000` |" in ran.out
     assert ran.err == ""
 
 

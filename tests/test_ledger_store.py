@@ -397,3 +397,19 @@ def test_a_result_given_twice_is_two_entries(url: str):
     result: JudgeResult = make_result()
 
     assert record(url, result, result) == [2, 3]
+
+
+def test_a_relative_address_stays_the_file_that_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A connection that is made after the program has gone to another folder is one to the same ledger."""
+    monkeypatch.chdir(tmp_path)
+    store = Store("sqlite:///a.db", signer=None, about={})
+    store.prepare()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert store._engine is not None
+    with store._engine.connect() as one, store._engine.connect() as other:
+        counts = [part.exec_driver_sql("SELECT count(*) FROM adjudge_ledger").scalar() for part in (one, other)]
+    store.close()
+
+    assert counts == [1, 1]
+    assert list((tmp_path / "elsewhere").iterdir()) == []

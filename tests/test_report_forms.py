@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from adjudge import CriterionResult, JudgeChainResult, RuleResult, Usage
+from adjudge.formats.markdown import write_code
 from adjudge.judges.pair import PairOrder, PairResult
 from adjudge.report import Report, write_html, write_junit, write_markdown
 from adjudge.report.format import say_count, say_dollars, say_duration, say_rate
 from adjudge.report.html_panels import Safe, tag
-from adjudge.report.markdown import MARK, MOST_CHARACTERS, write_code
+from adjudge.report.markdown import MARK, MOST_CHARACTERS
 from adjudge.report.summary import summarise
 from cli_support import HIDDEN
 from report_support import (

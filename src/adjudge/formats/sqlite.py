@@ -52,7 +52,7 @@ def open_sqlite(
     if mode == "make":
         with suppress(OSError):  # SQLite says what is wrong with the place
             create_private(path)
-        place = os.path.abspath(path)  # noqa: PTH100 - a path like ":memory:" is a file as well
+        place = os.path.join(os.curdir, path)  # noqa: PTH118 - ":memory:" is a file too, and a Path drops the "./"
     else:
         place = name_sqlite(path, mode)
     connection = sqlite3.connect(

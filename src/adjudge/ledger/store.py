@@ -337,7 +337,9 @@ class Store:
             from sqlalchemy import create_engine, event
 
             try:
-                how = {"creator": partial(_connect_file, str(self._url.database))} if self._is_file else {}
+                # Where it is now: a connection made later, from another folder, must be one to the same file.
+                place = os.path.abspath(str(self._url.database))  # noqa: PTH100 - links are followed by SQLite
+                how = {"creator": partial(_connect_file, place)} if self._is_file else {}
                 engine = create_engine(self._url, **how)
             except ImportError:
                 raise UsageError(

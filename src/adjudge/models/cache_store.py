@@ -104,7 +104,7 @@ class ReplyCache:
     ) -> None:
         self.path = Path(path)
         self.expires_in = check_above_zero("expires_in of a cache", expires_in, otherwise="for never")
-        self.max_bytes = check_above_zero("max_bytes of a cache", max_bytes, otherwise="for any number")
+        self.max_bytes = check_above_zero("max_bytes of a cache", max_bytes, otherwise="for no limit")
         self._wall = wall
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None

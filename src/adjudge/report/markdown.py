@@ -6,11 +6,10 @@ link, an image, HTML, a mention that writes to somebody, or a reference that clo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from adjudge.formats.text import clean
-from adjudge.report.cases import ShownCase, cut
+from adjudge.formats.markdown import write_code
+from adjudge.report.cases import ShownCase
 from adjudge.report.format import (
     NOTHING,
     list_model_changes,
@@ -35,10 +34,6 @@ MOST_ROWS = 50
 """Cases in the table; a comment has room for about as many."""
 
 _LONGEST = 160
-
-
-# Whatever Markdown or HTML could act on, and @, which would call people by name.
-_ACTIVE = re.compile(r"[\\`*_{}\[\]()#+!|<>~&@:-]")
 
 
 def render_diff_markdown(found: Diff) -> str:
@@ -106,7 +101,7 @@ def _list_lines(found: Diff) -> Iterator[str]:
     yield from ("", "| mean | before | after | difference | cases | p |", "|---|--:|--:|--:|--:|--:|")
     yield _write_means("score", found.score)
     for name, means in found.criteria.items():
-        yield _write_means(_escape(name), means)
+        yield _write_means(write_code(name), means)
     yield from _list_cases(found)
 
 
@@ -144,14 +139,10 @@ def list_criteria(item: CaseDiff) -> str:
 
 def _write_case(item: CaseDiff) -> tuple[str, ...]:
     scores = show_change(item.score_before, item.score_after)
-    criteria = _escape(list_criteria(item))
-    return (_escape(item.case), item.before, item.after, scores, criteria, _escape(item.detail))
-
-
-def _escape(text: str) -> str:
-    flat = clean(" ".join(text.split()), keep_lines=False)
-    short = flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 3]}..."
-    return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", short)
+    case, criteria, why = (
+        write_code(text, _LONGEST, nothing="") for text in (item.case, list_criteria(item), item.detail)
+    )
+    return (case, item.before, item.after, scores, criteria, why)
 
 
 MOST_CHARACTERS = 65_000
@@ -169,19 +160,6 @@ def write_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: floa
     foot = _write_foot(report)
     room = MOST_CHARACTERS - len(head) - len(foot) - 400  # what stands around the list
     return f"{MARK}\n{head}\n\n{_write_cases(report, most_cases, room)}{foot}\n"
-
-
-def write_code(text: str, most: int = 120) -> str:
-    """A text as a code span that it cannot leave, of one line, in a table too; a vertical bar is shown as ``¦``."""
-    # A bar would end the cell, and with it the span, however it is escaped: GitHub splits rows before it reads spans.
-    line = " ".join(clean(text, keep_lines=False).split()).replace("|", "¦")
-    if not line:
-        return NOTHING
-    line = cut(line, most)
-    longest = max((len(run) for run in re.findall("`+", line)), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{fence}{pad}{line}{pad}{fence}"
 
 
 def _list_sections(report: Report, needed: float | None) -> Iterator[str]:

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.markdown import escape
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean, flatten, show, suggest
 from adjudge.formats.yaml import MAX_DEPTH, MAX_VALUES, read_yaml
@@ -22,23 +23,10 @@ from adjudge.ledger.audit.entry import SEVERITIES, AuditBasis, AuditEntry, Findi
 from adjudge.ledger.payload import write_payload
 from adjudge.result import RuleResult, read_result
 
-_MARKUP = re.compile(r"[\\`*_\[\]<>|~&#$]|:(?=//|[\w+-]+:)|(?<=www)\.", re.IGNORECASE)
-"""What means something within a cell: emphasis, code, links, HTML, entities, the cell's end, and addresses that some
-readers make links of. What only means something where a line begins needs nothing, since no cell begins one."""
-
-_LONGEST = 500
-
 
 def write_body(audit: AuditEntry) -> str:
     """An audit for people."""
     return "\n\n".join(_list_parts(audit)) + "\n"
-
-
-def escape(value: object, longest: int = _LONGEST) -> str:
-    """Any text as one line of a Markdown table's cell that shows it as it is: no markup, no HTML, no link."""
-    text = " ".join(clean(str(value), keep_lines=False).split())
-    cut = text if len(text) <= longest else f"{text[:longest]}…"
-    return _MARKUP.sub(lambda found: f"\\{found[0]}", cut)
 
 
 def _list_parts(audit: AuditEntry) -> Iterator[str]:
