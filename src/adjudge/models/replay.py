@@ -75,11 +75,18 @@ class ReplayModel:
         return f"<{type(self).__name__} {self.name}>"
 
     def _read(self) -> _Index:
+        index = self._find()
+        if index is None:
+            of = f" of {self.only}" if self.only else ""
+            raise UsageError(f"the recording {str(self.path)!r} has no rows{of}")
+        return index
+
+    def _find(self) -> _Index | None:
+        """The rows that are used; ``None`` where there are none."""
         if self._index is None:
             rows = [row for row in read_rows(self.path) if self.only in (None, row.model)]
             if not rows:
-                of = f" of {self.only}" if self.only else ""
-                raise UsageError(f"the recording {str(self.path)!r} has no rows{of}")
+                return None
             index = _Index(rows)
             if len(index.models) > MAX_MODELS:
                 raise UsageError(
@@ -94,6 +101,7 @@ class _Index:
     """The rows of a recording by what they are found by."""
 
     def __init__(self, rows: list[Row]) -> None:
+        self.recorded = tuple(dict.fromkeys(row.model for row in rows))
         self.models = tuple(dict.fromkeys(row.model for row in rows if row.model and row.key))
         self.structured = any(row.request is not None and row.request.form is not None for row in rows)
         self.by_case: dict[str, list[Row]] = {}

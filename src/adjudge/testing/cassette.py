@@ -131,31 +131,26 @@ class Tape:
         # One for the whole test: rows that answer the same are used up in order, over all its judgements.
         if (name, number) not in self._replays:
             limit = int(getattr(model, "max_input_characters", 1_000_000))
-            self._replays[name, number] = Replay(
-                tape=self, only=name, path=self._place(number), max_input_characters=limit
-            )
+            self._replays[name, number] = Replay(self._place(number), tape=self, only=name, max_input_characters=limit)
         return self._replays[name, number]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Replay:
-    """A model that answers from a test's recording, and tells the tape what it does not find; it contacts nobody."""
+class Replay(ReplayModel):
+    """A model that answers from a test's recording, and tells the tape what it does not find; it contacts nobody.
 
-    tape: Tape
-    only: str | None
-    """The model that was recorded; ``None`` for whichever it was."""
-    path: Path
-    max_input_characters: int = 1_000_000
-    hosts: tuple[str, ...] = ()
-    _found: ReplayModel | None = None
-    _recorded: str = ""
+    It has the name of the model that was recorded: results and the lookup of a rubric's model are those of the model.
+    """
+
+    def __init__(self, path: Path, *, tape: Tape, only: str | None, max_input_characters: int) -> None:
+        super().__init__(path, model=only)
+        self.tape = tape
+        self.max_input_characters = max_input_characters
 
     @property
     def name(self) -> str:
         """The name of the model that was recorded."""
-        if self.only is None:
-            self._find()
-        return self.only or self._recorded or "replay"
+        found = self._find() if self.only is None else None
+        return self.only or (found.recorded[0] if found is not None else "") or "replay"
 
     @property
     def structured(self) -> bool:
@@ -163,29 +158,30 @@ class Replay:
         found = self._find()
         return found is not None and found.structured
 
+    def check(self) -> None:
+        """Nothing: what is not recorded is told when it is asked for."""
+
     async def complete(self, request: Request, /) -> Reply:
         """The recorded reply; raises ``MissingRecording`` where there is none."""
-        found = self._find()
-        if found is None:
+        if self._find() is None:
             self.tape.missed.append(f"there is no recording of {self.only or 'a model'} in {self.path}")
             raise MissingRecording(self.tape.missed[-1], key="")
         try:
-            return await found.complete(request)
+            return await super().complete(request)
         except MissingRecording as error:
             self.tape.missed.append(str(error))
             raise
 
-    def _find(self) -> ReplayModel | None:
-        if self._found is None and self.path.exists():
-            from adjudge.models.replay import read_rows
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {str(self.path)!r}>"
 
-            recorded = {row.model for row in read_rows(self.path)}
-            if self.only is None and len(recorded) > 1:
-                raise UsageError(f"{self.path} holds several models and nothing says how they judge; name the judge")
-            if recorded and self.only in (None, *recorded):
-                self._found = ReplayModel(self.path, model=self.only)
-                self._recorded = next(iter(recorded)) or ""
-        return self._found
+    def _find(self) -> Any:
+        # A test that was never recorded misses an answer when it asks, and is told how to record one; until then it may
+        # be one that rules decide.
+        found = super()._find() if self.path.exists() else None
+        if found is not None and self.only is None and len(found.recorded) > 1:
+            raise UsageError(f"{self.path} holds several models and nothing says how they judge; name the judge")
+        return found
 
 
 def _find_foreign(judge: object) -> Iterator[str]:

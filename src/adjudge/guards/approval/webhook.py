@@ -10,7 +10,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import ipaddress
 import json
 import random
 import re
@@ -18,14 +17,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from adjudge.concurrency import stop_tasks
-from adjudge.errors import UsageError
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import Approval
 from adjudge.hooks import logger
+from adjudge.models.providers.http import Transport, is_this_machine
+from adjudge.models.retry import LONGEST_WAIT, back_off, may_retry, read_wait
 
 SCHEMA = "adjudge/webhook/1"
 
@@ -132,6 +133,8 @@ class Courier:
     def __init__(self, webhook: Webhook, *, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
         self.webhook = webhook
         self._sleep = sleep
+        # Never through a proxy to this machine: that may be plain http.
+        self._transport = Transport(proxies_this_machine=False)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, event: Event, approval: Approval) -> None:
@@ -146,15 +149,14 @@ class Courier:
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self, seconds: float) -> None:
-        """Wait so long for the deliveries of the running loop, and give up the rest."""
+        """Wait so long for the deliveries of the running loop, give up the rest, and close its connections."""
         loop = asyncio.get_running_loop()
         mine = {task for task in self._tasks if task.get_loop() is loop}
-        if not mine:
-            return
-        _, late = await asyncio.wait(mine, timeout=seconds)
+        late = (await asyncio.wait(mine, timeout=seconds))[1] if mine else ()
         if late:
             logger.error("webhook: %d deliveries were given up", len(late))
             await stop_tasks(late)
+        await self._transport.aclose()
 
     async def _deliver(self, event: Event, approval: Approval) -> None:
         try:
@@ -167,44 +169,39 @@ class Courier:
 
     async def _try_all(self, ident: str, body: bytes) -> str | None:
         """Send until it is taken; ``None``, or why it was not."""
-        import aiohttp
-
-        from adjudge.models.retry import LONGEST_WAIT, back_off, read_wait
-
         said = "nobody answered"
-        timeout = aiohttp.ClientTimeout(total=self.webhook.timeout)
-        async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
-            for attempt in range(1, self.webhook.retries + 2):
-                wait = None
-                try:
-                    status, headers = await self._post(session, ident, body)
-                except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                    said = type(error).__name__  # its text can hold the address
-                else:
-                    said = f"it answered {status}"
-                    if 200 <= status < 300:
-                        return None
-                    if status not in (408, 429) and status < 500:
-                        return said
-                    wait = read_wait(headers, time.time)
-                if attempt <= self.webhook.retries:
-                    pause = wait if wait is not None else back_off(attempt, random.random)
-                    await self._sleep(min(pause, LONGEST_WAIT))
+        for attempt in range(1, self.webhook.retries + 2):
+            wait = None
+            try:
+                status, headers = await self._post(ident, body)
+            except (AdjudgeError, OSError) as error:  # a timeout is an OSError too
+                # The transport's words name the host alone; of the system's, the text can hold the address.
+                said = str(error) if isinstance(error, AdjudgeError) else type(error).__name__
+            else:
+                said = f"it answered {status}"
+                if 200 <= status < 300:
+                    return None
+                if not may_retry(status, headers, b""):
+                    return said
+                wait = read_wait(headers, time.time)
+            if attempt <= self.webhook.retries:
+                pause = wait if wait is not None else back_off(attempt, random.random)
+                await self._sleep(min(pause, LONGEST_WAIT))
         return said
 
-    async def _post(self, session: Any, ident: str, body: bytes) -> tuple[int, Mapping[str, str]]:
-        stamp = str(int(time.time()))  # of this try: a receiver refuses what was signed long ago
+    async def _post(self, ident: str, body: bytes) -> tuple[int, Mapping[str, str]]:
+        # One try, and not the transport's own retries: each is signed anew, since a receiver refuses what was signed
+        # long ago, and how many there are is said by the webhook.
+        stamp = str(int(time.time()))
         headers = {
-            "content-type": "application/json",
-            "user-agent": "adjudge",
+            # Word is sent rarely, and a connection that was kept may be closed just then.
+            "connection": "close",
             "webhook-id": ident,
             "webhook-timestamp": stamp,
             "webhook-signature": sign(_read_secret(self.webhook.secret), ident, stamp, body),
         }
-        # Not followed: a redirect would take the delivery to a host that nobody named.
-        way = {"allow_redirects": False, "proxy": _find_proxy(self.webhook.url)}
-        async with session.post(self.webhook.url, data=body, headers=headers, **way) as answer:
-            return answer.status, answer.headers
+        async with asyncio.timeout(self.webhook.timeout):
+            return await self._transport.send(self.webhook.url, headers, body)
 
 
 def _check_url(url: object) -> None:
@@ -217,27 +214,8 @@ def _check_url(url: object) -> None:
         raise UsageError("a webhook's url is https://HOST/PATH; this one is not")
     if parts.username is not None or parts.password is not None:
         raise UsageError(f"the webhook's url for {host} holds a name or password; what it needs is the signature")
-    if parts.scheme == "http" and not _is_here(parts):
+    if parts.scheme == "http" and not is_this_machine(host):
         raise UsageError(f"a webhook to {host} needs https; http is for this machine (127.0.0.1, localhost)")
-
-
-def _is_here(parts: SplitResult) -> bool:
-    host = parts.hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _find_proxy(url: str) -> str | None:
-    """What ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` say; aiohttp's own reading takes passwords from .netrc."""
-    from urllib.request import getproxies_environment, proxy_bypass
-
-    parts = urlsplit(url)
-    proxy = getproxies_environment().get(parts.scheme)
-    if not proxy or _is_here(parts) or proxy_bypass(parts.hostname or ""):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def _read_secret(secret: object) -> bytes:

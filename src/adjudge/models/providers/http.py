@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import random as _random
 import time
 import weakref
@@ -44,6 +45,7 @@ class Transport:
         *,
         max_concurrency: int | None = None,
         requests_per_minute: float | None = None,
+        proxies_this_machine: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = _random.random,
         clock: Callable[[], float] = time.monotonic,
@@ -53,7 +55,12 @@ class Transport:
         self.requests_per_minute = requests_per_minute
         self._sleep, self._random, self._clock, self._wall = sleep, random, clock, wall
         # Not a method of ours: that would tie a knot, and a dropped model would wait for the garbage collector.
-        make = partial(_Line, max_concurrency, throttled=requests_per_minute is not None)
+        make = partial(
+            _Line,
+            max_concurrency,
+            throttled=requests_per_minute is not None,
+            proxies_this_machine=proxies_this_machine,
+        )
         self._lines: PerLoop[_Line] = PerLoop(make, _Line.abandon)
 
     async def post(
@@ -93,6 +100,20 @@ class Transport:
             if call.pay_again is not None and isinstance(found, _Broken) and found.sent:
                 await call.pay_again()
             await self._sleep(self._find_wait(line.host(url), found, failures[kind], secrets))
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Mapping[str, str]]:
+        """Send ``body`` once, and return status and headers of the answer, whose text is not read.
+
+        For whoever has retries of its own. Raises ``ModelError`` when no answer comes.
+        """
+        line = self._lines.get()
+        if line.session is None:
+            await line.open()
+        try:
+            status, said, _ = await line.send(url, headers, body, (), read=False)
+        except _Broken as broken:
+            raise ModelError(str(broken), sent=broken.sent) from None
+        return status, said
 
     async def aclose(self) -> None:
         """Close the running loop's session and its connections; the next request opens a new one."""
@@ -161,8 +182,9 @@ _FREE = _Free()
 class _Line:
     """What belongs to one event loop: its session, its places and its turns."""
 
-    def __init__(self, max_concurrency: int | None, *, throttled: bool) -> None:
+    def __init__(self, max_concurrency: int | None, *, throttled: bool, proxies_this_machine: bool = True) -> None:
         self.max_concurrency = max_concurrency
+        self.proxies_this_machine = proxies_this_machine
         self.places = asyncio.Semaphore(max_concurrency) if max_concurrency else None
         self.turns = asyncio.Lock() if throttled else None
         self.next_turn = 0.0
@@ -210,7 +232,9 @@ class _Line:
         """The host of an address, for messages."""
         return self._find_way(url)[0]
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]) -> Answer:
+    async def send(
+        self, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...], *, read: bool = True
+    ) -> Answer:
         """One request and its answer; whatever goes wrong leaves no connection in use."""
         import aiohttp
 
@@ -223,6 +247,9 @@ class _Line:
         try:
             answer = await self.session.post(url, data=body, headers=headers, allow_redirects=False, **way)
             try:
+                if not read:
+                    answer.close()
+                    return answer.status, answer.headers, b""
                 return answer.status, answer.headers, await _read(answer, host, secrets)
             except BaseException:
                 # Cancelled, too large or broken: the connection still carries the rest and must not be used again.
@@ -253,6 +280,8 @@ class _Line:
         proxies = getproxies_environment()
         proxy = proxies.get(address.scheme)
         way: dict[str, Any] = {}
+        if not self.proxies_this_machine and is_this_machine(address.host or ""):
+            proxy = None
         if proxy and not proxy_bypass(f"{address.host}:{address.port}"):
             way["proxy"] = URL(proxy if "://" in proxy else f"http://{proxy}")
         if address.scheme == "https":
@@ -260,6 +289,14 @@ class _Line:
             self._context = self._context or ssl.create_default_context()
             way["ssl"] = self._context
         return host, way
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host is this machine by its very name, so that nothing sent to it leaves the machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _let_go(session: aiohttp.ClientSession) -> None:
