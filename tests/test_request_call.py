@@ -15,7 +15,8 @@ import pytest
 
 import adjudge
 import house
-from adjudge import Budget, Judge, JudgeChain, Model, Price, Reply, ReplyCache, Request
+from adjudge import Budget, Judge, JudgeChain, Model, ReplyCache
+from adjudge.models import Price, Reply, Request
 from adjudge.models.cache import CachedModel, describe_call, make_reply_key
 from adjudge.models.model import UNBOUND, Call
 from adjudge.models.price import PricedModel

@@ -6,6 +6,7 @@ from adjudge.models.cache_store import CachedReply as CachedReply
 from adjudge.models.cache_store import ReplyCache as ReplyCache
 from adjudge.models.defaults import DEFAULT_MODELS as DEFAULT_MODELS
 from adjudge.models.function import as_model as as_model
+from adjudge.models.model import Call as Call
 from adjudge.models.model import FinishReason as FinishReason
 from adjudge.models.model import Form as Form
 from adjudge.models.model import Model as Model
