@@ -9,7 +9,7 @@ from adjudge import Decision, JudgeResult
 from adjudge.formats.plain import to_plain
 from adjudge.ledger import AuditEntry
 from adjudge.ledger.audit.derive import make_audit
-from adjudge.ledger.audit.gather import Gathering, Wanted
+from adjudge.ledger.audit.gather import AuditSelection, Evidence
 from adjudge.ledger.entry import NO_PREV, Row
 from adjudge.ledger.verification import Chain, hand_on
 from ledger_support import rehash
@@ -37,7 +37,7 @@ def make_rows(*said: Said) -> list[Row]:
 
 def audit_rows(rows: list[Row], **wanted: Any) -> AuditEntry:
     """The audit of some rows."""
-    gathering = Gathering(Wanted(**wanted))
+    gathering = Evidence(AuditSelection(**wanted))
     checked = Chain().verify(hand_on(rows, gathering.add))
     return make_audit(gathering, checked, objectives="Whether it holds.", scope=("all",))
 

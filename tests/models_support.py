@@ -13,7 +13,7 @@ from aiohttp import web
 
 from adjudge import ModelError
 from adjudge.models import Form, Request
-from adjudge.models.providers.catalog import SERVER, Place, Provider
+from adjudge.models.providers.catalog import SERVER, Endpoint, Provider
 from adjudge.models.providers.http import Transport
 from adjudge.models.providers.openai import OpenAICompatible
 
@@ -153,7 +153,7 @@ def talk(
     async def run():
         said = None
         async with serve(*steps) as server:
-            place = Place(provider=provider, base_url=server.url, key_env=key_env)
+            place = Endpoint(provider=provider, base_url=server.url, key_env=key_env)
             transport = Transport(sleep=Waits().sleep)
             async with kind("some-model", place=place, transport=transport, **options) as model:
                 for _ in range(times):

@@ -14,7 +14,7 @@ import pytest
 import cli_support
 from adjudge import JudgeResult, UsageError
 from adjudge.cli.commands.judge import Session
-from adjudge.cli.input import Inputs, Item
+from adjudge.cli.input import InputItem, Inputs
 from adjudge.config import judges as _local
 from adjudge.config.file import read_config
 from adjudge.config.judges import Choice
@@ -56,7 +56,11 @@ class Silent:
 
 
 def judge(kind: str, capsys: pytest.CaptureFixture[str], *, as_json: bool, concurrency: int = 1) -> Ran:
-    items = [Item(name="a.txt", content="good"), Item(name="b.txt", content="bad"), Item(name="c.txt", content="good")]
+    items = [
+        InputItem(name="a.txt", content="good"),
+        InputItem(name="b.txt", content="bad"),
+        InputItem(name="c.txt", content="good"),
+    ]
     session = Session(
         choice=Choice(judge=Silent(kind), rubric=None),  # type: ignore[arg-type]
         how={"criteria": "Is good."},
@@ -108,7 +112,7 @@ def test_who_cancels_the_run_cancels_it(capsys: pytest.CaptureFixture[str]):
         session = Session(
             choice=Choice(judge=Waiting("waits"), rubric=None),  # type: ignore[arg-type]
             how={"criteria": "Is good."},
-            inputs=Inputs(items=iter([Item(name="a.txt", content="good")]), total=1, single=True),
+            inputs=Inputs(items=iter([InputItem(name="a.txt", content="good")]), total=1, single=True),
             as_json=False,
         )
         task = asyncio.create_task(session.judge(2))

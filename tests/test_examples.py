@@ -30,7 +30,7 @@ from adjudge import (
     RuleResult,
     UsageError,
 )
-from adjudge.judges.evaluate import Asking, prepare
+from adjudge.judges.evaluate import EvaluateArguments, prepare
 from adjudge.models import Reply
 from adjudge.models.open import _HTTP_OPTIONS, _PREFIXES
 from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE
@@ -268,7 +268,7 @@ def test_pages_name_every_field(page: str, kind: type):
 
 def test_pages_name_every_argument():
     """judge.md has every keyword of ``evaluate``."""
-    assert set(Asking.__annotations__) - set(re.findall(r"`(\w+)`", read_page("judge.md"))) == set()
+    assert set(EvaluateArguments.__annotations__) - set(re.findall(r"`(\w+)`", read_page("judge.md"))) == set()
 
 
 def test_pages_name_every_model():

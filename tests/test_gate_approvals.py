@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adjudge import Approvals, Decision, Gate, JudgeResult, Ledger
-from adjudge.guards import Answer
+from adjudge.guards import ApprovalAnswer
 from approval_support import make_result, start, tell
 from gate_support import GOOD, Desk, check, gate, word
 from judge_support import complaint, failed, passed, silent
@@ -262,19 +262,19 @@ def test_terms_are_not_looked_at_where_nobody_is_asked(url: str):
 @pytest.mark.parametrize(
     ("said", "decided"),
     [
-        (Answer(True, "second", "sure", JUDGED), ("allowed", "judge")),
-        (Answer(True, "ana", "sure"), ("allowed", "human")),
-        (Answer(True, None, "sure"), ("allowed", "policy")),
+        (ApprovalAnswer(True, "second", "sure", JUDGED), ("allowed", "judge")),
+        (ApprovalAnswer(True, "ana", "sure"), ("allowed", "human")),
+        (ApprovalAnswer(True, None, "sure"), ("allowed", "policy")),
         ((True, "ana", ""), ("allowed", "human")),
-        (Answer(False, "second", "", JUDGED), ("blocked", "policy")),
-        (Answer(True, None, "", JUDGED), ("blocked", "policy")),
-        (Answer(True, "second", "", make_result("failed")), ("blocked", "policy")),
-        (Answer(True, "second", "", make_result("passed", decided_by="policy")), ("blocked", "policy")),
-        (Answer(True, "second", "", "passed"), ("blocked", "policy")),  # type: ignore[arg-type]
-        (Answer(True, "ana", "", None, "7" * 64), ("blocked", "policy")),
-        (Answer(True, "ana", "", None, 7), ("blocked", "policy")),  # type: ignore[arg-type]
-        (Answer(True, "ana", "", None, None, "elsewhere"), ("blocked", "policy")),
-        (Answer(True, "ana", "", None, None, 7), ("blocked", "policy")),  # type: ignore[arg-type]
+        (ApprovalAnswer(False, "second", "", JUDGED), ("blocked", "policy")),
+        (ApprovalAnswer(True, None, "", JUDGED), ("blocked", "policy")),
+        (ApprovalAnswer(True, "second", "", make_result("failed")), ("blocked", "policy")),
+        (ApprovalAnswer(True, "second", "", make_result("passed", decided_by="policy")), ("blocked", "policy")),
+        (ApprovalAnswer(True, "second", "", "passed"), ("blocked", "policy")),  # type: ignore[arg-type]
+        (ApprovalAnswer(True, "ana", "", None, "7" * 64), ("blocked", "policy")),
+        (ApprovalAnswer(True, "ana", "", None, 7), ("blocked", "policy")),  # type: ignore[arg-type]
+        (ApprovalAnswer(True, "ana", "", None, None, "elsewhere"), ("blocked", "policy")),
+        (ApprovalAnswer(True, "ana", "", None, None, 7), ("blocked", "policy")),  # type: ignore[arg-type]
         ((True, "ana"), ("blocked", "policy")),
         ((True, "ana", "", None, None, None, None), ("blocked", "policy")),
     ],

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import cli_support
 from adjudge import Approvals, Criterion, Decision, Gate, Judge, Ledger, Rubric, Rule
-from adjudge.guards import Answer
+from adjudge.guards import ApprovalAnswer
 from adjudge.guards.request_digest import digest_request
 from adjudge.testing import ScriptedModel
 from approval_support import make_result
@@ -454,16 +454,16 @@ def test_a_request_of_an_older_version_is_read_and_opens_nothing(written: Path, 
     ("said", "decided"),
     [
         (lambda held: (True, "ana", ""), "allowed"),
-        (lambda held: Answer(True, "ana"), "allowed"),
-        (lambda held: Answer(True, "ana", "", None, held.subject, "door"), "allowed"),
-        (lambda held: Answer(True, "ana", request=held.request, result_id=held.result.id), "allowed"),
+        (lambda held: ApprovalAnswer(True, "ana"), "allowed"),
+        (lambda held: ApprovalAnswer(True, "ana", "", None, held.subject, "door"), "allowed"),
+        (lambda held: ApprovalAnswer(True, "ana", request=held.request, result_id=held.result.id), "allowed"),
         (lambda held: (True, "ana", "", None, held.subject, "door", held.request, held.result.id), "allowed"),
-        (lambda held: Answer(True, "ana", request="5" * 64), "blocked"),
-        (lambda held: Answer(True, "ana", request=""), "blocked"),
-        (lambda held: Answer(True, "ana", request=held.request.upper()), "blocked"),
-        (lambda held: Answer(True, "ana", request=7), "blocked"),  # type: ignore[arg-type]
-        (lambda held: Answer(True, "ana", result_id="another"), "blocked"),
-        (lambda held: Answer(True, "ana", result_id=""), "blocked"),
+        (lambda held: ApprovalAnswer(True, "ana", request="5" * 64), "blocked"),
+        (lambda held: ApprovalAnswer(True, "ana", request=""), "blocked"),
+        (lambda held: ApprovalAnswer(True, "ana", request=held.request.upper()), "blocked"),
+        (lambda held: ApprovalAnswer(True, "ana", request=7), "blocked"),  # type: ignore[arg-type]
+        (lambda held: ApprovalAnswer(True, "ana", result_id="another"), "blocked"),
+        (lambda held: ApprovalAnswer(True, "ana", result_id=""), "blocked"),
         (lambda held: (True, "ana", "", None, held.subject, "door", "5" * 64), "blocked"),
         (lambda held: (True, "ana", "", None, held.subject, "door", None, None), "blocked"),
     ],
@@ -488,7 +488,7 @@ def test_an_asker_that_passes_on_to_approvals_is_no_other(url: str):
             async def request(self, decision: Decision, message: str, /, **how: Any) -> str:
                 return await approvals.request(decision, message, **how)
 
-            async def wait(self, approval: str, /) -> Answer:
+            async def wait(self, approval: str, /) -> ApprovalAnswer:
                 return await approvals.wait(approval)
 
         made = make_gate(ledger, Through(), ask=ASK | {"first": failed()}, show_content=True)

@@ -14,7 +14,7 @@ from adjudge.guards.approval.request import open_first
 from adjudge.judges.chain import list_judges, list_leaves
 from adjudge.judges.layers import rewire
 from adjudge.judges.open import as_chain, as_judge, find_judge
-from adjudge.models.wrapper import Around
+from adjudge.models.wrapper import WrapperModel
 from adjudge.testing import ScriptedModel
 
 PASSES = '{"passed": true}'
@@ -118,7 +118,7 @@ def test_people_are_shown_the_judge_that_answers_first_itself():
         open_first(type("Odd", (Own,), {"name": 5})())
 
 
-class Wrapped(Around):
+class Wrapped(WrapperModel):
     """A model around another."""
 
 

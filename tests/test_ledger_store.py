@@ -18,7 +18,7 @@ import pytest
 from adjudge import JudgeResult, Ledger, UsageError
 from adjudge.ledger import Head, LedgerError, create_key
 from adjudge.ledger.store import Store
-from adjudge.ledger.writer import Writer
+from adjudge.ledger.writer import LedgerWriter
 from ledger_support import SECRET, connect, find, make_result, record, run, verify
 
 REST = "at, kind, subject, payload, payload_hash, prev, hash, signature FROM adjudge_ledger WHERE seq = 2"
@@ -210,9 +210,9 @@ def test_a_ledger_serves_several_loops_and_is_used_again_after_it_was_closed(url
 
 def test_an_append_is_not_lost_behind_the_end_of_a_ledger(url: str, monkeypatch: pytest.MonkeyPatch):
     """Another thread may close the ledger at the worst moment: what is handed in is written, and nobody waits on."""
-    submit = Writer.submit
+    submit = LedgerWriter.submit
 
-    def close_first(writer: Writer, work: Any) -> Any:
+    def close_first(writer: LedgerWriter, work: Any) -> Any:
         other = Thread(target=asyncio.run, args=(ledger.aclose(),))
         other.start()
         other.join(0.3)  # ended by then, unless it rightly waits for this append
@@ -222,7 +222,7 @@ def test_an_append_is_not_lost_behind_the_end_of_a_ledger(url: str, monkeypatch:
     async def go() -> int:
         async with asyncio.timeout(30):
             await ledger.append({"n": 1}, kind="run")
-            monkeypatch.setattr(Writer, "submit", close_first)
+            monkeypatch.setattr(LedgerWriter, "submit", close_first)
             return await ledger.append({"n": 2}, kind="run")
 
     ledger, threads = Ledger(url), list[Thread]()

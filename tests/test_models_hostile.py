@@ -12,15 +12,15 @@ from adjudge import ModelError
 from adjudge.models import Reply
 from adjudge.models.providers.anthropic import Anthropic, strip_schema
 from adjudge.models.providers.base import _Ready, change_schemas
-from adjudge.models.providers.catalog import SERVER, Place
-from adjudge.models.providers.error import LONGEST, Complaint, clean, find_refused, read_complaint, refuse
+from adjudge.models.providers.catalog import SERVER, Endpoint
+from adjudge.models.providers.error import LONGEST, ErrorBody, clean, find_refused, read_complaint, refuse
 from adjudge.models.providers.gemini import Gemini
 from adjudge.models.providers.openai import OpenAICompatible
 from models_support import FORM
 
 READY = _Ready(url="", host="host", headers={}, secrets=("sk-secret",))
 ADAPTERS = [
-    OpenAICompatible("m", place=Place(provider=SERVER, base_url="http://host/v1")),
+    OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url="http://host/v1")),
     Anthropic("m"),
     Gemini("m"),
 ]
@@ -105,12 +105,12 @@ def test_only_what_was_sent_can_be_refused():
     """A server cannot make a model drop what it never sent, and a name inside a longer word does not count."""
     sent = {"seed": ("seed",), "temperature": ("temperature",)}
 
-    assert find_refused(Complaint(message="logprobs is not supported"), sent) == frozenset()
-    assert find_refused(Complaint(message="seedling is not supported"), sent) == frozenset()
-    assert find_refused(Complaint(message="random_seed is not supported"), sent) == frozenset()
-    assert find_refused(Complaint(message="'seed' is not supported"), sent) == {"seed"}
-    assert find_refused(Complaint(message="not supported", param="temperature"), sent) == {"temperature"}
-    assert find_refused(Complaint(message="seed must be smaller", param="seed"), sent) == frozenset()
+    assert find_refused(ErrorBody(message="logprobs is not supported"), sent) == frozenset()
+    assert find_refused(ErrorBody(message="seedling is not supported"), sent) == frozenset()
+    assert find_refused(ErrorBody(message="random_seed is not supported"), sent) == frozenset()
+    assert find_refused(ErrorBody(message="'seed' is not supported"), sent) == {"seed"}
+    assert find_refused(ErrorBody(message="not supported", param="temperature"), sent) == {"temperature"}
+    assert find_refused(ErrorBody(message="seed must be smaller", param="seed"), sent) == frozenset()
 
 
 def test_a_schema_is_changed_everywhere_but_in_values():

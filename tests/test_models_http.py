@@ -18,7 +18,7 @@ from aiohttp import web
 
 from adjudge import ModelError
 from adjudge.models import open_model
-from adjudge.models.providers.catalog import SERVER, Place
+from adjudge.models.providers.catalog import SERVER, Endpoint
 from adjudge.models.providers.http import LARGEST_REPLY, Transport
 from adjudge.models.providers.openai import OpenAICompatible
 from models_support import PLAIN, Scripted, Waits, break_off, completion, error, reset, serve
@@ -30,7 +30,7 @@ def model_at(server: Scripted, waits: Waits | None = None, **options) -> OpenAIC
     """A model of the scripted server whose transport does not really wait."""
     waits = waits or Waits()
     transport = Transport(sleep=waits.sleep, random=lambda: 1.0, clock=waits.clock, wall=waits.clock, **options)
-    return OpenAICompatible("m", place=Place(provider=SERVER, base_url=server.url), transport=transport)
+    return OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url=server.url), transport=transport)
 
 
 def ask(*steps, **options) -> tuple[str | ModelError, Scripted, list[float]]:
@@ -463,7 +463,7 @@ def test_a_private_ca_is_taken_from_the_environment(monkeypatch, tmp_path, requi
         context.load_cert_chain(certificate)
         waits = Waits()
         async with serve(GOOD, ssl=context) as server:
-            place = Place(provider=SERVER, base_url=server.url.replace("http:", "https:"))
+            place = Endpoint(provider=SERVER, base_url=server.url.replace("http:", "https:"))
             async with OpenAICompatible("m", place=place, transport=Transport(sleep=waits.sleep)) as model:
                 try:
                     return (await model.complete(PLAIN)).text, waits.seconds

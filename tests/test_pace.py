@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adjudge import Judge, JudgeChain
 from adjudge.judges.layers import make_wrap, rewire
 from adjudge.models import Model, Request, open_model
-from adjudge.models.providers.catalog import SERVER, Place
+from adjudge.models.providers.catalog import SERVER, Endpoint
 from adjudge.models.providers.http import Transport
 from adjudge.models.providers.openai import OpenAICompatible
 from adjudge.models.rate_limit import Pace, PacedModel, read_count, read_reset
@@ -204,7 +204,7 @@ def test_no_header_breaks_it(reset: str, left: str):
 
 
 def open_at(url: str, **options: Any) -> OpenAICompatible:
-    return OpenAICompatible("m", place=Place(provider=SERVER, base_url=url), transport=Transport(**options))
+    return OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url=url), transport=Transport(**options))
 
 
 async def work(pace: Pace, model: Model, times: int) -> int:

@@ -22,7 +22,7 @@ from adjudge.models.model import UNBOUND, Call
 from adjudge.models.price import PricedModel
 from adjudge.models.rate_limit import Pace, PacedModel
 from adjudge.models.recording import RecordingModel, describe_request, make_key
-from adjudge.models.wrapper import Around
+from adjudge.models.wrapper import WrapperModel
 from adjudge.question.question import Question
 from adjudge.runs.replies import KeptModel
 from adjudge.runs.store import RunStore
@@ -51,7 +51,7 @@ class Heard:
         return Reply(text="yes")
 
 
-class Careless(Around):
+class Careless(WrapperModel):
     """A wrapper that makes a new request and forgets its terms."""
 
     async def complete(self, request: Request, /) -> Reply:
@@ -60,7 +60,7 @@ class Careless(Around):
 
 Make = Callable[[Model, Path], Model]
 
-WRAPPERS: dict[type[Around], Make] = {
+WRAPPERS: dict[type[WrapperModel], Make] = {
     CachedModel: lambda model, folder: CachedModel(model, ReplyCache(folder / "cache.sqlite")),
     KeptModel: lambda model, folder: KeptModel(model, RunStore(folder).create(), resumed=True),
     PacedModel: lambda model, _: PacedModel(model, Pace(2)),
@@ -81,7 +81,7 @@ def find_lost(wrap: Make, folder: Path) -> set[str]:
     return {name for name in Call.__dataclass_fields__ if getattr(said.call, name) is not getattr(CALL, name)}
 
 
-def list_wrappers(kind: type[Around]) -> Iterator[type[Around]]:
+def list_wrappers(kind: type[WrapperModel]) -> Iterator[type[WrapperModel]]:
     """Every wrapper that the package has, in whatever module it stands."""
     for found in kind.__subclasses__():
         yield from list_wrappers(found)
@@ -95,11 +95,11 @@ def test_every_wrapper_stands_in_the_table():
         if not item.name.endswith("__main__"):
             importlib.import_module(item.name)
 
-    assert set(list_wrappers(Around)) == set(WRAPPERS)
+    assert set(list_wrappers(WrapperModel)) == set(WRAPPERS)
 
 
 @pytest.mark.parametrize("kind", WRAPPERS, ids=lambda kind: kind.__name__)
-def test_a_wrapper_hands_on_the_terms_it_was_given(kind: type[Around], tmp_path: Path):
+def test_a_wrapper_hands_on_the_terms_it_was_given(kind: type[WrapperModel], tmp_path: Path):
     """Through any of them the pace hears, the budget is asked, and whoever asks anew does."""
     assert find_lost(WRAPPERS[kind], tmp_path) == OWN.get(kind, set())
 

@@ -34,7 +34,7 @@ _stopping: set[asyncio.Task[Any] | None] = set()
 """Tasks that are waiting for others to stop, which takes ``GRACE`` at most: whoever waits for them waits that long."""
 
 
-class Limit:
+class Timeout:
     """A block that may take so many seconds; afterwards ``late`` says whether it took longer.
 
     It is ``asyncio.timeout`` as a plain context manager: nothing is waited for on the way in or out, and not

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from adjudge.concurrency import Limit, count_cancellations, is_for_us
+from adjudge.concurrency import Timeout, count_cancellations, is_for_us
 
 logger = logging.getLogger("adjudge")
 """Content, and whatever may quote it, is logged at DEBUG and never above."""
@@ -21,11 +21,11 @@ async def call_safely(
 
     A cancellation from outside passes through; one that the function made itself is a failure like any other.
     """
-    return await call_within(Limit(None), function, *given, **how)
+    return await call_within(Timeout(None), function, *given, **how)
 
 
 async def call_within(
-    limit: Limit, function: Callable[..., Any], /, *given: object, **how: object
+    limit: Timeout, function: Callable[..., Any], /, *given: object, **how: object
 ) -> tuple[Any, BaseException | None]:
     """``call_safely`` under a limit, which may be over even where there is an answer: ``limit.late`` says so."""
     cancelled = count_cancellations()

@@ -42,7 +42,7 @@ from adjudge import (
     run,
 )
 from adjudge.dataset import BadRow, import_inspect, import_promptfoo, write_cases
-from adjudge.guards import Answer, Approval, ProbeResult, ProbeThresholds, Vote, Webhook, verify_webhook
+from adjudge.guards import Approval, ApprovalAnswer, ProbeResult, ProbeThresholds, Vote, Webhook, verify_webhook
 from adjudge.judges import with_layers
 from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, parse_audit, write_audit
 from adjudge.models import Price
@@ -185,7 +185,7 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
         assert_type(found, Approval)
         assert_type(found.votes, tuple[Vote, ...])
         assert_type(found.status, Literal["open", "approved", "denied"])
-        assert_type(await approvals.wait("id"), Answer)
+        assert_type(await approvals.wait("id"), ApprovalAnswer)
         assert_type(await approvals.list(status=None, approver="ana"), tuple[Approval, ...])
         assert_type(await approvals.find("8f3a"), str)
         assert_type(await approvals.is_open("id"), bool)

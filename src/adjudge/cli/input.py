@@ -23,7 +23,7 @@ LARGEST = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class InputItem:
     """Something to judge: where it came from, and what it is or why it could not be read."""
 
     name: str
@@ -49,7 +49,7 @@ class Item:
 class Inputs:
     """What the command line names, in its order."""
 
-    items: Iterable[Item]
+    items: Iterable[InputItem]
     """Read once, while it is judged."""
     total: int | None
     """How many there are; ``None`` while a data set is not read."""
@@ -141,25 +141,25 @@ def read_rule(text: str) -> Rule:
         raise UsageError(said if said.startswith("--rule") else f"--rule {text!r}: {said}") from None
 
 
-def _read_path(path: str) -> Iterator[Item]:
+def _read_path(path: str) -> Iterator[InputItem]:
     try:
         if path == "-":
             text = _decode(sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"", "standard input")
-            yield Item(name=path, content=_check_some(text, "standard input"))
+            yield InputItem(name=path, content=_check_some(text, "standard input"))
         elif _is_set(path):
             yield from _read_set(path)
         else:
-            yield Item(name=path, content=_check_some(read_text_file(Path(path), what="the content"), path))
+            yield InputItem(name=path, content=_check_some(read_text_file(Path(path), what="the content"), path))
     except UsageError as error:
-        yield Item(name=path, error=str(error))
+        yield InputItem(name=path, error=str(error))
 
 
-def _read_set(path: str) -> Iterator[Item]:
+def _read_set(path: str) -> Iterator[InputItem]:
     found = False
     try:
         for case in open_from_options(path):
             found = True
-            yield Item(name=path, case=case.id, content=case)
+            yield InputItem(name=path, case=case.id, content=case)
     except UsageError as error:
         raise UsageError(
             f"{error} (the cases before it were judged, those after it were not)" if found else str(error)

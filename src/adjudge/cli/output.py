@@ -170,7 +170,7 @@ def _turn_away(stream: TextIO) -> None:
         os.close(nowhere)
 
 
-class Progress:
+class ProgressBar:
     """How far a long command is, on standard error, once it takes longer than a second; silent in pipes."""
 
     def __init__(self, what: str, total: int | None) -> None:
@@ -187,9 +187,9 @@ class Progress:
 
 
 @contextmanager
-def show_progress(what: str, total: int | None = None) -> Iterator[Progress]:
+def show_progress(what: str, total: int | None = None) -> Iterator[ProgressBar]:
     """Show progress while a block runs."""
-    progress, started = Progress(what, total), time.monotonic()
+    progress, started = ProgressBar(what, total), time.monotonic()
     if not _can_redraw():
         yield progress
         return

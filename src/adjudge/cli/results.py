@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adjudge.cli.input import Item
+from adjudge.cli.input import InputItem
 from adjudge.cli.output import complain, draws, note, say, show_drawing, write_json
 from adjudge.dataset.case import Case
 from adjudge.formats.display import COLOURS, say_models, say_outcome
@@ -17,7 +17,7 @@ from adjudge.models.model import Request
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult
 
-Done = tuple[Item, JudgeResult | None]
+Done = tuple[InputItem, JudgeResult | None]
 """An item and its result; ``None`` where it could not be read, and the item says why."""
 
 
@@ -57,7 +57,7 @@ def write_results(done: Sequence[Done], *, single: bool) -> None:
     write_json({"schema": "adjudge/results/1", "results": entries})
 
 
-def _write_one(item: Item, result: JudgeResult) -> dict[str, Any]:
+def _write_one(item: InputItem, result: JudgeResult) -> dict[str, Any]:
     return name_item(item) | result.to_dict() | {"ledger_seq": item.ledger_seq}
 
 
@@ -90,7 +90,7 @@ def explain_undecided(result: JudgeResult) -> str:
     return f"undecided ({result.undecided_because}): {said}" + (f"; {remedy}" if remedy else "")
 
 
-def list_prompts(item: Item, question: Question, judge: Judge | JudgeChain) -> list[dict[str, Any]]:
+def list_prompts(item: InputItem, question: Question, judge: Judge | JudgeChain) -> list[dict[str, Any]]:
     """What each single judge would be sent for a question."""
     return [_describe_request(item, leaf, leaf.preview(question)) for leaf in list_judges(judge)]
 
@@ -104,12 +104,12 @@ def print_prompt(prompt: Mapping[str, Any]) -> None:
         say(f"--- structured output: JSON Schema {form['name']}, {len(json.dumps(form['schema']))} characters")
 
 
-def get_case(item: Item) -> Case | None:
+def get_case(item: InputItem) -> Case | None:
     """The case of a data set that an item is, if it is one."""
     return item.content if isinstance(item.content, Case) else None
 
 
-def _describe_request(item: Item, judge: Judge, request: Request) -> dict[str, Any]:
+def _describe_request(item: InputItem, judge: Judge, request: Request) -> dict[str, Any]:
     form = None if request.form is None else {"name": request.form.name, "schema": dict(request.form.schema)}
     size = sum(len(text.encode()) for text in (request.system, request.user, json.dumps(form) if form else ""))
     return name_item(item) | {
@@ -121,14 +121,14 @@ def _describe_request(item: Item, judge: Judge, request: Request) -> dict[str, A
     }
 
 
-def name_item(item: Item) -> dict[str, Any]:
+def name_item(item: InputItem) -> dict[str, Any]:
     """How an item is named in a JSON document."""
     # A file's name need not be Unicode, and JSON must be.
     name = item.name.encode("utf-8", "replace").decode()
     return {"input": name} if item.case is None else {"input": name, "case": item.case}
 
 
-def _print_line(item: Item, result: JudgeResult) -> None:
+def _print_line(item: InputItem, result: JudgeResult) -> None:
     from rich.text import Text
 
     said = clean(result.detail or result.reasoning, keep_lines=False)

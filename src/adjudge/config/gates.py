@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from adjudge.config.file import Config
 from adjudge.config.judges import Opener, importing
-from adjudge.config.layers import Layers, open_layers
-from adjudge.config.ledger import Recorder, open_recorder
+from adjudge.config.layers import ConfiguredLayers, open_layers
+from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
 from adjudge.guards.gate import Gate
@@ -87,7 +87,7 @@ _POLICIES = (*_ASKING, "mode", "sample")
 
 
 def open_gate(
-    name: str, config: Config, *, recorder: Recorder | None = None, approvals: Approvals | None = None
+    name: str, config: Config, *, recorder: CommandRecorder | None = None, approvals: Approvals | None = None
 ) -> Gate:
     """The gate of this name in the file; raises ``UsageError`` naming the table for what is wrong with it.
 
@@ -127,7 +127,7 @@ async def close_gate(gate: Gate) -> None:
 
 
 def _open_asking(
-    table: Mapping[str, Any], config: Config, recorder: Recorder | None, approvals: Approvals | None
+    table: Mapping[str, Any], config: Config, recorder: CommandRecorder | None, approvals: Approvals | None
 ) -> dict[str, Any]:
     """Who is asked, where a policy of the gate says so."""
     if "ask" not in [table.get(key) for key in _ASKING]:
@@ -167,7 +167,7 @@ def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
     return Opener(config=config).open(chosen, timeout=config.defaults.get("timeout"))
 
 
-def _open_layers(table: Mapping[str, Any], config: Config) -> Layers:
+def _open_layers(table: Mapping[str, Any], config: Config) -> ConfiguredLayers:
     cache = table.get("cache")
     return open_layers(
         cache=None if cache is None else config.beside(cache),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layers:
+class ConfiguredLayers:
     """What stands between judges and models, opened; nothing is written or asked before the first call."""
 
     cache: ReplyCache | None = None
@@ -67,7 +67,7 @@ def open_layers(
     budget: float | None = None,
     per: float | None = None,
     prices: Mapping[str, Any] | None = None,
-) -> Layers:
+) -> ConfiguredLayers:
     """What was asked for; raises ``UsageError`` for numbers that are none."""
     from adjudge.models.budget import Budget
     from adjudge.models.cache_store import ReplyCache
@@ -76,7 +76,7 @@ def open_layers(
         raise UsageError("cache_expires_in needs a cache; write cache, the file to keep replies in")
     if budget is None and per is not None:
         raise UsageError("budget_per needs a budget; write budget, in US dollars")
-    return Layers(
+    return ConfiguredLayers(
         cache=None if cache is None else ReplyCache(cache, expires_in=expires_in),
         budget=None if budget is None else Budget(budget, per=per),
         prices=prices or {},

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FILE = "sqlite:///"
 
 
-class Recorder:
+class CommandRecorder:
     """A ledger that a command records to, and what went wrong with it. ``None`` as ledger records nothing."""
 
     def __init__(self, ledger: Ledger | None = None) -> None:
@@ -59,12 +59,12 @@ class Recorder:
             await self.ledger.aclose()
 
 
-def open_recorder(config: Config, url: str | None, *, off: bool) -> Recorder:
+def open_recorder(config: Config, url: str | None, *, off: bool) -> CommandRecorder:
     """What a command records to: ``--ledger``, else ``[ledger]``, else nothing; nothing with ``--no-ledger``."""
     if off and url is not None:
         raise UsageError("--ledger and --no-ledger contradict each other; give one of them")
     wanted = not off and (url is not None or bool(config.ledger))
-    return Recorder(open_ledger(config, url) if wanted else None)
+    return CommandRecorder(open_ledger(config, url) if wanted else None)
 
 
 def open_ledger(config: Config, url: str | None = None, *, key: str | None = None, for_writing: bool = True) -> Ledger:

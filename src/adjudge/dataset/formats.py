@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, cast
 from adjudge.dataset.case import check_text
 from adjudge.dataset.fields import Fields, check_names, to_cell
 from adjudge.errors import UsageError
-from adjudge.formats.json import read_json, to_plain
+from adjudge.formats.json import read_json, to_json_value
 from adjudge.formats.text import flatten
 from adjudge.formats.yaml import read_yaml
 
@@ -293,7 +293,7 @@ def _read_sequence(path: str) -> Iterator[Row]:
 
 def _check_item(item: Any) -> Mapping[str, Any] | UsageError:
     try:
-        data = to_plain(item)
+        data = to_json_value(item)
         check_text(data)
     except ValueError as error:  # a date, most often
         return UsageError(f"{error}; put it in quotes") if not isinstance(error, UsageError) else error

@@ -17,7 +17,7 @@ from typing import Any, TextIO, cast
 from adjudge.dataset.case import KEYS, Case, check_text
 from adjudge.dataset.formats import LARGEST_YAML, MOST_YAML, PAGE, find_format, import_parquet
 from adjudge.errors import UsageError
-from adjudge.formats.json import to_plain
+from adjudge.formats.json import to_json_value
 from adjudge.formats.text import show
 
 # Spreadsheets pass over blanks, quotes and invisible characters before a formula, and some take wide forms for the
@@ -85,7 +85,7 @@ def _begin(path: Path) -> Iterator[None]:
 
 def _flatten(case: Case) -> dict[str, Any]:
     try:
-        said: dict[str, Any] = to_plain(case.to_dict())
+        said: dict[str, Any] = to_json_value(case.to_dict())
         check_text(said)
     except ValueError as error:
         raise UsageError(f"the case {show(case.id)} cannot be written: {error}") from None

@@ -60,10 +60,10 @@ def read_json(text: str, *, nan_is_null: bool = False) -> Any:
         parse_constant=_drop_constant if nan_is_null else _refuse_constant,
         parse_float=_read_float,
     )
-    return to_plain(value)
+    return to_json_value(value)
 
 
-def to_plain(value: Any, depth: int = 0) -> Any:
+def to_json_value(value: Any, depth: int = 0) -> Any:
     """A fresh copy of a JSON value made of plain types; raises ``ValueError`` naming what is not JSON in it."""
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -74,9 +74,9 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     if depth >= MOST_DEPTH and isinstance(value, list | tuple | Mapping):
         raise ValueError(_TOO_DEEP)
     if isinstance(value, list | tuple):
-        return [to_plain(item, depth + 1) for item in value]
+        return [to_json_value(item, depth + 1) for item in value]
     if isinstance(value, Mapping):
-        return {_check_key(key): to_plain(item, depth + 1) for key, item in value.items()}
+        return {_check_key(key): to_json_value(item, depth + 1) for key, item in value.items()}
     raise ValueError(f"{type(value).__name__} is not a JSON type")
 
 

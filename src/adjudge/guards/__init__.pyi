@@ -6,7 +6,7 @@ from adjudge.guards.approval.approval import Vote as Vote
 from adjudge.guards.approval.approvals import Approvals as Approvals
 from adjudge.guards.approval.webhook import Webhook as Webhook
 from adjudge.guards.approval.webhook import verify_webhook as verify_webhook
-from adjudge.guards.decision import Answer as Answer
+from adjudge.guards.decision import ApprovalAnswer as ApprovalAnswer
 from adjudge.guards.decision import Asker as Asker
 from adjudge.guards.decision import Blocked as Blocked
 from adjudge.guards.decision import Decision as Decision

@@ -53,7 +53,7 @@ class _Six(NamedTuple):
     """The gate whose decision was asked about, empty where it was none's; ``None`` where the asker does not know it."""
 
 
-class Answer(_Six):
+class ApprovalAnswer(_Six):
     """What came of asking somebody, as an ``Asker`` returns it; a plain tuple of the first three will do.
 
     As a tuple it has six members, as it always had, so that whoever takes it apart can go on; ``request`` and
@@ -290,6 +290,6 @@ class Asker(Protocol):
         """Ask about a decision that holds something back, with a message and what ``ask`` says; returns an id."""
         ...
 
-    def wait(self, approval: str, /) -> Coroutine[Any, Any, Answer | tuple[bool, str | None, str]]:
+    def wait(self, approval: str, /) -> Coroutine[Any, Any, ApprovalAnswer | tuple[bool, str | None, str]]:
         """Whether it was approved, by whom (``None`` when it was a policy: the request expired), and the reason."""
         ...

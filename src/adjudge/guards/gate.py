@@ -22,9 +22,8 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_share
 from adjudge.formats.plain import to_plain
 from adjudge.guards.decision import (
-    Answer,
+    ApprovalAnswer,
     Asker,
-    Blocked,
     Decision,
     EventKind,
     GateEvent,
@@ -52,7 +51,7 @@ from adjudge.rules.shipped import as_rule
 from adjudge.sync import run_sync
 
 if TYPE_CHECKING:
-    from adjudge.judges.evaluate import Asking
+    from adjudge.judges.evaluate import EvaluateArguments
 
 
 class Check:
@@ -173,7 +172,7 @@ class Check:
         settled = result.rule_results[len(ran) :]
         return replace(result, subject=self.subject, rule_results=(*ran, *settled)), True
 
-    async def _put(self, content: object, how: Asking) -> JudgeResult:
+    async def _put(self, content: object, how: EvaluateArguments) -> JudgeResult:
         """The judge's result; a gate that can open, or ask, has every seat heard that might object."""
         made: Any = self.gate.judge  # there is one, or rules alone would have settled it
         judge: Judge | JudgeChain = made
@@ -394,7 +393,7 @@ def _block(decision: Decision, why: str) -> Decision:
     return replace(decision, **_renew(), allowed=False, decided_by="policy", detail=why)
 
 
-def _doubt_answer(answer: Answer, pending: Decision, gate: str) -> str | None:
+def _doubt_answer(answer: ApprovalAnswer, pending: Decision, gate: str) -> str | None:
     """Why an answer is not about what waits; what the asker does not know (``None``) is taken on trust."""
     if answer.subject is not None and answer.subject != pending.subject:
         # Else whoever keeps pending decisions could open one with the approval of something harmless.
@@ -413,13 +412,13 @@ def _doubt_answer(answer: Answer, pending: Decision, gate: str) -> str | None:
     return None
 
 
-def _read_answer(said: object) -> Answer | None:
+def _read_answer(said: object) -> ApprovalAnswer | None:
     """What was answered, if it is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
     if not isinstance(said, tuple | list) or not 3 <= len(said) <= _MOST_MEMBERS:
         return None
-    if not all(isinstance(item, str) for item in said[len(Answer._fields) :]):
+    if not all(isinstance(item, str) for item in said[len(ApprovalAnswer._fields) :]):
         return None
-    answer = said if isinstance(said, Answer) else Answer(*said)
+    answer = said if isinstance(said, ApprovalAnswer) else ApprovalAnswer(*said)
     texts = (answer.by, answer.reason, answer.subject, answer.gate, answer.request, answer.result_id)
     if not isinstance(answer.approved, bool) or not all(text is None or isinstance(text, str) for text in texts):
         return None
@@ -429,9 +428,6 @@ def _read_answer(said: object) -> Answer | None:
     # A judge decides nothing but a pass of its own, under its name: a result in anybody else's answer is a mistake.
     passed = isinstance(judged, JudgeResult) and judged.passed and judged.decided_by == "judge"
     return answer if passed and answer.approved and answer.by else None
-
-
-__all__ = ["Answer", "Asker", "Blocked", "Decision", "Gate", "GateEvent", "Recorder"]
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -1,7 +1,7 @@
 from adjudge.errors import Reason as Reason
 from adjudge.judges.chain import JudgeChain as JudgeChain
 from adjudge.judges.compare import Criteria as Criteria
-from adjudge.judges.evaluate import Asking as Asking
+from adjudge.judges.evaluate import EvaluateArguments as EvaluateArguments
 from adjudge.judges.evaluate import JudgeLike as JudgeLike
 from adjudge.judges.evaluate import RubricSource as RubricSource
 from adjudge.judges.improve import Improvement as Improvement

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
-from adjudge.concurrency import Limit, is_for_us, stop_tasks, tell_error
+from adjudge.concurrency import Timeout, is_for_us, stop_tasks, tell_error
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag, check_functions, check_timeout
 from adjudge.hooks import logger, notify
@@ -245,7 +245,7 @@ class _Run:
 
     async def until_settled(self) -> Verdict:
         """Ask until the outcome is settled or the deadline is over; whatever still runs is cancelled and awaited."""
-        limit = Limit(self.chain.deadline)
+        limit = Timeout(self.chain.deadline)
         try:
             with limit:
                 verdict = await self._pursue()
@@ -385,7 +385,7 @@ class _Run:
     async def _ask_seat(self, seat: int, early: _Said | None) -> JudgeResult:
         """One seat's result under its own limit; only a cancellation gets past this."""
         name, judge = self.chain.seats[seat]
-        limit, result = Limit(self.chain.timeout), None
+        limit, result = Timeout(self.chain.timeout), None
         try:
             result = await self._put_to(seat, judge, limit, early)
             result = result if is_ours(judge) else copy_result(result, judge=name)
@@ -403,7 +403,7 @@ class _Run:
             return self._silent(seat, "error", trouble)
         return result if result.judge == name else replace(result, judge=name)
 
-    async def _put_to(self, seat: int, judge: JudgeLike, limit: Limit, early: _Said | None) -> JudgeResult:
+    async def _put_to(self, seat: int, judge: JudgeLike, limit: Timeout, early: _Said | None) -> JudgeResult:
         if not is_ours(judge):
             # A chain in there cannot tell us early: only where its pass passes everything may it stop at one.
             all_of_it = self.question.wants_objections and not self._place(seat, None).decides

@@ -28,7 +28,7 @@ from adjudge.sync import run_sync
 _DATA = ("task", "context", "reference")
 
 
-class About(TypedDict, total=False):
+class CompareArguments(TypedDict, total=False):
     """What ``compare`` may be told about both contents."""
 
     task: object
@@ -51,7 +51,7 @@ def prepare_pair(
     *,
     ties: bool,
     sample: int,
-    about: About,
+    about: CompareArguments,
     call: Call = UNBOUND,
 ) -> tuple[Question, ...]:
     """The question in each of the orders; raises ``UsageError`` for what is wrong before anything is asked."""
@@ -155,10 +155,10 @@ def _levels_of(criterion: Criterion) -> tuple[tuple[float, str], ...]:
 
 def _check_about(about: Mapping[str, Any]) -> None:
     for name, value in about.items():
-        if name not in About.__annotations__:
+        if name not in CompareArguments.__annotations__:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, About.__annotations__, 1)
+            near = get_close_matches(name, CompareArguments.__annotations__, 1)
             raise UsageError(f"compare has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         wanted = {"instructions": str, "metadata": Mapping}.get(name)
         if value is not None and wanted is not None and not isinstance(value, wanted):
@@ -170,7 +170,7 @@ Source = JudgeLike | ModelSource | None
 Criteria = str | Sequence[str] | Mapping[str, str] | None
 
 
-class Comparing(About, total=False):
+class Comparing(CompareArguments, total=False):
     """The options of ``compare``."""
 
     criteria: Criteria

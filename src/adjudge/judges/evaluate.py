@@ -34,7 +34,7 @@ from adjudge.sync import run_sync
 RubricSource = Rubric | Mapping[str, Any] | str | os.PathLike[str]
 
 
-class Asking(TypedDict, total=False):
+class EvaluateArguments(TypedDict, total=False):
     """The keyword arguments every ``evaluate`` takes."""
 
     criteria: str | Sequence[str] | Mapping[str, str] | None
@@ -67,7 +67,7 @@ class NoOther(TypedDict, total=False):
     """No keyword at all: a type checker refuses what is not in a signature, and at run time the nearest is named."""
 
 
-_KNOWN = frozenset(Asking.__annotations__)
+_KNOWN = frozenset(EvaluateArguments.__annotations__)
 
 _TYPES: Mapping[str, tuple[Any, str]] = {
     "instructions": (str, "a text"),
@@ -83,7 +83,7 @@ async def prepare(
     content: object,
     rubric: RubricSource | None,
     own: Rubric | None,
-    how: Asking,
+    how: EvaluateArguments,
     *,
     sample: int = 0,
     call: Call = UNBOUND,
@@ -142,7 +142,7 @@ def _check_names(how: Mapping[str, Any]) -> None:
             raise UsageError(f"{name} must be {_TYPES[name][1]}, got {type(value).__name__}")
 
 
-def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: Asking) -> Rubric | None:
+def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: EvaluateArguments) -> Rubric | None:
     criteria, threshold = how.get("criteria"), how.get("threshold")
     if rubric is not None and criteria is not None:
         raise UsageError("give a rubric or criteria, not both")
@@ -161,7 +161,7 @@ def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: Asking)
     return replace(chosen, passing_threshold=check_share("threshold", threshold))
 
 
-def _make_parts(content: object, how: Asking) -> tuple[Part, ...]:
+def _make_parts(content: object, how: EvaluateArguments) -> tuple[Part, ...]:
     given = [
         Part(label=label, text=content_text(how[label], what=label))
         for label in ("task", "context", "reference")
@@ -291,7 +291,7 @@ class Evaluates(Generic[R]):
                 recorded replies.
         """
         _check_names(unknown)
-        how: Asking = {
+        how: EvaluateArguments = {
             "criteria": criteria,
             "threshold": threshold,
             "reference": reference,
@@ -312,7 +312,7 @@ class Evaluates(Generic[R]):
         self,
         content: object,
         rubric: RubricSource | None,
-        how: Asking,
+        how: EvaluateArguments,
         *,
         wants_objections: bool = False,
         wants_reasons: bool = False,
@@ -404,7 +404,7 @@ class Evaluates(Generic[R]):
         rubric: RubricSource | None = None,
         *,
         concurrency: int = 16,
-        **how: Unpack[Asking],
+        **how: Unpack[EvaluateArguments],
     ) -> AsyncGenerator[R, None]:
         """Judge many contents, at most ``concurrency`` at once, and yield the results in the order of the contents.
 
@@ -438,7 +438,7 @@ class Evaluates(Generic[R]):
         """The result when rules decided and nobody was asked."""
         raise NotImplementedError
 
-    async def _evaluate_case(self, content: object, rubric: RubricSource | None, how: Asking) -> R:
+    async def _evaluate_case(self, content: object, rubric: RubricSource | None, how: EvaluateArguments) -> R:
         if not isinstance(content, Case):
             return await self.evaluate(content, rubric, **how)
         return await self.evaluate(content.content, rubric, **merge_case(content, how))

@@ -14,7 +14,7 @@ from adjudge.content import content_text, copy_plain, digest_text, has_changed
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import Asking, JudgeLike, RubricSource
+from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
 from adjudge.result import JudgeResult, Outcome
@@ -67,7 +67,7 @@ async def improve(
     rewrite: Callable[[Any, JudgeResult], Any],
     *,
     rounds: int = 5,
-    **how: Unpack[Asking],
+    **how: Unpack[EvaluateArguments],
 ) -> Improvement:
     """Judge some content, hand the result to ``rewrite(content, result)``, and judge what it returns.
 
@@ -94,7 +94,7 @@ improve_sync = make_sync(improve)
 
 
 async def _evaluate(
-    judge: Judge | JudgeChain, content: object, rubric: RubricSource | None, how: Asking
+    judge: Judge | JudgeChain, content: object, rubric: RubricSource | None, how: EvaluateArguments
 ) -> JudgeResult:
     """What is said of some content; undecided where an object, which cannot be copied, is not the same any more."""
     write, before = partial(content_text, content), None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeGuard, TypeVar, get_args
 
-from adjudge.concurrency import Limit, is_for_us, tell_error
+from adjudge.concurrency import Timeout, is_for_us, tell_error
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_timeout, check_whole_number
@@ -137,7 +137,7 @@ class Judge(Evaluates[JudgeResult]):
         """The result, and nobody told of it: a chain tells its seats' hooks once they can make no seat late."""
         model = self.check(posed)
         started = time.perf_counter()
-        limit = Limit(self.timeout)
+        limit = Timeout(self.timeout)
         call = _Call(self, posed, model, limit)
         try:
             answer = await limit.run(call.run(), what=f"judge {self.name!r}")
@@ -171,7 +171,7 @@ class Judge(Evaluates[JudgeResult]):
 
     def preview(self, question: Question) -> Request:
         """The request that would be sent for a question, before any ``redact``; nothing is asked."""
-        return _Call(self, question, self._choose_model(question), Limit(None)).make_request()
+        return _Call(self, question, self._choose_model(question), Timeout(None)).make_request()
 
     def map_models(self, change: Callable[[Model], Model]) -> Judge:
         """A judge like this one, of the same name, whose model is what ``change`` makes of this one's.
@@ -220,7 +220,7 @@ class _Call:
 
     __slots__ = ("asked", "asks_token", "judge", "limit", "model", "question", "replies", "token")
 
-    def __init__(self, judge: Judge, question: Question, model: Model, limit: Limit) -> None:
+    def __init__(self, judge: Judge, question: Question, model: Model, limit: Timeout) -> None:
         self.judge, self.question, self.model, self.limit = judge, question, model, limit
         self.token = make_token(question.digest)
         self.asks_token = judge.token and judge.reader == OWN and question.wording is not None

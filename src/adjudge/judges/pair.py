@@ -224,7 +224,7 @@ def read_judged(data: Mapping[str, Any]) -> JudgeResult | PairResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class PairVerdict:
     """What the orders come to together."""
 
     preferred: Preference | None
@@ -234,7 +234,7 @@ class Settled:
     detail: str = ""
 
 
-def settle_orders(orders: Sequence[PairOrder], on_conflict: OnConflict) -> Settled:
+def settle_orders(orders: Sequence[PairOrder], on_conflict: OnConflict) -> PairVerdict:
     """What one order, or two, decide together; never half an answer.
 
     An order that is undecided makes the pair undecided, whatever the other says: a judge that was silenced in one
@@ -248,17 +248,17 @@ def settle_orders(orders: Sequence[PairOrder], on_conflict: OnConflict) -> Settl
         sure = [item.result.confidence for item in orders]
         known = None if None in sure else min(item for item in sure if item is not None)
         how = f"both orders say {said[0]}" if len(said) > 1 else f"asked in the order {orders[0].order} alone"
-        return Settled(preferred=said[0], confidence=known, detail=how)
+        return PairVerdict(preferred=said[0], confidence=known, detail=how)
     shown = " and ".join(f"{item.order} says {item.preferred}" for item in orders)
     detail = f"the orders disagree: {shown}"
     if on_conflict == "tie":
-        return Settled(preferred="tie", decided_by="policy", detail=detail)
-    return Settled(preferred=None, because="split", decided_by="policy", detail=detail)
+        return PairVerdict(preferred="tie", decided_by="policy", detail=detail)
+    return PairVerdict(preferred=None, because="split", decided_by="policy", detail=detail)
 
 
-def _settle_silence(silent: Sequence[PairOrder]) -> Settled:
+def _settle_silence(silent: Sequence[PairOrder]) -> PairVerdict:
     reasons: list[Reason] = [item.result.undecided_because or "error" for item in silent]
     pairs = zip(silent, reasons, strict=True)
     said = "; ".join([f"{item.order} is undecided ({why}): {item.result.detail}" for item, why in pairs])
     by: DecidedBy = "policy" if any(item.result.decided_by == "policy" for item in silent) else "judge"
-    return Settled(preferred=None, because=find_gravest(reasons), decided_by=by, detail=said)
+    return PairVerdict(preferred=None, because=find_gravest(reasons), decided_by=by, detail=said)

@@ -20,7 +20,7 @@ from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep,
 from adjudge.ledger.signature import find_check, open_check, open_signer
 from adjudge.ledger.store import PAGE, DamagedError, Store, Transaction, check_place, explain_missing
 from adjudge.ledger.verification import Chain, Verification, hand_on
-from adjudge.ledger.writer import Writer
+from adjudge.ledger.writer import LedgerWriter
 from adjudge.result import JudgeResult
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Ledger:
         self._store_content = store_content
         self._lock = threading.Lock()
         self._pid = os.getpid()
-        self._writer: Writer | None = None
+        self._writer: LedgerWriter | None = None
         self._finalizer: weakref.finalize[[], Ledger] | None = None
         self._store = Store(self._url, signer=self._signer, about=self._about)
 
@@ -278,7 +278,7 @@ class Ledger:
         # of a writer that another thread closes would never be written, and never be given up.
         with self._lock:
             if self._writer is None:
-                self._writer = Writer(store)
+                self._writer = LedgerWriter(store)
                 # A ledger that nobody holds any more closes itself, though nobody can wait for it then.
                 self._finalizer = weakref.finalize(self, self._writer.let_go)
             return self._writer.submit(work)

@@ -45,7 +45,7 @@ _ANYTHING = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
 """What a job can raise in a thread: whatever it is, those who wait must hear of it, and the next job be done."""
 
 
-class Writer:
+class LedgerWriter:
     """One thread, started with the first job; ``let_go`` lets it finish what was handed in."""
 
     def __init__(self, store: Store) -> None:

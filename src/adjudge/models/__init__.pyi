@@ -1,7 +1,7 @@
 from adjudge.errors import ModelError as ModelError
 from adjudge.errors import ReplyError as ReplyError
 from adjudge.models.budget import Budget as Budget
-from adjudge.models.budget import Held as Held
+from adjudge.models.budget import Reservation as Reservation
 from adjudge.models.cache_store import CachedReply as CachedReply
 from adjudge.models.cache_store import ReplyCache as ReplyCache
 from adjudge.models.defaults import DEFAULT_MODELS as DEFAULT_MODELS

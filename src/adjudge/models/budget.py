@@ -24,7 +24,7 @@ fail, or what was held for the call stays held and whoever waits for it is never
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Reservation:
     """What is held for one call; handed back to ``settle``."""
 
     parts: int
@@ -88,7 +88,7 @@ class Budget:
             self._forget_old()
             return max(self._total - self._spent - self._held, 0) / _PARTS
 
-    async def reserve(self, usd: float) -> Held:
+    async def reserve(self, usd: float) -> Reservation:
         """Hold the most a call can cost, waiting for calls under way where that can help.
 
         Raises ``ReplyError`` (``budget``) when it does not fit. What is returned must be given to ``settle``.
@@ -103,13 +103,13 @@ class Budget:
                 raise
         return held
 
-    async def _wait_for_room(self, parts: int) -> Held:
+    async def _wait_for_room(self, parts: int) -> Reservation:
         while True:
             with self._lock:
                 self._forget_old()
                 if self._spent + self._held + parts <= self._total:
                     self._held += parts
-                    return Held(parts)
+                    return Reservation(parts)
                 if self._spent + parts > self._total:  # not even if all that is held came back
                     raise self._refuse(parts)
                 loop = asyncio.get_running_loop()
@@ -117,7 +117,7 @@ class Budget:
                 self._waiting.append((loop, turn))
             await turn
 
-    def settle(self, held: Held, usd: float | None) -> None:
+    def settle(self, held: Reservation, usd: float | None) -> None:
         """Count what a call cost, and free the rest of what was held; ``None``: unknown, so all of it."""
         cost = held.parts if usd is None else _round_up(usd)
         with self._lock:

@@ -18,7 +18,7 @@ from adjudge.formats.model_name import LONGEST_NAME
 from adjudge.models.cache_store import ReplyCache
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.recording import describe_request, write_reply
-from adjudge.models.wrapper import Around
+from adjudge.models.wrapper import WrapperModel
 from adjudge.result import Usage
 
 KEY_SCHEMA = "adjudge/reply-key/1"
@@ -83,7 +83,7 @@ def make_reply_key(described: Mapping[str, Any]) -> str:
         raise UsageError(f"a request to {described['model']} cannot be looked up in a cache: {error}") from None
 
 
-class CachedModel(Around):
+class CachedModel(WrapperModel):
     """A model whose finished replies are kept in a cache and given again for the very same request.
 
     ``seat`` tells several seats of one model apart, which are to be asked separately. ``identity`` is for functions:

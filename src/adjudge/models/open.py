@@ -106,29 +106,29 @@ def _open_named(prefix: str, rest: str, options: dict[str, Any], *, allow_python
         from adjudge.models.replay import ReplayModel
 
         return ReplayModel(rest, **options)
-    from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE, Place
+    from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE, Endpoint
 
     where = {name: options.pop(name) for name in ("base_url", "key_env") if name in options}
     if prefix == "anthropic":
         from adjudge.models.providers.anthropic import Anthropic
 
-        return Anthropic(rest, place=Place(provider=ANTHROPIC, **where), **options)
+        return Anthropic(rest, place=Endpoint(provider=ANTHROPIC, **where), **options)
     if prefix == "gemini":
         from adjudge.models.providers.gemini import Gemini
 
-        return Gemini(rest, place=Place(provider=GEMINI, **where), **options)
+        return Gemini(rest, place=Endpoint(provider=GEMINI, **where), **options)
     from adjudge.models.providers.openai import OpenAICompatible
 
-    return OpenAICompatible(rest, place=Place(provider=OPENAI_COMPATIBLE[prefix], **where), **options)
+    return OpenAICompatible(rest, place=Endpoint(provider=OPENAI_COMPATIBLE[prefix], **where), **options)
 
 
 def _open_server(address: str, options: dict[str, Any]) -> Model:
-    from adjudge.models.providers.catalog import SERVER, Place
+    from adjudge.models.providers.catalog import SERVER, Endpoint
     from adjudge.models.providers.openai import OpenAICompatible
 
     base, _, name = address.partition("#")
     # Checked before the name is, so that an address with a password is not repeated by a later message.
-    place = Place(provider=SERVER, base_url=base, key_env=options.pop("key_env", None))
+    place = Endpoint(provider=SERVER, base_url=base, key_env=options.pop("key_env", None))
     if not name:
         raise UsageError(f"{base} needs the model's name after '#', like {base}#NAME")
     return OpenAICompatible(name, place=place, **options)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from adjudge.errors import ModelError, UsageError
-from adjudge.models.budget import MOST, Budget, Held
+from adjudge.models.budget import MOST, Budget, Reservation
 from adjudge.models.model import Call, Form, Model, Reply, Request
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.providers.catalog import same_site
 from adjudge.models.replay import ReplayModel
-from adjudge.models.wrapper import Around, find_innermost
+from adjudge.models.wrapper import WrapperModel, find_innermost
 from adjudge.result import Usage
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def bound_input(request: Request) -> int:
     return prompt + _measure_form(request.form) + FRAME_TOKENS
 
 
-class PricedModel(Around):
+class PricedModel(WrapperModel):
     """A model whose replies say what they cost, and whose calls keep a budget where one is given.
 
     ``find_price`` gives a model's price, or ``None`` where it is unknown: then ``usage.cost_usd`` stays ``None``, and
@@ -164,7 +164,7 @@ class _Holding:
 
     def __init__(self, budget: Budget, most: float, outer: Call) -> None:
         self.budget, self.most, self.outer = budget, most, outer
-        self._held: Held | None = None
+        self._held: Reservation | None = None
 
     async def begin(self) -> None:
         """Hold the most a request can cost; raises ``ReplyError`` (``budget``) when it does not fit."""

@@ -18,7 +18,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.retry import LONGEST_WAIT
-from adjudge.models.wrapper import Around
+from adjudge.models.wrapper import WrapperModel
 
 OVERLOADED = frozenset({429, 503, 529})
 """Too many requests; unavailable; what Anthropic calls overloaded."""
@@ -139,7 +139,7 @@ class Pace:
         self._ceiling, self._until = ceiling, now + min(seconds, LONGEST_WAIT)
 
 
-class PacedModel(Around):
+class PacedModel(WrapperModel):
     """A model that tells a ``Pace`` how its provider answers; everything else is the model's own."""
 
     def __init__(self, model: Model | Callable[..., Any], pace: Pace) -> None:

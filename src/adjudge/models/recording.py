@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import Model, Reply, Request, TokenLogprob
-from adjudge.models.wrapper import Around
+from adjudge.models.wrapper import WrapperModel
 
 _MARK = re.compile(r"\{\{(=*)token(\[[0-9]{1,6}:[0-9]{1,6}\])?\}\}")
 
@@ -181,7 +181,7 @@ def _write_text(text: str, model: str) -> bytes:
         raise UsageError(f"a request to {model!r} cannot be recorded or looked up: {error}") from None
 
 
-class RecordingModel(Around):
+class RecordingModel(WrapperModel):
     """A model whose replies are appended to a file; everything else is the model's own.
 
     Raises ``UsageError`` when the file cannot be written, before the first request is made.

@@ -10,7 +10,7 @@ from adjudge.models.function import as_model
 from adjudge.models.model import Model, Reply, Request
 
 
-class Around:
+class WrapperModel:
     """A model around another one. What is built on it has its own ``complete`` and ``_again``."""
 
     def __init__(self, model: Model | Callable[..., Any]) -> None:
@@ -93,6 +93,6 @@ class Around:
 
 def find_innermost(model: Model) -> Model:
     """The model that all layers are around."""
-    while isinstance(model, Around):
+    while isinstance(model, WrapperModel):
         model = model.model
     return model

@@ -6,7 +6,7 @@ from typing import Literal
 
 from adjudge.errors import Reason, ReplyError
 from adjudge.models.model import Reply
-from adjudge.question.logprobs import Said, add_confidence
+from adjudge.question.logprobs import ReadReply, add_confidence
 from adjudge.question.question import Answer, Question
 from adjudge.question.readers import ReadOptions, find_reader
 from adjudge.question.reply import find_object, read_object
@@ -39,7 +39,7 @@ def read_reply(
         answer = question.answer(found, question)
         if reply.logprobs and reply.text and answer.because is None:
             start = find_object(reply.text, token)
-            said = Said(text=reply.text, found=found, start=start, tokens=reply.logprobs)
+            said = ReadReply(text=reply.text, found=found, start=start, tokens=reply.logprobs)
             answer = add_confidence(answer, question, said, expect=scoring == "expected")
     except ReplyError as error:
         return give_up(error.because, error.detail, question)

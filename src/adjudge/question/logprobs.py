@@ -46,7 +46,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ReadReply:
     """A reply that was read, and the tokens it came in."""
 
     text: str
@@ -60,7 +60,7 @@ class Said:
     """Where each token ends among their characters."""
 
 
-def add_confidence(answer: Answer, question: Question, said: Said, *, expect: bool) -> Answer:
+def add_confidence(answer: Answer, question: Question, said: ReadReply, *, expect: bool) -> Answer:
     """The answer with its confidence and, with ``expect``, its probability-weighted scores (G-Eval, section 2).
 
     The confidence of a criterion is the probability, among the scores the model considered for it, of those on the
@@ -147,7 +147,7 @@ def _same_side(
 
 
 def _options_for(
-    criterion: Criterion, rubric: Rubric, spans: Mapping[Path, Span], said: Said
+    criterion: Criterion, rubric: Rubric, spans: Mapping[Path, Span], said: ReadReply
 ) -> list[tuple[float, float]]:
     """(score on the rubric's scale, probability) pairs the model considered for one criterion."""
     span = spans.get(_path_of(said.found, criterion.name))
@@ -168,7 +168,7 @@ def _options_for(
     return list(options.items()) if math.fsum(options.values()) > 0 else []
 
 
-def _weigh_flag(spans: Mapping[Path, Span], said: Said) -> float | None:
+def _weigh_flag(spans: Mapping[Path, Span], said: ReadReply) -> float | None:
     """The probability of the yes or no that was given, against the other."""
     name = next((flag for flag in FLAGS if flag in said.found), None)
     span = spans.get((name,)) if name else None
@@ -189,7 +189,7 @@ def _weigh_flag(spans: Mapping[Path, Span], said: Said) -> float | None:
     return None if not total else min(weights[chosen] if alone else weights[chosen] / total, 1.0)
 
 
-def _weigh_choice(choices: Sequence[str], span: Span | None, said: Said) -> float | None:
+def _weigh_choice(choices: Sequence[str], span: Span | None, said: ReadReply) -> float | None:
     """The probability of the preference that was given, against the others on offer."""
     over = _tokens_over(said, span) if span else []
     if span is None or not over:
@@ -206,7 +206,7 @@ def _weigh_choice(choices: Sequence[str], span: Span | None, said: Said) -> floa
     return min(share, 1.0) if chosen else None
 
 
-def _tokens_over(said: Said, span: Span) -> Sequence[TokenLogprob]:
+def _tokens_over(said: ReadReply, span: Span) -> Sequence[TokenLogprob]:
     """The tokens that cover a span of the text, those without characters left out."""
     first = bisect_right(said.ends, span[0] + said.before)
     last = bisect_left(said.ends, span[1] + said.before)

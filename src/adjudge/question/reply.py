@@ -16,10 +16,6 @@ from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
-from adjudge.question.readers import READERS, Reader, ReadOptions, find_reader
-
-__all__ = ["FLAGS", "READERS", "ReadOptions", "Reader", "find_reader", "read_flag", "read_object", "read_text"]
-
 
 FLAGS = ("safe", "passed", "allowed", "approved")
 """Members that say yes or no wherever they stand; every other unknown member is ignored."""

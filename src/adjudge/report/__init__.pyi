@@ -5,7 +5,6 @@ from adjudge.report.cases import ShownSeat as ShownSeat
 from adjudge.report.html import write_html as write_html
 from adjudge.report.junit import write_junit as write_junit
 from adjudge.report.markdown import write_markdown as write_markdown
-from adjudge.report.report import About as About
 from adjudge.report.report import CostSummary as CostSummary
 from adjudge.report.report import CriterionSummary as CriterionSummary
 from adjudge.report.report import GroupSummary as GroupSummary
@@ -15,6 +14,7 @@ from adjudge.report.report import NumberSummary as NumberSummary
 from adjudge.report.report import RepeatSummary as RepeatSummary
 from adjudge.report.report import Report as Report
 from adjudge.report.report import RuleSummary as RuleSummary
+from adjudge.report.report import RunDescription as RunDescription
 from adjudge.report.report import SeatPair as SeatPair
 from adjudge.report.report import SeatSummary as SeatSummary
 from adjudge.report.report import Spread as Spread

@@ -17,7 +17,7 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class RunDescription:
     """The run that is reported: an empty text is what the manifest does not say."""
 
     id: str = ""
@@ -52,13 +52,13 @@ class About:
         return data | {"models": list(self.models), "command": list(self.command)}
 
 
-def read_about(manifest: Mapping[str, Any], *, status: str = "") -> About:
+def read_about(manifest: Mapping[str, Any], *, status: str = "") -> RunDescription:
     """What a manifest says; a member that is absent, or of another type, is left empty."""
     dataset, judge, rubric, options = [_mapping(manifest, name) for name in ("dataset", "judge", "rubric", "options")]
     command = manifest.get("command")
     sample = _whole(options, "sample")
     cases = _whole(dataset, "cases")
-    return About(
+    return RunDescription(
         id=_text(manifest, "id"),
         status=_read_status(status or _text(manifest, "status")),
         created_at=_text(manifest, "created_at"),
@@ -352,7 +352,7 @@ class Report:
 
     schema: ClassVar[str] = "adjudge/report/1"
 
-    about: About
+    about: RunDescription
     """The run: who judged what by which rubric."""
     cases: int
     judgements: int

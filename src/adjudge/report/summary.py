@@ -11,14 +11,14 @@ from typing import Any
 from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairTally
 from adjudge.report.cases import MOST_CASES, Selection, find_worst
-from adjudge.report.report import About, Report, ScoreTally, TimeTally, read_about
+from adjudge.report.report import Report, RunDescription, ScoreTally, TimeTally, read_about
 from adjudge.report.tally import (
     CostTally,
     CriterionTally,
     GroupTally,
     LabelTally,
     ModelTally,
-    Named,
+    NamedTallies,
     NumberTally,
     RepeatTally,
     RuleTally,
@@ -63,7 +63,7 @@ def summarise(
 class ReportTally:
     """A report on its way."""
 
-    def __init__(self, about: About, most_cases: int) -> None:
+    def __init__(self, about: RunDescription, most_cases: int) -> None:
         self._about = about
         self._selection = Selection(most_cases)
         self._cases = 0
@@ -71,8 +71,8 @@ class ReportTally:
         self._counts = {name: Counter[str]() for name in ("outcome", "worst", "undecided_because", "decided_by")}
         self._thresholds: set[float | None] = set()
         self._scores, self._durations, self._cost = ScoreTally(), TimeTally(), CostTally()
-        self._criteria, self._rules = Named(CriterionTally), Named(RuleTally)
-        self._groups, self._seats = Named(GroupTally), SeatTally()
+        self._criteria, self._rules = NamedTallies(CriterionTally), NamedTallies(RuleTally)
+        self._groups, self._seats = NamedTallies(GroupTally), SeatTally()
         self._pairs = PairTally()
         self._labels, self._numbers, self._repeats = LabelTally(), NumberTally(), RepeatTally()
         self._models = ModelTally()

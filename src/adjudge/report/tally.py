@@ -42,7 +42,7 @@ MOST_NAMES = 200
 T = TypeVar("T")
 
 
-class Named(Generic[T]):
+class NamedTallies(Generic[T]):
     """Tallies by name, for a bounded number of names; what has another name is only counted."""
 
     def __init__(self, make: Callable[[], T], most: int = MOST_NAMES) -> None:
@@ -153,7 +153,7 @@ class SeatTally:
     """The judges of a chain, and who disagrees with whom."""
 
     def __init__(self) -> None:
-        self._outcomes: Named[Counter[str]] = Named(Counter, 50)
+        self._outcomes: NamedTallies[Counter[str]] = NamedTallies(Counter, 50)
         self._durations: defaultdict[str, float] = defaultdict(float)
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._disagreed: Counter[tuple[str, str]] = Counter()

@@ -14,7 +14,7 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_share, check_whole_number
 from adjudge.formats.invisible import drop_unseen
-from adjudge.formats.json import read_json, to_plain
+from adjudge.formats.json import read_json, to_json_value
 from adjudge.formats.json_schema import compile_schema
 from adjudge.formats.text import QUOTED, flatten, quote, show
 from adjudge.result import RuleResult
@@ -240,7 +240,7 @@ def _json_of(content: Any) -> Any:
     if isinstance(content, str):
         return read_json(content)
     if content is None or isinstance(content, bool | int | float | list | tuple | Mapping):
-        return to_plain(content)
+        return to_json_value(content)
     if isinstance(content, bytes | bytearray | set | frozenset):
         raise ValueError(f"{type(content).__name__} is not a JSON type")  # noqa: TRY004 - one error for all of JSON
     return read_json(_text_of(content))
@@ -317,7 +317,7 @@ def _compile_schema(schema: Any) -> Any:
     if not isinstance(schema, Mapping | bool):
         raise UsageError(f"rule json_schema: the schema must be an object, true or false; got {show(schema)}")
     try:
-        return compile_schema(to_plain(schema))
+        return compile_schema(to_json_value(schema))
     except ValueError as error:
         said = flatten(str(getattr(error, "message", error)), 300)
         raise UsageError(

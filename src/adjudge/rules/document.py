@@ -55,7 +55,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Detector:
     """Something a rule looks for."""
 
     kind: str
@@ -67,7 +67,7 @@ class Finding:
 
 def search(
     content: Any,
-    find: Callable[[Document], Iterable[Finding]],
+    find: Callable[[Document], Iterable[Detector]],
     *,
     nothing: str,
     folded: bool = True,
@@ -162,7 +162,7 @@ def is_selector(char: str) -> bool:
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
-def report(document: Document, findings: Iterable[Finding], *, nothing: str) -> RuleResult:
+def report(document: Document, findings: Iterable[Detector], *, nothing: str) -> RuleResult:
     """The rule's answer: passed when there is no finding; else what was found, where, in order."""
     found = sorted(islice(findings, MOST_FOUND), key=lambda item: (item.start, item.end))
     if not found:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from adjudge.result import RuleResult
-from adjudge.rules.document import Document, Finding, fold, read_choice, read_words, search
+from adjudge.rules.document import Detector, Document, fold, read_choice, read_words, search
 
 MOST_PORT = 65_535
 
@@ -98,7 +98,7 @@ def make_personal_data(
     ignored = frozenset(map(fold, read_words("personal_data", "ignore", ignore)))
 
     def check(content: Any) -> RuleResult:
-        def find(document: Document) -> Iterator[Finding]:
+        def find(document: Document) -> Iterator[Detector]:
             return (item for kind in chosen for item in _find(kind, document, ignored))
 
         return search(content, find, nothing=f"holds no {', '.join(chosen)}")
@@ -106,12 +106,12 @@ def make_personal_data(
     return check
 
 
-def _find(kind: str, document: Document, ignored: frozenset[str]) -> Iterator[Finding]:
+def _find(kind: str, document: Document, ignored: frozenset[str]) -> Iterator[Detector]:
     text = document.text
     for match in _compile(kind).finditer(text):
         for start, end in _FINDERS[kind](text, match.start(), match.end()):
             if text[start:end] not in ignored:
-                yield Finding(kind=kind, start=start, end=end, shown=mask(text[start:end]))
+                yield Detector(kind=kind, start=start, end=end, shown=mask(text[start:end]))
 
 
 def mask(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from adjudge.concurrency import Limit, count_cancellations, is_for_us, tell_error
+from adjudge.concurrency import Timeout, count_cancellations, is_for_us, tell_error
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import flatten, show
@@ -61,7 +61,7 @@ class Rule:
         try:
             said = self.evaluate(content, reference) if self.needs_reference else self.evaluate(content)
             if inspect.isawaitable(said):
-                said = await Limit(None).run(said, what=f"rule {self.name!r}")
+                said = await Timeout(None).run(said, what=f"rule {self.name!r}")
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
                 raise

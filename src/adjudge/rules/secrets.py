@@ -13,7 +13,7 @@ from typing import Any
 
 from adjudge.formats.arguments import check_flag
 from adjudge.result import RuleResult
-from adjudge.rules.document import Document, Finding, fold, read_words, search
+from adjudge.rules.document import Detector, Document, fold, read_words, search
 
 FORMS: tuple[tuple[str, str], ...] = (
     ("private key", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----"),
@@ -91,7 +91,7 @@ def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) 
     ignored = frozenset(map(fold, read_words("secrets", "ignore", ignore)))
 
     def check(content: Any) -> RuleResult:
-        def find(document: Document) -> Iterator[Finding]:
+        def find(document: Document) -> Iterator[Detector]:
             return _find_all(document, ignored, assignments=assignments)
 
         return search(content, find, nothing="holds no known secret")
@@ -99,7 +99,7 @@ def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) 
     return check
 
 
-def _find_all(document: Document, ignored: frozenset[str], *, assignments: bool) -> Iterator[Finding]:
+def _find_all(document: Document, ignored: frozenset[str], *, assignments: bool) -> Iterator[Detector]:
     known = [item for item in _find_forms(document.text) if document.text[item.start : item.end] not in ignored]
     yield from known
     if assignments:
@@ -110,7 +110,7 @@ def _find_all(document: Document, ignored: frozenset[str], *, assignments: bool)
                 yield item
 
 
-def _find_forms(text: str) -> Iterator[Finding]:
+def _find_forms(text: str) -> Iterator[Detector]:
     which, patterns = _compile_forms()
     taken: set[int] = set()
     # One pass says which forms occur at all; in nearly every content none does.
@@ -118,13 +118,13 @@ def _find_forms(text: str) -> Iterator[Finding]:
         for match in patterns[index].finditer(text):
             if match.start() not in taken:
                 taken.add(match.start())
-                yield Finding(kind=FORMS[index][0], start=match.start(), end=match.end())
+                yield Detector(kind=FORMS[index][0], start=match.start(), end=match.end())
 
 
-def _find_assigned(text: str) -> Iterator[Finding]:
+def _find_assigned(text: str) -> Iterator[Detector]:
     for match in _compile_assignment().finditer(text):
         if _looks_random(match.group(1)):
-            yield Finding(kind="secret value", start=match.start(1), end=match.end(1))
+            yield Detector(kind="secret value", start=match.start(1), end=match.end(1))
 
 
 def _looks_random(value: str) -> bool:

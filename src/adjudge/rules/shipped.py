@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
-from adjudge.formats.json import to_plain
+from adjudge.formats.json import to_json_value
 from adjudge.formats.text import show, suggest
 from adjudge.result import Severity
 from adjudge.rules.checks import (
@@ -284,11 +284,11 @@ def _to_normal(
     chosen: str, kind: _Kind, given: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> dict[str, Any]:
     """The rule as data in one fixed form, copied, so nothing the caller changes later can change a digest."""
-    rest = {key: to_plain(value) for key, value in given.items() if key != kind.main}
+    rest = {key: to_json_value(value) for key, value in given.items() if key != kind.main}
     if kind.main is None:
         return {chosen: True} | rest
     value = given.get(kind.main, parameters[kind.main].default)
-    return {"name": chosen} | rest if value is None else {chosen: to_plain(value)} | rest
+    return {"name": chosen} | rest if value is None else {chosen: to_json_value(value)} | rest
 
 
 def _rule_from_function(function: Callable[..., Any], name: str | None) -> Rule:

@@ -9,7 +9,7 @@ from typing import Any
 
 from adjudge.formats.invisible import is_ignorable, is_unseen
 from adjudge.result import RuleResult
-from adjudge.rules.document import Document, Finding, is_selector, read_choice, search
+from adjudge.rules.document import Detector, Document, is_selector, read_choice, search
 from adjudge.rules.lookalikes import LOOKALIKES
 from adjudge.rules.values import join_halves
 
@@ -64,11 +64,11 @@ def make_unicode(*, kinds: str | Sequence[str] | None = None) -> Callable[[Any],
     chosen = frozenset(read_choice("unicode", "kinds", kinds, KINDS))
 
     def check(content: Any) -> RuleResult:
-        def find(document: Document) -> Iterator[Finding]:
+        def find(document: Document) -> Iterator[Detector]:
             for offset, part in document.parts:
                 for kind, start, shown in _find_all(part):
                     if kind in chosen:
-                        yield Finding(kind=KINDS[kind], start=offset + start, end=offset + start, shown=shown)
+                        yield Detector(kind=KINDS[kind], start=offset + start, end=offset + start, shown=shown)
 
         # An escape in a program or in prose is seen as what it is; in JSON it is the character to whoever reads it.
         return search(content, find, nothing="holds nothing hidden", folded=False, loose=False)

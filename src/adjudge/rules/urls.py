@@ -18,7 +18,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag
 from adjudge.formats.text import QUOTED, quote, show
 from adjudge.result import RuleResult
-from adjudge.rules.document import Document, Finding, read_words, search
+from adjudge.rules.document import Detector, Document, read_words, search
 from adjudge.rules.values import join_halves
 
 LONGEST_HOST = 253
@@ -31,7 +31,7 @@ _LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class AllowedAddresses:
     """Where addresses may lead."""
 
     schemes: frozenset[str]
@@ -66,7 +66,7 @@ class Allowed:
         return f"the host {quote(host if default else f'{host}:{port}', QUOTED)} is not allowed"
 
 
-def make_allowed(allow: Any, schemes: Any) -> Allowed:
+def make_allowed(allow: Any, schemes: Any) -> AllowedAddresses:
     """The allowlist a rule was given; raises ``UsageError`` for an entry that could never match or always would."""
     names = [_read_entry(item) for item in read_words("urls", "allow", allow)]
     parents = tuple(name.removeprefix("*") for name in names if name.startswith("*."))
@@ -74,7 +74,7 @@ def make_allowed(allow: Any, schemes: Any) -> Allowed:
     for item in chosen:
         if not item.isascii() or not item[0].isalpha() or not all(char.isalnum() or char in "+-." for char in item):
             raise UsageError(f"rule urls: a scheme is written like https, without ://; got {show(item)}")
-    return Allowed(schemes=chosen, hosts=frozenset(name for name in names if name[0] != "*"), parents=parents)
+    return AllowedAddresses(schemes=chosen, hosts=frozenset(name for name in names if name[0] != "*"), parents=parents)
 
 
 def cut_authority(text: str) -> str:
@@ -207,16 +207,16 @@ def make_urls(
     allowed = make_allowed(allow, schemes)
 
     def check(content: Any) -> RuleResult:
-        def find(document: Document) -> Iterator[Finding]:
+        def find(document: Document) -> Iterator[Detector]:
             for start, shown, reason in _find_all(join_halves(document.text), allowed, bare=bare):
-                yield Finding(kind="address", start=start, end=start, shown=f"{quote(shown, 80)} ({reason})")
+                yield Detector(kind="address", start=start, end=start, shown=f"{quote(shown, 80)} ({reason})")
 
         return search(content, find, nothing="holds no address that is not allowed", folded=False)
 
     return check
 
 
-def _find_all(text: str, allowed: Allowed, *, bare: bool) -> Hits:
+def _find_all(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
     seen: set[str] = set()
     for start, shown, reason in _find_in(text, allowed, bare=bare):
         if shown not in seen:
@@ -232,13 +232,13 @@ def _find_all(text: str, allowed: Allowed, *, bare: bool) -> Hits:
             yield lines[min(plain.count("\n", 0, start), len(lines) - 1)], shown, reason
 
 
-def _find_in(text: str, allowed: Allowed, *, bare: bool) -> Hits:
+def _find_in(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
     yield from _find_absolute(text, allowed)
     yield from _find_hosts(text, allowed, bare=bare)
     yield from _find_targets(text, allowed)
 
 
-def _find_absolute(text: str, allowed: Allowed) -> Hits:
+def _find_absolute(text: str, allowed: AllowedAddresses) -> Hits:
     for pattern in (_WITH_HOST, _SLOPPY, _WITHOUT_HOST):
         for match in _compile(pattern).finditer(text):
             start = match.start()
@@ -247,7 +247,7 @@ def _find_absolute(text: str, allowed: Allowed) -> Hits:
             yield from _refuse(start, address, allowed.explain(scheme.lower(), _trim(rest)))
 
 
-def _find_hosts(text: str, allowed: Allowed, *, bare: bool) -> Hits:
+def _find_hosts(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
     """Hosts without a scheme: after two slashes, after www, and with ``bare`` wherever something looks like one."""
     for pattern in (_RELATIVE, _WWW, *([_BARE] if bare else [])):
         for match in _compile(pattern).finditer(text):
@@ -262,7 +262,7 @@ def _find_hosts(text: str, allowed: Allowed, *, bare: bool) -> Hits:
                 yield from _refuse(start, address, reason)
 
 
-def _find_targets(text: str, allowed: Allowed) -> Hits:
+def _find_targets(text: str, allowed: AllowedAddresses) -> Hits:
     """What stands where a link leads is read whole, as a browser would, whatever it looks like in the text."""
     for pattern in _TARGETS:
         for match in _compile(pattern).finditer(text):
@@ -274,7 +274,7 @@ def _find_targets(text: str, allowed: Allowed) -> Hits:
                 yield from _refuse(match.start(), target, _explain_target(target, allowed))
 
 
-def _explain_target(target: str, allowed: Allowed) -> str | None:
+def _explain_target(target: str, allowed: AllowedAddresses) -> str | None:
     if target[:2] and not target[:2].strip("/\\") and len(target) > 1:
         return (
             allowed.explain_host(None, cut_authority(target[2:]))

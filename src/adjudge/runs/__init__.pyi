@@ -5,7 +5,7 @@ from adjudge.runs.launch import Running as Running
 from adjudge.runs.launch import run as run
 from adjudge.runs.plan import DataSource as DataSource
 from adjudge.runs.plan import Progress as Progress
-from adjudge.runs.pool import Limit as Limit
+from adjudge.runs.pool import Concurrency as Concurrency
 from adjudge.runs.redecision.redecision import Change as Change
 from adjudge.runs.redecision.redecision import Redecision as Redecision
 from adjudge.runs.redecision.redecision import redecide as redecide

@@ -21,18 +21,18 @@ from adjudge.hooks import notify
 from adjudge.judges.layers import Wrap, check_reach, close_others, make_wrap, rewire
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
-from adjudge.models.budget import Budget, Held
+from adjudge.models.budget import Budget, Reservation
 from adjudge.models.model import Call, Model
 from adjudge.models.price import Prices
 from adjudge.models.rate_limit import Pace
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.judging import Asked, describe_judge, digest, digest_judge, settle, settle_pairs
+from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
 from adjudge.runs.plan import Plan, Progress, draw
-from adjudge.runs.pool import Limit, Pool, Settle
+from adjudge.runs.pool import Concurrency, Pool, Settle
 from adjudge.runs.replies import KeptModel
-from adjudge.runs.schedule import Unit, Walk
+from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ SPENT = "budget spent"
 """The fact of a run that says what of its budget is gone."""
 
 
-class Layers:
+class RunLayers:
     """What a run was told to put around its models. What it opened itself it closes."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Layers:
         budget: Budget | float | None,
         prices: Prices | None,
         wrap: Wrap | None,
-        limit: Limit,
+        limit: Concurrency,
     ) -> None:
         self._cache, self._owns_cache = _open_cache(cache)
         # A budget that was handed in is counted by whoever has it, and may be shared with others.
@@ -86,7 +86,7 @@ class Layers:
         return rewire(judge, wrap)
 
     @property
-    def limit(self) -> Limit:
+    def limit(self) -> Concurrency:
         """How many items may be under way at this moment."""
         return self._limit if self.budget is None else _Within(self._limit, self.budget, max(self._width, 1))
 
@@ -113,7 +113,7 @@ class Layers:
             )
         before = max(known, _read_amount(said))
         if self._owns_budget:
-            self.budget.settle(Held(0), Budget(before).usd)
+            self.budget.settle(Reservation(0), Budget(before).usd)
         else:
             self._before = before - self.budget.spent - self.budget.held
 
@@ -151,7 +151,7 @@ class _Within:
     instead is not late.
     """
 
-    limit: Limit
+    limit: Concurrency
     budget: Budget
     width: int
     """How many calls an item makes at once."""
@@ -185,7 +185,7 @@ def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[Repl
     return ReplyCache(cache), True
 
 
-class Work:
+class Engine:
     """The state of a run between its beginning and its end."""
 
     def __init__(self, plan: Plan) -> None:
@@ -193,7 +193,7 @@ class Work:
         self.run: Run | None = None
         self.ended = asyncio.Event()
         self._pool: Pool[Unit, RunItem] | None = None
-        self._walk: Walk | None = None
+        self._walk: Schedule | None = None
         self._lock: RunLock | None = None
         self._outcomes: Counter[Outcome] = Counter()
         self._fresh = 0
@@ -202,15 +202,15 @@ class Work:
         self._complete = False
         self._winding = False
         self._resumed = False
-        self._layers: Layers | None = None
-        self._asked: Asked | None = None
-        self._wired: Asked | None = None
+        self._layers: RunLayers | None = None
+        self._asked: Assignment | None = None
+        self._wired: Assignment | None = None
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
         plan = self.plan = _recall_budget(self.plan)
         asker = as_judge(plan.judge, keep_name=True)
-        self._layers = layers = Layers(
+        self._layers = layers = RunLayers(
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
         )
         # Behind its layers, so that what is wrong with them is said before anything is written.
@@ -233,7 +233,7 @@ class Work:
         self._resumed = resumed
         layers.keep_in(self.run.store, resumed=resumed)
         self._outcomes.update(self.run.store.count() if resumed else {})  # type: ignore[arg-type]
-        self._walk = Walk(plan.source, self.run.store, places, plan.repeat, resumed=resumed, retry=plan.retry)
+        self._walk = Schedule(plan.source, self.run.store, places, plan.repeat, resumed=resumed, retry=plan.retry)
         self._store = self.run.store
         self._wired = wired = self._wire(asked, self._store, resumed=resumed)
         self._pool = Pool(self._walk.units(), partial(self._judge, wired, layers, self._walk), layers.limit)
@@ -294,13 +294,15 @@ class Work:
             cost_usd=self._cost,
         )
 
-    async def _settle(self, judge: Any) -> Asked:
+    async def _settle(self, judge: Any) -> Assignment:
         plan = self.plan
         if plan.on_conflict is not None:
             return settle_pairs(judge, plan.rubric, plan.how, plan.on_conflict)
         return await settle(judge, plan.rubric, plan.how)
 
-    async def _judge(self, asked: Asked, layers: Layers, walk: Walk, unit: Unit, settle: Settle[RunItem]) -> None:
+    async def _judge(
+        self, asked: Assignment, layers: RunLayers, walk: Schedule, unit: Unit, settle: Settle[RunItem]
+    ) -> None:
         """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
         result = await asked.judge_case(unit.case, unit.sample, layers.make_call(anew=unit.anew))
         item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
@@ -308,7 +310,7 @@ class Work:
         self._store.hand_in(item, partial(self._settle_unit, walk, unit, item, settle), body=unit.body)
 
     def _settle_unit(
-        self, walk: Walk, unit: Unit, item: RunItem, settle: Settle[RunItem], error: Exception | None
+        self, walk: Schedule, unit: Unit, item: RunItem, settle: Settle[RunItem], error: Exception | None
     ) -> None:
         if error is None:
             try:
@@ -317,7 +319,7 @@ class Work:
                 error = wrong
         settle(item if error is None else error)
 
-    def _count(self, walk: Walk, unit: Unit, item: RunItem) -> None:
+    def _count(self, walk: Schedule, unit: Unit, item: RunItem) -> None:
         walk.settle(unit)
         self._fresh += 1
         self._outcomes[item.result.outcome] += 1
@@ -350,7 +352,7 @@ class Work:
         store = store.open() if resumed and store.has_begun() else store.create()
         return Run(folder=folder, manifest=manifest, store=store, kept_alive=kept_alive), resumed
 
-    def _wire(self, asked: Asked, store: RunStore, *, resumed: bool) -> Asked:
+    def _wire(self, asked: Assignment, store: RunStore, *, resumed: bool) -> Assignment:
         def keep(model: Model, number: int) -> Model:
             return KeptModel(model, store, seat=number, resumed=resumed)
 

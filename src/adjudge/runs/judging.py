@@ -17,7 +17,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.compare import choose_rubric, compare_case_as, prepare_pair
-from adjudge.judges.evaluate import Asking, RubricSource, decide_by_rules, merge_case, prepare, since
+from adjudge.judges.evaluate import EvaluateArguments, RubricSource, decide_by_rules, merge_case, prepare, since
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.pair import OnConflict, PairResult
 from adjudge.models.model import UNBOUND, Call, Model
@@ -29,13 +29,13 @@ from adjudge.runs.item import check_kept, encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Assignment:
     """The same question about every case, and who answers it."""
 
     judge: Any
     """A judge or a chain."""
     rubric: Rubric | None
-    how: Asking
+    how: EvaluateArguments
     described: Mapping[str, Any]
     """The question, as plain data."""
     on_conflict: OnConflict | None = None
@@ -97,7 +97,7 @@ class Asked:
         return result
 
 
-async def settle(asker: Any, rubric: RubricSource | None, how: Asking) -> Asked:
+async def settle(asker: Any, rubric: RubricSource | None, how: EvaluateArguments) -> Assignment:
     """What is asked of every case; raises ``UsageError`` for what is wrong before any is."""
     if "throw_on_fail" in how:
         raise UsageError("a run has no throw_on_fail: a judgement that failed is one of its results")
@@ -108,7 +108,7 @@ async def settle(asker: Any, rubric: RubricSource | None, how: Asking) -> Asked:
         ready = getattr(asker, "check", None)
         if ready is not None:
             ready(question)
-    kept: Asking = {**how, "rules": rules} if rules else {**how}
+    kept: EvaluateArguments = {**how, "rules": rules} if rules else {**how}
     for name in ("criteria", "threshold"):  # both are in the rubric now
         kept.pop(name, None)
     more = {name: value for name, value in kept.items() if name not in ("rules", "metadata")}
@@ -118,10 +118,12 @@ async def settle(asker: Any, rubric: RubricSource | None, how: Asking) -> Asked:
         "rules": [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules],
         **{name: _describe(value) for name, value in more.items() if value is not None},
     }
-    return Asked(judge=asker, rubric=settled, how=kept, described=to_plain(described))
+    return Assignment(judge=asker, rubric=settled, how=kept, described=to_plain(described))
 
 
-def settle_pairs(asker: Any, rubric: RubricSource | None, how: Asking, on_conflict: OnConflict) -> Asked:
+def settle_pairs(
+    asker: Any, rubric: RubricSource | None, how: EvaluateArguments, on_conflict: OnConflict
+) -> Assignment:
     """As ``settle``, for cases that are two contents to compare."""
     about: Any = {name: value for name, value in how.items() if name != "criteria"}
     chosen = choose_rubric(rubric, how.get("criteria"), asker._own_rubric())  # noqa: SLF001 - as compare does
@@ -129,7 +131,7 @@ def settle_pairs(asker: Any, rubric: RubricSource | None, how: Asking, on_confli
     asker.check(question)
     told = {name: value for name, value in about.items() if name != "metadata" and value is not None}
     described = {"wording": digest_question(question.wording, ()), "pairs": on_conflict, **told}
-    return Asked(judge=asker, rubric=chosen, how=about, described=to_plain(described), on_conflict=on_conflict)
+    return Assignment(judge=asker, rubric=chosen, how=about, described=to_plain(described), on_conflict=on_conflict)
 
 
 def digest(described: Mapping[str, Any] | None) -> str | None:

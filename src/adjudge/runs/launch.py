@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
 
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
-from adjudge.judges.evaluate import Asking, JudgeLike, NoOther, RubricSource
+from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, NoOther, RubricSource
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.layers import Wrap
 from adjudge.judges.pair import OnConflict
@@ -18,11 +18,11 @@ from adjudge.models.budget import Budget
 from adjudge.models.price import Prices
 from adjudge.models.rate_limit import Pace
 from adjudge.rules.ruleset import AnyRule
-from adjudge.runs.engine import Work
+from adjudge.runs.engine import Engine
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
 from adjudge.runs.plan import DataSource, Plan, Progress, make_source
-from adjudge.runs.pool import Limit
+from adjudge.runs.pool import Concurrency
 from adjudge.sync import run_sync
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def run(
     rubric: RubricSource | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
-    concurrency: int | Limit = 16,
+    concurrency: int | Concurrency = 16,
     repeat: int = 1,
     sample: int | None = None,
     seed: int = 0,
@@ -160,7 +160,7 @@ def run(
 
 def _check_slips(how: Mapping[str, Any]) -> None:
     """Name the argument of ``run`` that was meant: what ``how`` is handed to knows its own alone."""
-    for name in how.keys() - Asking.__annotations__.keys():
+    for name in how.keys() - EvaluateArguments.__annotations__.keys():
         from difflib import get_close_matches
 
         # Nearer than usual: `ties` belongs to pairs, and is no slip for `prices`.
@@ -169,7 +169,7 @@ def _check_slips(how: Mapping[str, Any]) -> None:
             raise UsageError(f"run has no argument {name!r}; did you mean {near[0]!r}?")
 
 
-def _make_limit(concurrency: int | Limit) -> Limit:
+def _make_limit(concurrency: int | Concurrency) -> Concurrency:
     if isinstance(getattr(concurrency, "current", None), int):
         return concurrency  # type: ignore[return-value]
     return Pace(check_whole_number("concurrency", concurrency, least=1))
@@ -186,7 +186,7 @@ class Running:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._work: Work | None = None
+        self._work: Engine | None = None
         self._items: weakref.ref[AsyncGenerator[RunItem, None]] | None = None
 
     def __repr__(self) -> str:
@@ -228,7 +228,7 @@ class Running:
         await self._end()
 
     async def _iterate(self) -> AsyncGenerator[RunItem, None]:
-        self._work = work = Work(self._plan)
+        self._work = work = Engine(self._plan)
         try:
             await work.begin()
             while taken := await work.take():

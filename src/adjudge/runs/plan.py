@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from adjudge.dataset.case import Case
 from adjudge.dataset.dataset import Dataset, open_dataset
 from adjudge.errors import Reason, UsageError
-from adjudge.judges.evaluate import Asking, RubricSource
+from adjudge.judges.evaluate import EvaluateArguments, RubricSource
 from adjudge.judges.layers import Wrap
 from adjudge.judges.pair import OnConflict
 from adjudge.models.budget import Budget
 from adjudge.models.price import Prices
 from adjudge.result import Outcome
-from adjudge.runs.pool import Limit
+from adjudge.runs.pool import Concurrency
 
 if TYPE_CHECKING:
     from adjudge.models.cache_store import ReplyCache
@@ -129,9 +129,9 @@ class Plan:
     source: Source
     judge: Any
     rubric: RubricSource | None
-    how: Asking
+    how: EvaluateArguments
     out: Path | None
-    limit: Limit
+    limit: Concurrency
     repeat: int
     sample: int | None
     seed: int

@@ -35,7 +35,7 @@ LOOK = 1.0
 """Seconds after which a limit is looked at again, though nothing was finished."""
 
 
-class Limit(Protocol):
+class Concurrency(Protocol):
     """How many may be under way; it is looked at whenever one is to begin, so it may change meanwhile."""
 
     @property
@@ -61,7 +61,7 @@ class Pool(Generic[U, R]):
         self,
         units: AsyncGenerator[U, None],
         work: Callable[[U, Settle[R]], Coroutine[Any, Any, None]],
-        limit: Limit,
+        limit: Concurrency,
     ) -> None:
         self._units, self._work, self._limit = units, work, limit
         self._read: deque[U] = deque()

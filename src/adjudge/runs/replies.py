@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.recording import SCHEMA, describe_request, make_key, write_reply
-from adjudge.models.wrapper import Around
+from adjudge.models.wrapper import WrapperModel
 from adjudge.runs.item import encode
 from adjudge.runs.store import RunStore
 
@@ -39,7 +39,7 @@ def read_row(body: bytes | None) -> Row | None:
         return None
 
 
-class KeptModel(Around):
+class KeptModel(WrapperModel):
     """A model whose replies are kept in a run's file; everything else is the model's own.
 
     With ``resumed``, what the file has already is answered from there.

@@ -45,7 +45,7 @@ class Unit:
     """Whether the replies that led to that item are asked for again."""
 
 
-class Walk:
+class Schedule:
     """One way through a data set. It holds one case at a time, whatever the size."""
 
     def __init__(

@@ -22,7 +22,7 @@ from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.result import Usage
 from adjudge.runs.item import RunItem, read_case, write_case, write_result
-from adjudge.runs.writer import Commits, Done, Rows, wait_for
+from adjudge.runs.writer import BatchWriter, Done, Rows, wait_for
 
 FILE = "results.sqlite"
 
@@ -105,7 +105,7 @@ class RunStore:
         self._writer = _Connection(self._connect)
         # A second one: a look-up on the event loop must not wait for a commit that a thread is about to make.
         self._reader = _Connection(self._connect)
-        self._commits = Commits(self)
+        self._commits = BatchWriter(self)
         self._logged = 0
 
     def create(self) -> Self:

@@ -34,7 +34,7 @@ def wait_for() -> tuple[Done, asyncio.Future[None]]:
     return tell, future
 
 
-class Writer(Protocol):
+class RowSink(Protocol):
     """Where rows go."""
 
     def write(self, together: Sequence[Rows], *, patient: bool) -> list[Exception | None] | None:
@@ -50,10 +50,10 @@ class Writer(Protocol):
         ...
 
 
-class Commits:
+class BatchWriter:
     """Everything that is handed in during one turn of the event loop goes into one commit."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: RowSink) -> None:
         self._writer = writer
         self._waiting: list[tuple[Rows, Done | None]] = []
         self._turn: asyncio.Handle | None = None

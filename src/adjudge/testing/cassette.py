@@ -39,7 +39,7 @@ def name_file(test: str, function: str) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tape:
+class Cassette:
     """How the models of one test are asked: for real, for real and recorded, or from the recording alone."""
 
     mode: Mode
@@ -141,7 +141,7 @@ class Replay(ReplayModel):
     It has the name of the model that was recorded: results and the lookup of a rubric's model are those of the model.
     """
 
-    def __init__(self, path: Path, *, tape: Tape, only: str | None, max_input_characters: int) -> None:
+    def __init__(self, path: Path, *, tape: Cassette, only: str | None, max_input_characters: int) -> None:
         super().__init__(path, model=only)
         self.tape = tape
         self.max_input_characters = max_input_characters

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import clean
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import Asking, RubricSource
+from adjudge.judges.evaluate import EvaluateArguments, RubricSource
 from adjudge.judges.judge import Judge
 from adjudge.judges.open import as_judge
 from adjudge.models.open import open_model, resolve_model
@@ -22,7 +22,7 @@ from adjudge.result import JudgeResult, JudgmentFailed
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
 from adjudge.sync import run_sync
-from adjudge.testing.cassette import Mode, Tape, name_file
+from adjudge.testing.cassette import Cassette, Mode, name_file
 from adjudge.testing.summary import explain
 
 Chosen = tuple[Judge | JudgeChain, Rubric | None]
@@ -44,7 +44,7 @@ class TestJudge:
     test: str
     """The id of the test."""
     choose: Choose
-    tape: Tape
+    tape: Cassette
     again: str
     """The command that runs this test."""
     results: list[JudgeResult] = field(default_factory=list)
@@ -59,7 +59,12 @@ class TestJudge:
         return self.choose(None, None, {})[0].name
 
     def __call__(
-        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+        self,
+        content: object,
+        rubric: RubricSource | None = None,
+        *,
+        judge: Any = None,
+        **how: Unpack[EvaluateArguments],
     ) -> Pending:
         """Judge some content; the result is there once this is awaited.
 
@@ -71,7 +76,12 @@ class TestJudge:
         return pending
 
     async def evaluate(
-        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+        self,
+        content: object,
+        rubric: RubricSource | None = None,
+        *,
+        judge: Any = None,
+        **how: Unpack[EvaluateArguments],
     ) -> JudgeResult:
         """The same as a plain coroutine."""
         __tracebackhide__ = True
@@ -86,7 +96,12 @@ class TestJudge:
         return result
 
     def evaluate_sync(
-        self, content: object, rubric: RubricSource | None = None, *, judge: Any = None, **how: Unpack[Asking]
+        self,
+        content: object,
+        rubric: RubricSource | None = None,
+        *,
+        judge: Any = None,
+        **how: Unpack[EvaluateArguments],
     ) -> JudgeResult:
         """The same for a test without an event loop; in one with, it blocks the loop."""
         __tracebackhide__ = True
@@ -202,12 +217,12 @@ class Suite:
         """The judge of one test."""
         again = f"pytest {shlex.quote(clean(test, keep_lines=False))}"
         file = self.folder / name_file(test, function)
-        tape = Tape(mode=self.mode, file=file, again=f"{again} --judge-record")
+        tape = Cassette(mode=self.mode, file=file, again=f"{again} --judge-record")
         choose = partial(self.choose, tape, directory)
         return TestJudge(test=test, choose=choose, tape=tape, again=again)
 
     def choose(
-        self, tape: Tape, directory: Path, judge: Any, rubric: RubricSource | None, how: dict[str, Any]
+        self, tape: Cassette, directory: Path, judge: Any, rubric: RubricSource | None, how: dict[str, Any]
     ) -> Chosen:
         """Who answers a call, and about which rubric; raises ``UsageError`` when nobody is named."""
         __tracebackhide__ = True

@@ -14,25 +14,12 @@ from dataclasses import replace
 from typing import Any, Literal, Unpack, get_args
 
 from adjudge.errors import ModelError, UsageError
-from adjudge.judges.evaluate import Asking, JudgeLike, RubricSource
+from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
 from adjudge.judges.judge import ModelSource
 from adjudge.models.model import Model, Reply, Request
 from adjudge.question.question import MASK
 from adjudge.result import JudgeResult
 from adjudge.testing.current import find_judge
-
-__all__ = [
-    "FAULTS",
-    "Fault",
-    "FaultyModel",
-    "Line",
-    "ScriptedModel",
-    "assert_passes",
-    "break_reply",
-    "fill_token",
-    "speak",
-]
-
 
 Line = str | Mapping[str, Any] | Reply | BaseException | type[BaseException] | Callable[[Request], Any] | None
 """One line of a script: the reply's text, its object, a whole ``Reply``, an exception to raise, or a function of the
@@ -148,7 +135,7 @@ def assert_passes(
     rubric: RubricSource | None = None,
     *,
     judge: JudgeLike | ModelSource | None = None,
-    **how: Unpack[Asking],
+    **how: Unpack[EvaluateArguments],
 ) -> JudgeResult:
     """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass. Returns the result.
 

@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from adjudge.concurrency import Limit
+from adjudge.concurrency import Timeout
 from adjudge.errors import ToolRefused, UsageError
 from adjudge.formats.text import show
 from adjudge.result import make_id
-from adjudge.tools.store import View, Wanted, tell_demoted, tell_lost, tell_promoted, tell_rejected, tell_reviewed
+from adjudge.tools.store import ToolFilter, View, tell_demoted, tell_lost, tell_promoted, tell_rejected, tell_reviewed
 from adjudge.tools.tiers import (
     Because,
-    Card,
     Claim,
     Cooling,
-    Hindrance,
     Limits,
+    Obstacle,
     ToolRecord,
+    ToolSummary,
     find_claim,
     find_rise_hindrance,
     find_room_hindrance,
@@ -45,11 +45,11 @@ class Outcome:
     """What became of a review: the record as it now is, and what stood in the way."""
 
     record: ToolRecord | None
-    hindrance: Hindrance | None = None
+    hindrance: Obstacle | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ToolTransaction:
     """One transaction under way; ``now`` is read inside it, after everybody else who writes was waited for."""
 
     view: View
@@ -83,7 +83,7 @@ class Step:
 
     def end_session(self, session: str, agent: str | None) -> int:
         """Remove the tools of a session; what was demoted stays, or its source could come back unnoticed."""
-        found = self.view.find(Wanted(tier="session", session=session, agent=agent))
+        found = self.view.find(ToolFilter(tier="session", session=session, agent=agent))
         ended = [item for item in found if item.status != "demoted"]
         for record in ended:
             self._remove(record, "the session ended", None)
@@ -158,7 +158,7 @@ class Step:
         record = self.find(ident)
         if record.status == "active":
             detail = f"the tool {ident} is in use, by a review of what it is"
-            return Outcome(record=record, hindrance=Hindrance(because="already", detail=detail))
+            return Outcome(record=record, hindrance=Obstacle(because="already", detail=detail))
         if record.status == "demoted" and by is None:
             # A program that reinstates what a person took out of use would make demotion cosmetic.
             raise ToolRefused(f"the tool {ident} is demoted; who reinstates it is named with by=", because="demoted")
@@ -237,7 +237,7 @@ class Step:
             raise ToolRefused(f"there is no tool {show(ident)}; list() shows those there are", because="unknown")
         return record
 
-    def _check_room(self, card: Card) -> None:
+    def _check_room(self, card: ToolSummary) -> None:
         hindrance = find_room_hindrance(card, self.view.list_near(card), self.limits, self.now)
         if hindrance is not None:
             raise hindrance.make_error()
@@ -262,9 +262,9 @@ class Step:
             because = "demoted"
         self.view.tell(tell_lost(ident, verdict, because))
         detail = f"the tool {ident} was {because} while it was reviewed"
-        return None, Outcome(record=record, hindrance=Hindrance(because=because, detail=detail))
+        return None, Outcome(record=record, hindrance=Obstacle(because=because, detail=detail))
 
-    def _find_late(self, record: ToolRecord, to: ToolTier, approved_by: str | None) -> Hindrance | None:
+    def _find_late(self, record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
         """What has come to stand in the way while the panel was asked."""
         near = self.view.list_near(raise_card(record, to))
         unlimited = replace(self.limits, min_uses=0, min_success_rate=0.0)
@@ -305,14 +305,14 @@ def _free(record: ToolRecord, reviewed: ToolRecord) -> ToolRecord:
     return replace(record, claim=None) if _has_claim_of(record, reviewed) else record
 
 
-def _find_rejection(verdict: ToolVerdict) -> Hindrance | None:
-    return None if verdict.approved else Hindrance(because="rejected", detail=f"rejected: {verdict.reasoning}")
+def _find_rejection(verdict: ToolVerdict) -> Obstacle | None:
+    return None if verdict.approved else Obstacle(because="rejected", detail=f"rejected: {verdict.reasoning}")
 
 
-def _find_lost_claim(record: ToolRecord, reviewed: ToolRecord) -> Hindrance | None:
+def _find_lost_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | None:
     if _has_claim_of(record, reviewed):
         return None
-    return Hindrance(because="busy", detail=f"the review of {record.id} took so long that it counts no more")
+    return Obstacle(because="busy", detail=f"the review of {record.id} took so long that it counts no more")
 
 
 _IN_TIME = 0.9
@@ -388,7 +388,7 @@ def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResul
 async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: float) -> CreationVerdict:
     """The verdict on a candidate; late, it is a rejection."""
     try:
-        verdict = await Limit(seconds * _IN_TIME).run(judge.review_creation(candidate), what="review_creation")
+        verdict = await Timeout(seconds * _IN_TIME).run(judge.review_creation(candidate), what="review_creation")
     except TimeoutError:
         return CreationVerdict(
             approved=False,
@@ -408,7 +408,7 @@ async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: floa
 async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) -> PromotionVerdict:
     """The panel's verdict on a tool; late, it is a rejection."""
     try:
-        verdict = await Limit(seconds * _IN_TIME).run(judge.review_promotion(tool), what="review_promotion")
+        verdict = await Timeout(seconds * _IN_TIME).run(judge.review_promotion(tool), what="review_promotion")
     except TimeoutError:
         said = ReviewVerdict(approved=False, confidence=0.0, reasoning=_say_late(seconds))
         return PromotionVerdict(approved=False, confidence=0.0, safety=said, correctness=said, tool_digest=tool.digest)

@@ -23,8 +23,8 @@ from adjudge.ledger.payload import check_text
 from adjudge.tools.lifecycle import (
     ForgeResult,
     Promotion,
-    Step,
     ToolJudge,
+    ToolTransaction,
     ask_creation,
     ask_promotion,
     make_claim,
@@ -32,7 +32,7 @@ from adjudge.tools.lifecycle import (
     make_result,
 )
 from adjudge.tools.reuse import validate_reuse
-from adjudge.tools.store import LedgerShelf, MemoryShelf, Shelf, Wanted
+from adjudge.tools.store import LedgerToolStore, MemoryToolStore, ToolFilter, ToolStore
 from adjudge.tools.tiers import STATUSES, Claim, Limits, ToolRecord, ToolStatus, find_use_hindrance
 from adjudge.tools.tool import MISSING, TIERS, EmergentTool, ToolCandidate, ToolTier, tool_digest
 from adjudge.tools.verdict import CreationVerdict, ReuseVerdict
@@ -144,7 +144,9 @@ class ToolRegistry:
         self._claim_seconds = claim_seconds
         self._clock = clock
         ledger = Ledger(store) if isinstance(store, str) else store
-        self._shelf: Shelf = MemoryShelf() if ledger is None else LedgerShelf(ledger, owns=isinstance(store, str))
+        self._shelf: ToolStore = (
+            MemoryToolStore() if ledger is None else LedgerToolStore(ledger, owns=isinstance(store, str))
+        )
 
     # ---------------------------------------------------------------- coming and going
 
@@ -228,16 +230,16 @@ class ToolRegistry:
             if value is not None:
                 check_choice(f"a tool's {what}", value, known)
         _check_words(session=session, agent=agent)
-        wanted = Wanted(tier=tier, session=session, agent=agent, status=status)
+        wanted = ToolFilter(tier=tier, session=session, agent=agent, status=status)
         return tuple(await self._look(lambda step: step.view.find(wanted)))
 
     async def usable(self, *, agent: str, session: str) -> tuple[ToolRecord, ...]:
         """The tools that run there: those of the session, those of the agent, and those that are shared."""
         _check_names(agent=agent, session=session)
         wanted = (
-            Wanted(tier="session", status="active", agent=agent, session=session),
-            Wanted(tier="agent", status="active", agent=agent),
-            Wanted(tier="shared", status="active"),
+            ToolFilter(tier="session", status="active", agent=agent, session=session),
+            ToolFilter(tier="agent", status="active", agent=agent),
+            ToolFilter(tier="shared", status="active"),
         )
         return tuple(await self._look(lambda step: [item for each in wanted for item in step.view.find(each)]))
 
@@ -431,11 +433,11 @@ class ToolRegistry:
                 f"does not confirm {doubt}; `adjudge ledger verify` shows whether the ledger was changed"
             )
 
-    async def _change(self, work: Callable[[Step], T]) -> T:
-        return await self._shelf.change(lambda view: work(Step(view, self._limits, self._time())))
+    async def _change(self, work: Callable[[ToolTransaction], T]) -> T:
+        return await self._shelf.change(lambda view: work(ToolTransaction(view, self._limits, self._time())))
 
-    async def _look(self, work: Callable[[Step], T]) -> T:
-        return await self._shelf.look(lambda view: work(Step(view, self._limits, self._time())))
+    async def _look(self, work: Callable[[ToolTransaction], T]) -> T:
+        return await self._shelf.look(lambda view: work(ToolTransaction(view, self._limits, self._time())))
 
     def _make_claim(self) -> Claim:
         return make_claim(self._time(), self._claim_seconds)

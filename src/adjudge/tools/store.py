@@ -16,7 +16,7 @@ from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import Transaction
-from adjudge.tools.tiers import Card, ToolRecord, is_near, make_card, write_standing
+from adjudge.tools.tiers import ToolRecord, ToolSummary, is_near, make_card, write_standing
 from adjudge.tools.tool import ToolCandidate
 from adjudge.tools.verdict import ToolVerdict
 
@@ -32,7 +32,7 @@ _COMPARED = ("tool", "name", "description", "agent", "session", "tier", "status"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ToolEntry:
     """An entry to be: its kind, which tool it is about by its digest, and what it says."""
 
     kind: str
@@ -40,34 +40,38 @@ class Said:
     payload: dict[str, Any]
 
 
-def tell_reviewed(record: ToolRecord, verdict: ToolVerdict, *, by: str | None = None) -> Said:
+def tell_reviewed(record: ToolRecord, verdict: ToolVerdict, *, by: str | None = None) -> ToolEntry:
     """That a tool was reviewed, what was said, and as what it goes on."""
     more = {"verdict": verdict.to_dict()} | ({"by": by} if by is not None else {})
-    return Said(kind="tool.reviewed", subject=verdict.tool_digest, payload=_about(record) | more)
+    return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=_about(record) | more)
 
 
-def tell_rejected(candidate: ToolCandidate, verdict: ToolVerdict, agent: str, session: str) -> Said:
+def tell_rejected(candidate: ToolCandidate, verdict: ToolVerdict, agent: str, session: str) -> ToolEntry:
     """That a candidate did not become a tool."""
     payload = {"schema": SCHEMA, "tool": None, "name": candidate.name, "agent": agent, "session": session}
     payload |= {"description": digest_text(candidate.description), "status": "rejected"}
-    return Said(kind="tool.reviewed", subject=verdict.tool_digest, payload=payload | {"verdict": verdict.to_dict()})
+    return ToolEntry(
+        kind="tool.reviewed", subject=verdict.tool_digest, payload=payload | {"verdict": verdict.to_dict()}
+    )
 
 
-def tell_lost(ident: str, verdict: ToolVerdict, why: str) -> Said:
+def tell_lost(ident: str, verdict: ToolVerdict, why: str) -> ToolEntry:
     """What was said of a tool that is gone, or is another one, by now: paid for, recorded, and without effect."""
     payload = {"schema": SCHEMA, "tool": ident, "status": "unchanged", "why": why, "verdict": verdict.to_dict()}
-    return Said(kind="tool.reviewed", subject=verdict.tool_digest, payload=payload)
+    return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=payload)
 
 
-def tell_promoted(record: ToolRecord, verdict: ToolVerdict) -> Said:
+def tell_promoted(record: ToolRecord, verdict: ToolVerdict) -> ToolEntry:
     """That a tool rose, by which verdict, and who approved."""
-    return Said(kind="tool.promoted", subject=record.digest, payload=_about(record) | {"verdict": verdict.to_dict()})
+    return ToolEntry(
+        kind="tool.promoted", subject=record.digest, payload=_about(record) | {"verdict": verdict.to_dict()}
+    )
 
 
-def tell_demoted(before: ToolRecord, status: str, reason: str, by: str | None) -> Said:
+def tell_demoted(before: ToolRecord, status: str, reason: str, by: str | None) -> ToolEntry:
     """That a tool does not run any more: demoted, changed or removed; a person's reason is kept as it is."""
     payload = _about(before) | {"status": status, "tier": "session", "approved_by": None, "was": before.tier}
-    return Said(kind="tool.demoted", subject=before.digest, payload=payload | {"reason": reason, "by": by})
+    return ToolEntry(kind="tool.demoted", subject=before.digest, payload=payload | {"reason": reason, "by": by})
 
 
 def find_doubt(record: ToolRecord, entries: Iterable[Entry]) -> str | None:
@@ -115,7 +119,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ToolFilter:
     """Which tools are looked for; ``None`` is any. Texts are compared whole."""
 
     tier: str | None = None
@@ -136,10 +140,10 @@ class View(Protocol):
     def load(self, ident: str) -> ToolRecord | None:
         """The tool of this id."""
 
-    def find(self, wanted: Wanted) -> list[ToolRecord]:
+    def find(self, wanted: ToolFilter) -> list[ToolRecord]:
         """Tools in the order in which they were registered."""
 
-    def list_near(self, card: Card) -> list[Card]:
+    def list_near(self, card: ToolSummary) -> list[ToolSummary]:
         """At least every tool that ``is_near`` another."""
 
     def save(self, record: ToolRecord) -> None:
@@ -151,11 +155,11 @@ class View(Protocol):
     def delete(self, ident: str) -> None:
         """Remove a tool."""
 
-    def tell(self, said: Said) -> None:
+    def tell(self, said: ToolEntry) -> None:
         """Record something, in the same transaction."""
 
 
-class Shelf(Protocol):
+class ToolStore(Protocol):
     """A store of tools."""
 
     async def change(self, work: Callable[[View], T]) -> T:
@@ -171,7 +175,7 @@ class Shelf(Protocol):
         """Close what was opened here."""
 
 
-class MemoryShelf:
+class MemoryToolStore:
     """Tools in this process; gone with it."""
 
     def __init__(self) -> None:
@@ -200,16 +204,16 @@ class MemoryShelf:
 
 
 class _MemoryView:
-    def __init__(self, records: dict[str, ToolRecord], cards: dict[str, Card]) -> None:
+    def __init__(self, records: dict[str, ToolRecord], cards: dict[str, ToolSummary]) -> None:
         self.records, self.cards = records, cards
 
     def load(self, ident: str) -> ToolRecord | None:
         return self.records.get(ident)
 
-    def find(self, wanted: Wanted) -> list[ToolRecord]:
+    def find(self, wanted: ToolFilter) -> list[ToolRecord]:
         return [item for item in self.records.values() if wanted.fits(item)]
 
-    def list_near(self, card: Card) -> list[Card]:
+    def list_near(self, card: ToolSummary) -> list[ToolSummary]:
         return [other for other in self.cards.values() if is_near(card, other)]
 
     def save(self, record: ToolRecord) -> None:
@@ -224,7 +228,7 @@ class _MemoryView:
         self.records.pop(ident, None)
         self.cards.pop(ident, None)
 
-    def tell(self, said: Said) -> None:
+    def tell(self, said: ToolEntry) -> None:
         """Nobody is told: what lives in this process alone is recorded nowhere."""
         del said
 
@@ -264,7 +268,7 @@ def make_tables() -> MetaData:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerShelf:
+class LedgerToolStore:
     """Tools in tables beside a ledger: a verdict, its entry and the change of tier are one transaction."""
 
     ledger: Ledger
@@ -316,11 +320,11 @@ class _EmptyView:
     def load(self, ident: str) -> None:
         del ident
 
-    def find(self, wanted: Wanted) -> list[ToolRecord]:
+    def find(self, wanted: ToolFilter) -> list[ToolRecord]:
         del wanted
         return []
 
-    def list_near(self, card: Card) -> list[Card]:
+    def list_near(self, card: ToolSummary) -> list[ToolSummary]:
         del card
         return []
 
@@ -332,7 +336,7 @@ class _EmptyView:
     def delete(self, ident: str) -> None:
         raise NotImplementedError
 
-    def tell(self, said: Said) -> None:
+    def tell(self, said: ToolEntry) -> None:
         raise NotImplementedError
 
 
@@ -346,14 +350,14 @@ class _TableView:
         found = self._fetch(_select().where(_tools().c.id == ident)) if known else []
         return found[0] if found else None
 
-    def find(self, wanted: Wanted) -> list[ToolRecord]:
+    def find(self, wanted: ToolFilter) -> list[ToolRecord]:
         statement = _select().order_by(_tools().c.id)
         for name in ("tier", "status", "agent", "session"):
             if getattr(wanted, name) is not None:
                 statement = statement.where(_tools().c[name] == getattr(wanted, name))
         return self._fetch(statement)
 
-    def list_near(self, card: Card) -> list[Card]:
+    def list_near(self, card: ToolSummary) -> list[ToolSummary]:
         from sqlalchemy import or_, select
 
         tools, standings = _tools(), _standings()
@@ -381,7 +385,7 @@ class _TableView:
         for table, column in ((_standings(), "tool"), (_tools(), "id")):
             self._connection.execute(table.delete().where(table.c[column] == ident))
 
-    def tell(self, said: Said) -> None:
+    def tell(self, said: ToolEntry) -> None:
         if self._transaction is None:
             raise NotImplementedError
         self._transaction.append(self._ledger.make_entry(said.payload, kind=said.kind, subject=said.subject))
@@ -436,7 +440,7 @@ def _read(row: Any) -> ToolRecord:
     return found
 
 
-def _read_card(row: Any) -> Card:
+def _read_card(row: Any) -> ToolSummary:
     until = datetime.fromisoformat(row.claimed_until) if row.claimed_until else None
     texts = {name: getattr(row, name) for name in ("id", *_LOOKED_FOR)}
-    return Card(**texts, claimed_until=until)
+    return ToolSummary(**texts, claimed_until=until)

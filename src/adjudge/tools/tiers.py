@@ -138,7 +138,7 @@ def read_standing(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class ToolSummary:
     """The little of a tool that caps and names are about."""
 
     id: str
@@ -151,10 +151,10 @@ class Card:
     claimed_until: datetime | None = None
 
 
-def make_card(record: ToolRecord) -> Card:
+def make_card(record: ToolRecord) -> ToolSummary:
     """The card of a record."""
     tool = record.tool
-    return Card(
+    return ToolSummary(
         id=tool.id,
         name=record.name,
         tier=tool.tier,
@@ -166,7 +166,7 @@ def make_card(record: ToolRecord) -> Card:
     )
 
 
-def is_near(card: Card, other: Card) -> bool:
+def is_near(card: ToolSummary, other: ToolSummary) -> bool:
     """Whether another tool can matter for the caps and names of this one; a store may hand over more than these."""
     return other.id != card.id and (
         other.session == card.session or other.agent == card.agent or other.name == card.name
@@ -200,7 +200,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hindrance:
+class Obstacle:
     """What stands in the way, in a word and in a sentence."""
 
     because: Because
@@ -213,7 +213,7 @@ class Hindrance:
 
 def find_use_hindrance(
     record: ToolRecord, *, agent: str, session: str, candidate: ToolCandidate | None = None
-) -> Hindrance | None:
+) -> Obstacle | None:
     """Why a tool may not run there, or as what somebody else holds for it."""
     if record.status != "active":
         return _explain_status(record)
@@ -222,19 +222,21 @@ def find_use_hindrance(
     here = {"session": (agent, session) == own, "agent": agent == own[0], "shared": True}[record.tier]
     if not here:
         what = "session" if record.tier == "session" else "agent"
-        return Hindrance(because="scope", detail=f"{_name(record)} belongs to another {what}; it is not shared")
+        return Obstacle(because="scope", detail=f"{_name(record)} belongs to another {what}; it is not shared")
     if candidate is not None and tool_digest(candidate) != record.digest:
-        return Hindrance(
+        return Obstacle(
             because="changed", detail=f"{_name(record)} was reviewed as something else; update() has it reviewed again"
         )
     return None
 
 
-def find_room_hindrance(card: Card, near: Iterable[Card], limits: Limits, now: datetime) -> Hindrance | None:
+def find_room_hindrance(
+    card: ToolSummary, near: Iterable[ToolSummary], limits: Limits, now: datetime
+) -> Obstacle | None:
     """Why a tool may not be what its card says, for what else is there: caps, names, and what was demoted."""
     others = [item for item in near if item.id != card.id]
     if any(item.status == "demoted" and item.digest == card.digest for item in others):
-        return Hindrance(because="demoted", detail=f"what {show(card.name)} does was demoted, under another id")
+        return Obstacle(because="demoted", detail=f"what {show(card.name)} does was demoted, under another id")
     present = [item for item in others if item.status != "demoted"]
     full = _find_full(card, present, limits, now)
     if full is not None:
@@ -242,7 +244,7 @@ def find_room_hindrance(card: Card, near: Iterable[Card], limits: Limits, now: d
     visible = [item for item in present if item.name == card.name and _is_seen(item, card)]
     if visible:
         # Two tools of one name in one place: whoever asks for the reviewed one could be given the other.
-        return Hindrance(because="name", detail=f"there is a tool {show(card.name)} there already: {visible[0].id}")
+        return Obstacle(because="name", detail=f"there is a tool {show(card.name)} there already: {visible[0].id}")
     return None
 
 
@@ -251,10 +253,10 @@ def find_rise_hindrance(
     to: ToolTier,
     *,
     approved_by: str | None,
-    near: Iterable[Card],
+    near: Iterable[ToolSummary],
     limits: Limits,
     now: datetime,
-) -> Hindrance | None:
+) -> Obstacle | None:
     """Why a tool may not be put before the panel now; where something is to be mended first, that comes first."""
     return (
         _find_step_fault(record, to, approved_by)
@@ -265,10 +267,10 @@ def find_rise_hindrance(
     )
 
 
-def raise_card(record: ToolRecord, to: ToolTier) -> Card:
+def raise_card(record: ToolRecord, to: ToolTier) -> ToolSummary:
     """What a tool's card would say on that tier."""
     tool = record.tool
-    return Card(
+    return ToolSummary(
         id=tool.id,
         name=record.name,
         tier=to,
@@ -279,11 +281,11 @@ def raise_card(record: ToolRecord, to: ToolTier) -> Card:
     )
 
 
-def find_claim(record: ToolRecord, now: datetime) -> Hindrance | None:
+def find_claim(record: ToolRecord, now: datetime) -> Obstacle | None:
     """That somebody else is having the tool reviewed."""
     if record.claim is None or now >= record.claim.until:
         return None
-    return Hindrance(because="busy", detail=f"{_name(record)} is being reviewed already")
+    return Obstacle(because="busy", detail=f"{_name(record)} is being reviewed already")
 
 
 def cool_down(refusals: int) -> tuple[int, timedelta]:
@@ -294,35 +296,35 @@ def cool_down(refusals: int) -> tuple[int, timedelta]:
     return COOL_USES * factor, timedelta(seconds=COOL_SECONDS * factor)
 
 
-def _find_step_fault(record: ToolRecord, to: ToolTier, approved_by: str | None) -> Hindrance | None:
+def _find_step_fault(record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
     if record.status != "active":
         return _explain_status(record)
     if to == record.tier:
-        return Hindrance(because="already", detail=f"{_name(record)} has the tier {to} already")
+        return Obstacle(because="already", detail=f"{_name(record)} has the tier {to} already")
     if TIERS.index(to) != TIERS.index(record.tier) + 1:
-        return Hindrance(
+        return Obstacle(
             because="tier", detail=f"{_name(record)} rises one tier at a time, and {to} does not follow {record.tier}"
         )
     if to == "shared" and approved_by is None:
-        return Hindrance(
+        return Obstacle(
             because="approver", detail=f"{_name(record)} is shared only when somebody approves it: approved_by="
         )
     return None
 
 
-def _find_usage_fault(record: ToolRecord, limits: Limits) -> Hindrance | None:
+def _find_usage_fault(record: ToolRecord, limits: Limits) -> Obstacle | None:
     usage = record.tool.usage
     uses, rate = (usage.uses, usage.success_rate) if usage is not None else (0, 0.0)
     if uses >= limits.min_uses and rate >= limits.min_success_rate:
         return None
-    return Hindrance(
+    return Obstacle(
         because="usage",
         detail=f"{_name(record)} has {uses} uses with a success rate of {rate:.2f}, and needs {limits.min_uses} "
         f"with {limits.min_success_rate:g}",
     )
 
 
-def _find_cooling(record: ToolRecord, now: datetime) -> Hindrance | None:
+def _find_cooling(record: ToolRecord, now: datetime) -> Obstacle | None:
     uses, pause = cool_down(record.cooling.refusals)
     left = max(0, uses - record.cooling.uses)
     # Both have to pass: uses alone can be made up in a second, and time alone passes without any evidence.
@@ -330,36 +332,36 @@ def _find_cooling(record: ToolRecord, now: datetime) -> Hindrance | None:
     if left == 0 and rest <= timedelta():
         return None
     seconds = max(0.0, rest.total_seconds())
-    return Hindrance(
+    return Obstacle(
         because="cool_down",
         detail=f"{_name(record)} was refused and cools down: {left} more uses and {seconds:.0f} more seconds",
     )
 
 
-def _find_full(card: Card, present: list[Card], limits: Limits, now: datetime) -> Hindrance | None:
+def _find_full(card: ToolSummary, present: list[ToolSummary], limits: Limits, now: datetime) -> Obstacle | None:
     if card.tier == "session":
         there = sum(item.tier == "session" and item.session == card.session for item in present)
         if there >= limits.session_cap:
-            return Hindrance(
+            return Obstacle(
                 because="session_cap", detail=f"the session has {there} tools, and may have {limits.session_cap}"
             )
     if card.tier == "agent":
         there = sum(item.agent == card.agent and _takes_agent_place(item, now) for item in present)
         if there >= limits.agent_cap:
-            return Hindrance(
+            return Obstacle(
                 because="agent_cap",
                 detail=f"the agent has {there} tools, those under review included, and may have {limits.agent_cap}",
             )
     return None
 
 
-def _takes_agent_place(item: Card, now: datetime) -> bool:
+def _takes_agent_place(item: ToolSummary, now: datetime) -> bool:
     # One whose panel is asked right now counts: else a panel would be paid for, and its tool find no place.
     rising = item.tier == "session" and item.status == "active"
     return item.tier == "agent" or (rising and item.claimed_until is not None and now < item.claimed_until)
 
 
-def _is_seen(item: Card, card: Card) -> bool:
+def _is_seen(item: ToolSummary, card: ToolSummary) -> bool:
     """Whether another tool is in reach where this one comes to be."""
     if item.tier == "shared":
         return True
@@ -368,10 +370,10 @@ def _is_seen(item: Card, card: Card) -> bool:
     return card.tier == "session" and item.session == card.session
 
 
-def _explain_status(record: ToolRecord) -> Hindrance:
+def _explain_status(record: ToolRecord) -> Obstacle:
     if record.status == "demoted":
-        return Hindrance(because="demoted", detail=f"{_name(record)} is demoted and does not run: {record.reason}")
-    return Hindrance(
+        return Obstacle(because="demoted", detail=f"{_name(record)} is demoted and does not run: {record.reason}")
+    return Obstacle(
         because="unreviewed", detail=f"{_name(record)} has no review of what it is now; review() has it reviewed"
     )
 

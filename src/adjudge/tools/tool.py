@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag
-from adjudge.formats.json import find_odd, is_json, to_plain
-from adjudge.formats.plain import to_plain as as_plain
+from adjudge.formats.json import find_odd, is_json, to_json_value
+from adjudge.formats.plain import to_plain
 from adjudge.formats.text import flatten, show
 from adjudge.tools.reuse import ToolHistory
 from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolVerdict, read_verdict
@@ -75,7 +75,7 @@ class ToolTest:
         """This test as plain data; without ``expected`` where nothing was expected."""
         data = {"input": self.input, "output": self.output, "success": self.success, "error": self.error}
         data |= {} if self.expected is MISSING else {"expected": self.expected}
-        return {name: as_plain(item) for name, item in data.items()}
+        return {name: to_plain(item) for name, item in data.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -335,7 +335,7 @@ def _copy_json(what: str, value: Any) -> Any:
     if not is_json((value,), most=MOST_VALUES):
         raise UsageError(f"{what} is not JSON that can be reviewed: {find_odd(value, most=MOST_VALUES)}")
     try:
-        return to_plain(value)
+        return to_json_value(value)
     except ValueError as error:
         raise UsageError(f"{what} is not JSON: {flatten(str(error), 200)}") from None
 

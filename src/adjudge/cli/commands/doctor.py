@@ -167,7 +167,7 @@ _UNREADABLE = "(unreadable)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class JudgeDiagnosis:
     """What was found out about one judge."""
 
     judge: str
@@ -187,11 +187,11 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Diagnosis:
     """Everything that was found out."""
 
     config: Config
-    findings: tuple[Finding, ...]
+    findings: tuple[JudgeDiagnosis, ...]
     named_hosts: tuple[str, ...]
     """Hosts of models that rubrics of the configuration name, of its ledger and of its webhook."""
     rubric_troubles: tuple[str, ...]
@@ -248,7 +248,7 @@ def doctor(
     limit = _PATIENCE if timeout is None else timeout
     hosts, troubles = _list_rubric_hosts(found)
     findings, slipped = asyncio.run(_examine_all(named, found, limit, offline=offline))
-    report = Report(
+    report = Diagnosis(
         config=found,
         findings=tuple(findings),
         named_hosts=(*hosts, *list_hosts(found), *list_bells(found)),
@@ -283,9 +283,9 @@ def _list_configured(config: Config, *, offline: bool) -> Iterator[str]:
 
 async def _examine_all(
     names: list[str], config: Config, limit: float, *, offline: bool
-) -> tuple[list[Finding], list[str]]:
+) -> tuple[list[JudgeDiagnosis], list[str]]:
     """What was found out about each judge, and the known-bad replies that passed."""
-    findings: list[Finding] = []
+    findings: list[JudgeDiagnosis] = []
     with show_progress("asked judges", len(names)) as progress:
         for name in names:
             findings.append(await _examine(name, config, limit, offline=offline))
@@ -293,16 +293,16 @@ async def _examine_all(
     return findings, await plant_bad_replies()
 
 
-async def _examine(name: str, config: Config, limit: float, *, offline: bool) -> Finding:
+async def _examine(name: str, config: Config, limit: float, *, offline: bool) -> JudgeDiagnosis:
     try:
         judge = choose(Panel(judges=(name,)), config).judge
     except UsageError as error:
-        return Finding(judge=name, trouble=str(error))
+        return JudgeDiagnosis(judge=name, trouble=str(error))
     try:
         seats = [await ask_planted(leaf, timeout=limit, offline=offline) for leaf in list_judges(judge)]
     finally:
         await judge.aclose()
-    return Finding(judge=name, seats=tuple(seats))
+    return JudgeDiagnosis(judge=name, seats=tuple(seats))
 
 
 def _list_rubric_hosts(config: Config) -> tuple[list[str], list[str]]:
@@ -341,7 +341,7 @@ def _find_place(address: str) -> str:
     return parts.netloc.rpartition("@")[2] if host and not cut else _UNREADABLE
 
 
-def _write(report: Report) -> dict[str, Any]:
+def _write(report: Diagnosis) -> dict[str, Any]:
     return {
         "schema": "adjudge/doctor/1",
         "config": str(report.config.path) if report.config.path else None,
@@ -378,11 +378,11 @@ def _write_seat(seat: Seat) -> dict[str, Any]:
     }
 
 
-def _mention_functions(report: Report) -> str:
+def _mention_functions(report: Diagnosis) -> str:
     return f", and whatever {', '.join(report.functions)} contacts" if report.functions else ""
 
 
-def _print(report: Report) -> None:
+def _print(report: Diagnosis) -> None:
     say(f"configuration: {report.config.path or 'none (no adjudge.toml here)'}")
     say(f"keys set: {', '.join(find_keys()) or 'none'}")
     say(f"hosts this can contact: {', '.join(report.hosts) or 'none'}{_mention_functions(report)}")

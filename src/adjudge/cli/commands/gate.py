@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.input import Inputs, Item, list_inputs, read_text_file
+from adjudge.cli.input import InputItem, Inputs, list_inputs, read_text_file
 from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
 from adjudge.cli.results import name_item
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import close_gate, open_approvals, open_gate
-from adjudge.config.ledger import Recorder, open_ledger, open_recorder
+from adjudge.config.ledger import CommandRecorder, open_ledger, open_recorder
 from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
@@ -42,7 +42,7 @@ gate_app = typer.Typer(
 )
 
 
-Decided = tuple[Item, Decision | None]
+Decided = tuple[InputItem, Decision | None]
 """An item and what was decided; ``None`` where it could not be read, and the item says why."""
 
 
@@ -137,11 +137,11 @@ def _failed(decision: Decision) -> bool:
 
 
 async def _check_all(
-    gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int, recorder: Recorder, *, wait: bool
+    gate: Gate, inputs: Inputs, how: dict[str, Any], concurrency: int, recorder: CommandRecorder, *, wait: bool
 ) -> list[Decided]:
     """Every input with its decision, in order; ``wait`` ends when people have decided what was held back."""
 
-    async def work(item: Item) -> Decided:
+    async def work(item: InputItem) -> Decided:
         try:
             return await _check_one(gate, item, how)
         finally:
@@ -160,7 +160,7 @@ async def _check_all(
     return done
 
 
-def _leave_out(item: Item) -> Decided:
+def _leave_out(item: InputItem) -> Decided:
     """What is shown of an item about which no decision came."""
     return replace(item, error=item.error or f"{item.label}: the gate ended without a decision; run it again"), None
 
@@ -168,7 +168,7 @@ def _leave_out(item: Item) -> Decided:
 async def _await_people(gate: Gate, done: list[Decided]) -> None:
     """Put the final decision in the place of each that is pending, whoever is the first to be decided."""
 
-    async def work(number: int, item: Item, pending: Decision) -> None:
+    async def work(number: int, item: InputItem, pending: Decision) -> None:
         done[number] = item, await gate.resume(pending)
 
     # Asked first and waited for afterwards: else the first few that wait would keep the others from being asked.
@@ -190,7 +190,7 @@ def _check_judge(gate: Gate) -> None:
             ready()
 
 
-async def _check_one(gate: Gate, item: Item, how: dict[str, Any]) -> Decided:
+async def _check_one(gate: Gate, item: InputItem, how: dict[str, Any]) -> Decided:
     if item.error is not None:
         return item, None
     if not isinstance(item.content, Case):
@@ -271,21 +271,21 @@ def resume(
     Exit status: 0 allowed, 1 denied, 2 wrong usage, or PATH is something else, 3 nobody has decided, or not recorded.
     """
     found = read_config(config)
-    recorder = Recorder(open_ledger(found, ledger))
+    recorder = CommandRecorder(open_ledger(found, ledger))
     files = {"reference": reference, "task": task, "context": context}
     given = {key: read_text_file(file, what=f"--{key}") for key, file in files.items() if file is not None}
     decision = asyncio.run(_resume(ident, path, given, found, recorder, wait=wait))
     if as_json:
         write_json(decision.to_dict())
     else:
-        print_decisions([(Item(name=path or "-"), decision)], single=True)
+        print_decisions([(InputItem(name=path or "-"), decision)], single=True)
     for said in recorder.troubles:
         complain(said)
     return find_status([decision])
 
 
 async def _resume(
-    part: str, path: str | None, given: dict[str, str], config: Config, recorder: Recorder, *, wait: bool
+    part: str, path: str | None, given: dict[str, str], config: Config, recorder: CommandRecorder, *, wait: bool
 ) -> Decision:
     ledger = recorder.ledger
     assert ledger is not None  # noqa: S101 - for the type checker; the caller opened it

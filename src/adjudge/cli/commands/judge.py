@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.cli import options as option
-from adjudge.cli.input import Inputs, Item, list_inputs, read_rule, read_text_file
+from adjudge.cli.input import InputItem, Inputs, list_inputs, read_rule, read_text_file
 from adjudge.cli.output import complain, note, say, show_progress, write_json
 from adjudge.cli.results import (
     Done,
@@ -24,8 +24,8 @@ from adjudge.cli.results import (
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.judges import Choice, Panel, choose
-from adjudge.config.layers import Layers, explain_uncached, open_layers
-from adjudge.config.ledger import Recorder, open_recorder
+from adjudge.config.layers import ConfiguredLayers, explain_uncached, open_layers
+from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.content import content_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number
@@ -43,7 +43,7 @@ class Session:
     """The arguments of every ``evaluate``."""
     inputs: Inputs
     as_json: bool
-    recorder: Recorder = field(default_factory=Recorder)
+    recorder: CommandRecorder = field(default_factory=CommandRecorder)
 
     async def judge(self, concurrency: int) -> int:
         """Judge everything, write the results and return the exit status."""
@@ -80,7 +80,7 @@ class Session:
             write_json({"schema": "adjudge/prompts/1", "prompts": prompts})
         return status
 
-    async def find_question(self, item: Item) -> Question:
+    async def find_question(self, item: InputItem) -> Question:
         """What is asked about an item; raises ``UsageError`` where it could not be read."""
         if item.error is not None:
             raise UsageError(item.error)
@@ -92,7 +92,7 @@ class Session:
         }
         return await self._prepare(case.content if case else item.content, own)
 
-    async def _list_prompts(self, item: Item) -> list[dict[str, Any]]:
+    async def _list_prompts(self, item: InputItem) -> list[dict[str, Any]]:
         from adjudge.judges.evaluate import decide_by_rules
 
         question = await self.find_question(item)
@@ -117,7 +117,7 @@ class Session:
     async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
         """Every input with its result, in order; what goes wrong with one stops no other."""
 
-        async def work(item: Item) -> Done:
+        async def work(item: InputItem) -> Done:
             try:
                 return await self._judge_one(item)
             finally:
@@ -125,7 +125,7 @@ class Session:
 
         return await map_concurrently(self.inputs.items, work, concurrency, give_up=_leave_out)
 
-    async def _judge_one(self, item: Item) -> Done:
+    async def _judge_one(self, item: InputItem) -> Done:
         if item.error is not None:
             return item, None
         judge, rubric = self.choice.judge, self.choice.rubric
@@ -135,7 +135,7 @@ class Session:
             return replace(item, error=f"{item.label}: {error}"), None
         return await self._record(item, results[0]) if results else _leave_out(item)
 
-    async def _record(self, item: Item, result: JudgeResult) -> Done:
+    async def _record(self, item: InputItem, result: JudgeResult) -> Done:
         """The item with the place of its result. Whoever judges waits for it, and those who wait share a commit."""
         if self.recorder.ledger is None:
             return item, result
@@ -144,12 +144,12 @@ class Session:
         return replace(item, ledger_seq=await self.recorder.keep(result, content=text)), result
 
 
-def _leave_out(item: Item) -> Done:
+def _leave_out(item: InputItem) -> Done:
     """What is shown of an item for which no result came."""
     return replace(item, error=item.error or f"{item.label}: the judge ended without a result; run it again"), None
 
 
-def _print_prompts(item: Item, prompts: Sequence[dict[str, Any]]) -> None:
+def _print_prompts(item: InputItem, prompts: Sequence[dict[str, Any]]) -> None:
     for prompt in prompts:
         print_prompt(prompt)
     if not prompts:
@@ -236,7 +236,7 @@ def judge(
         note(layers.close())
 
 
-def _open_layers(cache: Path | None, budget: float | None, record: str | None, config: Config) -> Layers:
+def _open_layers(cache: Path | None, budget: float | None, record: str | None, config: Config) -> ConfiguredLayers:
     if cache is not None and record is not None:
         raise UsageError("--record keeps what is asked, and --cache keeps it from being asked; give one of them")
     try:

@@ -11,7 +11,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN, find_status
 from adjudge.cli.output import (
-    Progress,
+    ProgressBar,
     add_row,
     complain,
     draws,
@@ -271,7 +271,7 @@ def _summarise(run: Run, top: int | None, *, whole: bool) -> Report:
         return summarise(_read(run, progress), run.manifest, status=read_status(run), most_cases=most)
 
 
-def _read(run: Run, progress: Progress | None = None) -> Iterator[RunItem]:
+def _read(run: Run, progress: ProgressBar | None = None) -> Iterator[RunItem]:
     for item in run.items():
         yield item
         if progress is not None:

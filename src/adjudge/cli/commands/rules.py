@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.input import Item, list_inputs, read_rule, read_text_file
+from adjudge.cli.input import InputItem, list_inputs, read_rule, read_text_file
 from adjudge.cli.output import add_row, complain, make_table, say, show_drawing, write_json
 from adjudge.cli.results import name_item
 from adjudge.dataset.case import Case
@@ -30,7 +30,7 @@ rules_app = typer.Typer(
 RuleFile = Annotated[Path | None, typer.Option("--rules", metavar="FILE", help="A file of rules.")]
 
 
-Checked = tuple[Item, tuple[RuleResult, ...] | None]
+Checked = tuple[InputItem, tuple[RuleResult, ...] | None]
 """An item and what the rules said; ``None`` where it could not be read, and the item says why."""
 
 

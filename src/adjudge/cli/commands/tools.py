@@ -12,7 +12,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import Key, Place, find_user, use_ledger
-from adjudge.cli.input import Item, list_inputs, read_text_file
+from adjudge.cli.input import InputItem, list_inputs, read_text_file
 from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
 from adjudge.cli.results import name_item
 from adjudge.concurrency import map_concurrently
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Candidates = Annotated[list[str], typer.Argument(metavar="CANDIDATE", hidden=True)]
 
-Reviewed = tuple[Item, "CreationVerdict | None"]
+Reviewed = tuple[InputItem, "CreationVerdict | None"]
 """A file and the verdict on what it holds; ``None`` where it could not be read, and the item says why."""
 
 
@@ -95,12 +95,12 @@ def _is_undecided(verdict: CreationVerdict) -> bool:
     return verdict.chain_result is not None and verdict.chain_result.outcome != "failed"
 
 
-async def _review_all(judge: Any, items: Sequence[Item], concurrency: int) -> list[Reviewed]:
+async def _review_all(judge: Any, items: Sequence[InputItem], concurrency: int) -> list[Reviewed]:
     from adjudge.tools.review import EmergentJudge
 
     reviewer = EmergentJudge(judge)
 
-    async def work(item: Item) -> Reviewed:
+    async def work(item: InputItem) -> Reviewed:
         try:
             return item, await reviewer.review_creation(item.content) if item.error is None else None
         finally:
@@ -113,18 +113,18 @@ async def _review_all(judge: Any, items: Sequence[Item], concurrency: int) -> li
         await reviewer.aclose()
 
 
-def _leave_out(item: Item) -> Reviewed:
+def _leave_out(item: InputItem) -> Reviewed:
     """What is shown of a file on which no verdict came."""
     return replace(item, error=item.error or f"{item.label}: the review ended without a verdict; run it again"), None
 
 
-def _read(path: str) -> Item:
+def _read(path: str) -> InputItem:
     from adjudge.tools.file import load_candidate
 
     try:
-        return Item(name=path, content=load_candidate(path))
+        return InputItem(name=path, content=load_candidate(path))
     except UsageError as error:
-        return Item(name=path, error=str(error))
+        return InputItem(name=path, error=str(error))
 
 
 def _write_reviewed(done: Sequence[Reviewed]) -> None:
@@ -376,7 +376,7 @@ StrictProperties = Annotated[
 _YAML = (".yaml", ".yml")
 
 
-Validated = tuple[Item, "ReuseVerdict | None"]
+Validated = tuple[InputItem, "ReuseVerdict | None"]
 """An output and the verdict on it; ``None`` where it could not be read, and the item says why."""
 
 
@@ -418,7 +418,7 @@ def _read_schema(path: str) -> Any:
     return schema
 
 
-def _list(paths: Sequence[str] | None) -> list[Item]:
+def _list(paths: Sequence[str] | None) -> list[InputItem]:
     # A row of a data set is a content and not an output, so .jsonl means nothing here.
     for path in paths or ():
         if path.lower().endswith(".jsonl"):
@@ -426,7 +426,7 @@ def _list(paths: Sequence[str] | None) -> list[Item]:
     return list(list_inputs(paths).items)
 
 
-def _check(item: Item, schema: Any, *, strict: bool) -> Validated:
+def _check(item: InputItem, schema: Any, *, strict: bool) -> Validated:
     from adjudge.tools.reuse import validate_reuse
     from adjudge.tools.verdict import ReuseVerdict
 

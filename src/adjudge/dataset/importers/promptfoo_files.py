@@ -128,7 +128,7 @@ Found = Iterator[Test | UsageError]
 
 def read_document(path: Path) -> Any:
     """What a file of YAML or JSON says; ``Yes`` and ``2024-01-02`` are texts, as promptfoo reads them."""
-    from adjudge.formats.json import read_json, to_plain
+    from adjudge.formats.json import read_json, to_json_value
     from adjudge.formats.yaml import read_yaml
 
     plain = path.suffix.lower() == ".json"
@@ -136,7 +136,7 @@ def read_document(path: Path) -> Any:
     try:
         if plain:
             return read_json(text)
-        return to_plain(read_yaml(text, most=MOST_YAML, few_words=True)[0])
+        return to_json_value(read_yaml(text, most=MOST_YAML, few_words=True)[0])
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
 

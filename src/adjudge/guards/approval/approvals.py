@@ -37,7 +37,7 @@ from adjudge.guards.approval.request import (
 )
 from adjudge.guards.approval.store import (
     PAGE,
-    Step,
+    ApprovalTransaction,
     explain_missing,
     find_doubt,
     find_due,
@@ -47,8 +47,8 @@ from adjudge.guards.approval.store import (
     load_many,
     make_tables,
 )
-from adjudge.guards.approval.webhook import Courier, Event, Webhook
-from adjudge.guards.decision import Answer, Decision
+from adjudge.guards.approval.webhook import DeliveryQueue, Event, Webhook
+from adjudge.guards.decision import ApprovalAnswer, Decision
 from adjudge.hooks import logger
 from adjudge.judges.evaluate import JudgeLike
 from adjudge.judges.judge import ModelSource
@@ -142,7 +142,7 @@ class Approvals:
         self.ledger = Ledger(store) if isinstance(store, str) else store
         """The ledger that holds every step."""
         self._clock = clock
-        self._courier = Courier(webhook) if webhook is not None else None
+        self._courier = DeliveryQueue(webhook) if webhook is not None else None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} beside {self.ledger!r}>"
@@ -223,7 +223,7 @@ class Approvals:
 
     # ---------------------------------------------------------------- looking
 
-    async def wait(self, id: str, /) -> Answer:  # noqa: A002 - as in decide
+    async def wait(self, id: str, /) -> ApprovalAnswer:  # noqa: A002 - as in decide
         """What was decided, once it is; ends when the request expires.
 
         An end that the ledger does not confirm is a ``LedgerError``: the tables beside it protect nothing. A store that
@@ -250,7 +250,7 @@ class Approvals:
         judged = approval.first if approval.decided_by == "judge" else None
         # Empty and not None where there is none: what this asker knows is not to be taken on trust.
         about = (approval.subject, approval.gate or "", approval.request or "", approval.result_id)
-        return Answer(approval.status == "approved", by, approval.closed_because, judged, *about)
+        return ApprovalAnswer(approval.status == "approved", by, approval.closed_because, judged, *about)
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in decide
         """A request as it stands; one whose time is over is closed first. ``UsageError`` when there is none."""
@@ -357,7 +357,7 @@ class Approvals:
     async def _expire(self, due: Iterable[str]) -> None:
         """Close requests whose time is over, each in a transaction that looks again: somebody else may have."""
         for ident in due:
-            ended = await self._change(partial(Step.expire, ident=ident))
+            ended = await self._change(partial(ApprovalTransaction.expire, ident=ident))
             if ended is not None:
                 self._tell_end(ended)
 
@@ -395,9 +395,9 @@ class Approvals:
     async def _look(self, work: Callable[[Connection], T]) -> T | None:
         return await self.ledger.look(work, tables=make_tables())
 
-    async def _change(self, work: Callable[[Step], T]) -> T:
+    async def _change(self, work: Callable[[ApprovalTransaction], T]) -> T:
         return await self.ledger.transact(
-            lambda transaction: work(Step(self.ledger, self._time, transaction)), tables=make_tables()
+            lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction)), tables=make_tables()
         )
 
     def _tell_end(self, approval: Approval) -> None:

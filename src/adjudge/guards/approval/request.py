@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from adjudge.concurrency import Limit
+from adjudge.concurrency import Timeout
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
@@ -64,7 +64,7 @@ def _saw_attack(result: JudgeResult) -> bool:
 
 async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) -> JudgeResult:
     """What the judge says of the content, by its own rubric where it has one; never an exception."""
-    limit = Limit(min(seconds, LONGEST) if seconds is not None else LONGEST)
+    limit = Timeout(min(seconds, LONGEST) if seconds is not None else LONGEST)
     said, error = await call_within(limit, _ask, judge, approval)
     if limit.late:
         return _give_up(judge, approval, "timeout", f"no answer within {limit.seconds:g} s")

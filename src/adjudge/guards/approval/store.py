@@ -33,7 +33,7 @@ OVERRIDE_SCHEMA = "adjudge/override/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ApprovalEntry:
     """An entry to be: its kind, what it says, and its texts that can quote what was judged."""
 
     kind: str
@@ -41,16 +41,16 @@ class Said:
     quoting: dict[str, str] = field(default_factory=dict)
 
 
-def tell_requested(approval: Approval, result: JudgeResult) -> Said:
+def tell_requested(approval: Approval, result: JudgeResult) -> ApprovalEntry:
     """That people are asked, whom, and about which result, which stands there whole."""
     names = ("approvers", "required", "created_at", "expires_at", "on_expiry", "metadata")
     payload = {"schema": REQUEST_SCHEMA, **_about(approval), "result": result.to_dict()}
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
     payload |= {"request": approval.request, "has_content": approval.content is not None}
-    return Said(kind="approval.requested", payload=payload, quoting={"message": approval.message})
+    return ApprovalEntry(kind="approval.requested", payload=payload, quoting={"message": approval.message})
 
 
-def tell_voted(approval: Approval, vote: Vote, refused: str | None) -> Said:
+def tell_voted(approval: Approval, vote: Vote, refused: str | None) -> ApprovalEntry:
     """That somebody decided, and whether it counts; the reason a person gives is kept as it is."""
     payload = {"schema": VOTE_SCHEMA, **_about(approval), "by": vote.by, "approved": vote.approved}
     payload |= {
@@ -60,30 +60,30 @@ def tell_voted(approval: Approval, vote: Vote, refused: str | None) -> Said:
         "accepted": refused is None,
         "refused_because": refused,
     }
-    return Said(kind="approval.voted", payload=payload)
+    return ApprovalEntry(kind="approval.voted", payload=payload)
 
 
-def tell_judged(approval: Approval, judged: JudgeResult) -> Said:
+def tell_judged(approval: Approval, judged: JudgeResult) -> ApprovalEntry:
     """What the judge said that was asked before the people; the entry is about that judge's result."""
     accepted = approval.decided_by == "judge"
     payload = {"schema": VOTE_SCHEMA, **_about(approval), "result": judged.to_dict(), "by": judged.judge}
     payload |= {"voter": "judge", "approved": judged.passed, "accepted": accepted, "reason": approval.first_said}
-    return Said(kind="approval.voted", payload=payload)
+    return ApprovalEntry(kind="approval.voted", payload=payload)
 
 
-def tell_closed(approval: Approval) -> Said:
+def tell_closed(approval: Approval) -> ApprovalEntry:
     """That it has ended, how, and who ended it."""
     names = ("status", "decided_by", "closed_at", "closed_by", "closed_because")
     payload = {"schema": CLOSING_SCHEMA, **_about(approval)}
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
-    return Said(kind="approval.closed", payload=payload)
+    return ApprovalEntry(kind="approval.closed", payload=payload)
 
 
-def tell_override(approval: Approval) -> Said:
+def tell_override(approval: Approval) -> ApprovalEntry:
     """That people decided otherwise than the judge."""
     payload = {"schema": OVERRIDE_SCHEMA, **_about(approval), "label": approval.status == "approved"}
     payload |= {"by": list(approval.closed_by), "reason": approval.closed_because, "closed_seq": approval.closed_seq}
-    return Said(kind="override", payload=payload)
+    return ApprovalEntry(kind="override", payload=payload)
 
 
 def _about(approval: Approval) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _holds(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voted:
+class VoteOutcome:
     """What came of a decision."""
 
     approval: Approval
@@ -147,7 +147,7 @@ class Voted:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ApprovalTransaction:
     """One transaction under way. The clock is read inside it, after everybody else who writes was waited for."""
 
     ledger: Ledger
@@ -164,7 +164,7 @@ class Step:
         insert(self.transaction.connection, approval)
         return approval
 
-    def vote(self, ident: str, by: str, reason: str, *, approved: bool) -> Voted:
+    def vote(self, ident: str, by: str, reason: str, *, approved: bool) -> VoteOutcome:
         """Count a decision, or refuse it; both are recorded."""
         now = self.clock()
         approval = load(self.transaction.connection, ident)
@@ -175,13 +175,13 @@ class Step:
         vote = Vote(by=by, approved=approved, at=now, reason=reason)
         seq = self._tell(approval, tell_voted(approval, vote, refused))
         if refused is not None:
-            return Voted(approval=approval, refused=refused, ended=ended)
+            return VoteOutcome(approval=approval, refused=refused, ended=ended)
         vote = replace(vote, seq=seq)
         approval = count(approval, vote)
         if approval.status != "open":
-            return Voted(approval=self._end(approval, vote), refused=None, ended=True)
+            return VoteOutcome(approval=self._end(approval, vote), refused=None, ended=True)
         update(self.transaction.connection, approval, vote)
-        return Voted(approval=approval, refused=None, ended=False)
+        return VoteOutcome(approval=approval, refused=None, ended=False)
 
     def expire(self, ident: str) -> Approval | None:
         """Close a request whose time is over, unless somebody did so meanwhile; ``None`` then."""
@@ -206,7 +206,7 @@ class Step:
             return approval
         return replace(approval, override_seq=self._tell(approval, tell_override(approval)))
 
-    def _tell(self, approval: Approval, said: Said) -> int:
+    def _tell(self, approval: Approval, said: ApprovalEntry) -> int:
         draft = self.ledger.make_entry(said.payload, kind=said.kind, subject=approval.subject, quoting=said.quoting)
         return self.transaction.append(draft)
 

@@ -127,7 +127,7 @@ def write_event(event: Event, approval: Approval) -> bytes:
     return json.dumps({"schema": SCHEMA, "type": event, "data": about}).encode()
 
 
-class Courier:
+class DeliveryQueue:
     """Deliveries under way. Each is a task of the loop that it began in; ``drain`` waits for them."""
 
     def __init__(self, webhook: Webhook, *, sleep: Callable[[float], Any] = asyncio.sleep) -> None:

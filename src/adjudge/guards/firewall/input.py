@@ -77,19 +77,19 @@ class _Calls:
             if name not in self.hidden and (kinds[name] not in variadic or value)
         }
 
-    async def examine(self, shown: dict[str, Any]) -> Judged:
+    async def examine(self, shown: dict[str, Any]) -> JudgedArguments:
         """The verdict, on arguments that are still the same when it is there."""
         firewall = self.firewall
         verdict, subject = await firewall._examine(shown, tool=self.tool)  # noqa: SLF001 - check, in a function's name
-        judged = Judged(verdict, subject, shown)
-        return Judged(judged.withdraw(), subject, shown) if verdict.passed and judged.has_changed() else judged
+        judged = JudgedArguments(verdict, subject, shown)
+        return JudgedArguments(judged.withdraw(), subject, shown) if verdict.passed and judged.has_changed() else judged
 
     def raise_unless(self, verdict: InputVerdict) -> None:
         if not verdict.passed:
             raise InputRejected(verdict, code=self.firewall.error_code, tool=self.tool)
 
 
-class Judged(NamedTuple):
+class JudgedArguments(NamedTuple):
     """A verdict on arguments, and what it was on."""
 
     verdict: InputVerdict

@@ -79,7 +79,7 @@ _POSES = (
 _FENCE = re.compile(r"<<|>>")
 
 
-class Sorted(NamedTuple):
+class SortedRules(NamedTuple):
     """Rules, each allowed or rejected, and who decided."""
 
     allowed: tuple[str, ...]
@@ -87,7 +87,7 @@ class Sorted(NamedTuple):
     decided_by: DecidedBy
 
 
-def sort_rules(rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult, *, keep_rest: bool) -> Sorted:
+def sort_rules(rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult, *, keep_rest: bool) -> SortedRules:
     """Which rules are kept; whenever that cannot be known, none."""
     spoiled = find_spoiled(result)
     named = _collect_named(result, len(rules))
@@ -102,7 +102,7 @@ def sort_rules(rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult
     ]
     gone = {item.index for item in rejected}
     allowed = tuple(rule for index, rule in enumerate(rules, 1) if index not in gone)
-    return Sorted(allowed, tuple(rejected), decided_by)
+    return SortedRules(allowed, tuple(rejected), decided_by)
 
 
 def reject_all(rules: Sequence[str], reason: str) -> tuple[RejectedRule, ...]:

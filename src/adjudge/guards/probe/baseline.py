@@ -19,7 +19,7 @@ from typing import Any
 from adjudge.content import content_text
 from adjudge.errors import UsageError
 from adjudge.formats.files import FORMATS, Format, Place, parse_source, read_text
-from adjudge.formats.json import read_json, to_plain
+from adjudge.formats.json import read_json, to_json_value
 from adjudge.formats.text import flatten, quote, show, suggest
 from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, ProbeContract, ProbeThresholds, SemanticProbe, read_contract
 
@@ -116,7 +116,7 @@ def _read_entry(data: Any, shared: ProbeContract | None, place: Place) -> Baseli
     given = _check_keys(data, _PROBE_KEYS, ("name", "input"), "a probe", place)
     for key in ("input", "expected"):
         try:
-            to_plain(given.get(key))
+            to_json_value(given.get(key))
         except ValueError as error:  # a date, for one, which YAML and TOML read by themselves
             raise place.at(key).error(f"{error}; write it as text in quotes, or as JSON") from None
     contract = _read_contract(given.get("contract"), place.at("contract")) or shared

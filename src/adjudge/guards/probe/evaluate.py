@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.concurrency import Limit, is_for_us, map_concurrently, tell_error
+from adjudge.concurrency import Timeout, is_for_us, map_concurrently, tell_error
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_timeout, check_whole_number
@@ -44,7 +44,7 @@ async def call_tool(tool: Tool, given: Any, *, timeout: float | None) -> tuple[A
     An async function runs here; any other runs in a thread of its own, which cannot be killed: when it is late, what
     it still returns is dropped. It is given a copy of the input, so that it cannot change what the next call gets.
     """
-    limit = Limit(timeout)
+    limit = Timeout(timeout)
     said, error = await call_within(limit, _call, tool, given)
     if limit.late:
         return None, f"the tool gave no output within {timeout:g} s"

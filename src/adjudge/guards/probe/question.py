@@ -49,7 +49,7 @@ WORDING = Wording(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ProbeReading:
     """What one judge says of one output; the ``value`` of its result."""
 
     similarity: float
@@ -96,17 +96,17 @@ def answer_probe(found: Mapping[str, Any], thresholds: ProbeThresholds) -> Answe
         score=similarity,
         threshold=thresholds.passing,
         reasoning=read_text(found, "reasoning"),
-        value=Reading(similarity=similarity, contract_violated=violated, violations=named),
+        value=ProbeReading(similarity=similarity, contract_violated=violated, violations=named),
         detail="the contract is violated" if violated else "",
     )
 
 
-def find_reading(result: JudgeResult) -> Reading | None:
+def find_reading(result: JudgeResult) -> ProbeReading | None:
     """What the deciding judge read; ``None`` when nobody decided, or somebody who gave no similarity."""
-    return result.value if result.outcome != "undecided" and isinstance(result.value, Reading) else None
+    return result.value if result.outcome != "undecided" and isinstance(result.value, ProbeReading) else None
 
 
-def find_accusers(result: JudgeResult) -> list[tuple[str, Reading]]:
+def find_accusers(result: JudgeResult) -> list[tuple[str, ProbeReading]]:
     """Every judge, at any depth, that calls the contract violated, by name.
 
     Counted by nobody: the strategy decides what the similarity comes to, but a violation that one judge can point at
@@ -115,7 +115,7 @@ def find_accusers(result: JudgeResult) -> list[tuple[str, Reading]]:
     return [
         (item.judge, item.value)
         for item in _list_judges(result)
-        if isinstance(item.value, Reading) and item.value.contract_violated
+        if isinstance(item.value, ProbeReading) and item.value.contract_violated
     ]
 
 

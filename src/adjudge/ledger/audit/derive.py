@@ -23,7 +23,7 @@ from adjudge.ledger.audit.entry import (
     choose_opinion,
 )
 from adjudge.ledger.audit.findings import describe, find_loose, is_judged, is_undecided, list_findings
-from adjudge.ledger.audit.gather import Gathering, Item, Wanted
+from adjudge.ledger.audit.gather import AuditSelection, Evidence, JudgedItem
 from adjudge.ledger.entry import Head, write_time
 from adjudge.ledger.export import verify_export
 from adjudge.ledger.ledger import Ledger
@@ -72,8 +72,8 @@ async def derive_audit(
     A ledger that was changed is a finding.
     """
     times = {"since": write_time(since) if since else None, "until": write_time(until) if until else None}
-    wanted = Wanted(**times, gate=gate, execution=execution, subject=subject)
-    gathering = Gathering(wanted)
+    wanted = AuditSelection(**times, gate=gate, execution=execution, subject=subject)
+    gathering = Evidence(wanted)
     if isinstance(scope, str):
         raise UsageError(f"scope is a list of texts, got one: {clean(scope[:80])!r}; write it in brackets")
     if isinstance(ledger, Ledger):
@@ -88,7 +88,7 @@ async def derive_audit(
     return replace(audit, basis=basis, **more, execution_id=execution, metadata=dict(metadata or {}))
 
 
-def make_audit(gathering: Gathering, checked: Verification, *, objectives: str, scope: tuple[str, ...]) -> AuditEntry:
+def make_audit(gathering: Evidence, checked: Verification, *, objectives: str, scope: tuple[str, ...]) -> AuditEntry:
     """The audit of what was gathered, with the rule's opinion; pure."""
     items = gathering.list_items()
     found = _list_found(gathering, checked, items)
@@ -129,7 +129,7 @@ async def record_opinion(ledger: Ledger, audit: AuditEntry) -> int:
     return await ledger.append({**said, **more, "head": str(head) if head else None}, kind="override")
 
 
-def _make_basis(gathering: Gathering, checked: Verification, items: Sequence[Item]) -> AuditBasis:
+def _make_basis(gathering: Evidence, checked: Verification, items: Sequence[JudgedItem]) -> AuditBasis:
     lost = sum(item.code == "erased" and item.kind in {"result", "decision"} for item in gathering.list_loose())
     return AuditBasis(
         verified=checked.valid,
@@ -150,7 +150,7 @@ def _make_basis(gathering: Gathering, checked: Verification, items: Sequence[Ite
     )
 
 
-def _list_found(gathering: Gathering, checked: Verification, items: Iterable[Item]) -> list[Finding]:
+def _list_found(gathering: Evidence, checked: Verification, items: Iterable[JudgedItem]) -> list[Finding]:
     """All findings, gravest first."""
     found = [finding for item in items for finding in list_findings(item)]
     found += [find_loose(loose, checked.erased) for loose in gathering.list_loose()]
@@ -160,7 +160,7 @@ def _list_found(gathering: Gathering, checked: Verification, items: Iterable[Ite
     return sorted(found, key=lambda item: (SEVERITIES.index(item.severity), item.seq or 0))
 
 
-def _list_rule_results(items: Iterable[Item]) -> tuple[RuleResult, ...]:
+def _list_rule_results(items: Iterable[JudgedItem]) -> tuple[RuleResult, ...]:
     """What rules said, those that failed first, each with the place of its entry."""
     found = [(rule, item.seq) for item in items for rule in item.facts.rules]
     found.sort(key=lambda pair: (pair[0].passed, pair[1]))
@@ -190,7 +190,7 @@ def _fits(value: object) -> bool:
     return True
 
 
-def _describe_scope(wanted: Wanted) -> tuple[str, ...]:
+def _describe_scope(wanted: AuditSelection) -> tuple[str, ...]:
     names = ("gate", "execution", "subject", "since", "until")
     said = tuple(f"{name} {getattr(wanted, name)}" for name in names if getattr(wanted, name) is not None)
     return said or ("the whole ledger",)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from adjudge.ledger.audit.entry import SEVERITY_OF, Became, Finding, FindingCode, Judged
-from adjudge.ledger.audit.gather import Item, Loose
+from adjudge.ledger.audit.gather import JudgedItem, Loose
 
 _LONGEST = 500
 
 
-def is_judged(item: Item) -> bool:
+def is_judged(item: JudgedItem) -> bool:
     """Whether it counts as something that was to be judged: everything but what a gate did not sample."""
     return item.facts.outcome != "unjudged"
 
 
-def is_undecided(item: Item) -> bool:
+def is_undecided(item: JudgedItem) -> bool:
     """Whether neither a judge nor a person, nor a judge that was asked instead, decided it."""
     return item.facts.outcome == "unreadable" or (_is_left_open(item) and not _is_answered(item))
 
 
-def list_findings(item: Item) -> Iterator[Finding]:
+def list_findings(item: JudgedItem) -> Iterator[Finding]:
     """The gravest finding about something that was judged, if there is one, and those that stand beside it."""
     code = _choose_code(item)
     if code is not None:
@@ -39,7 +39,7 @@ def find_loose(loose: Loose, erased: Mapping[int, int]) -> Finding:
     return _make("vote_refused", "somebody tried to decide who could not, or not any more", loose.seq, loose.hash)
 
 
-def describe(item: Item) -> Judged:
+def describe(item: JudgedItem) -> Judged:
     """What was judged, as a report lists it."""
     return Judged(
         seq=item.seq,
@@ -60,13 +60,13 @@ def describe(item: Item) -> Judged:
     )
 
 
-def _name_deciders(item: Item) -> str:
+def _name_deciders(item: JudgedItem) -> str:
     """Who let it through or stopped it; of a plain result, who decided that."""
     said = ", ".join(sorted(item.through or item.stopped))
     return said or ("" if item.pending else item.facts.decided_by)
 
 
-def _choose_code(item: Item) -> FindingCode | None:
+def _choose_code(item: JudgedItem) -> FindingCode | None:
     facts = item.facts
     if item.conflicts:
         return "conflict"
@@ -80,7 +80,7 @@ def _choose_code(item: Item) -> FindingCode | None:
     return _choose_rest(item)
 
 
-def _choose_rest(item: Item) -> FindingCode | None:
+def _choose_rest(item: JudgedItem) -> FindingCode | None:
     if _is_left_open(item):
         return _choose_undecided(item)
     if item.facts.outcome == "passed":
@@ -90,7 +90,7 @@ def _choose_rest(item: Item) -> FindingCode | None:
     return "unreadable"
 
 
-def _choose_failed(item: Item) -> FindingCode:
+def _choose_failed(item: JudgedItem) -> FindingCode:
     unknown: FindingCode = "rule_failed" if item.facts.broken else "failed"
     if item.became == "let through" and item.through == {"human"}:
         return "overridden"  # by people alone: a judge or a policy beside them would let the next one through as well
@@ -98,7 +98,7 @@ def _choose_failed(item: Item) -> FindingCode:
     return found.get(item.became, unknown)
 
 
-def _choose_undecided(item: Item) -> FindingCode:
+def _choose_undecided(item: JudgedItem) -> FindingCode:
     if _is_answered(item):
         return "answered"
     if item.through or item.facts.outcome == "passed":
@@ -106,25 +106,25 @@ def _choose_undecided(item: Item) -> FindingCode:
     return "pending" if item.became == "pending" else "undecided"
 
 
-def _choose_passed(item: Item) -> FindingCode | None:
+def _choose_passed(item: JudgedItem) -> FindingCode | None:
     if "human" in item.stopped and not item.through:
         return "overruled"
     return "pending" if item.became == "pending" else None
 
 
-def _is_left_open(item: Item) -> bool:
+def _is_left_open(item: JudgedItem) -> bool:
     """Whether no judge and no rule decided it: undecided, or passed by the policy of a chain told to fail open."""
     outcome = item.facts.outcome
     return outcome == "undecided" or (outcome == "passed" and item.facts.decided_by == "policy")
 
 
-def _is_answered(item: Item) -> bool:
+def _is_answered(item: JudgedItem) -> bool:
     """Whether somebody decided what the judge could not; a policy, which may have let it through before, did not."""
     answers = {"human", "judge"}
     return item.through <= answers if item.through else bool(item.stopped & answers)
 
 
-def _explain(code: FindingCode, item: Item) -> str:
+def _explain(code: FindingCode, item: JudgedItem) -> str:
     who = "a person" if "human" in item.through else "a judge" if "judge" in item.through else "a policy"
     named = f"{who} ({', '.join(item.by)})" if item.by else who
     because = item.facts.undecided_because or "no reason is recorded"

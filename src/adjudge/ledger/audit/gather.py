@@ -126,7 +126,7 @@ _UNKNOWN = Facts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class AuditSelection:
     """What an audit is about; times as entries hold them."""
 
     since: str | None = None
@@ -156,7 +156,7 @@ class Wanted:
 
 
 @dataclass(slots=True, kw_only=True)
-class Item:
+class JudgedItem:
     """Something that was judged, as far as it is known."""
 
     key: str
@@ -199,19 +199,19 @@ class Loose:
     approval: str | None = None
 
 
-class Gathering:
+class Evidence:
     """What has been collected so far."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: AuditSelection) -> None:
         self.wanted = wanted
         self.entries = 0
         """How many entries the audit is about, the first of them and the last."""
         self.first: int | None = None
         self.last: int | None = None
         self._loose: list[Loose] = []
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, JudgedItem] = {}
         self._approvals: dict[str, str] = {}
-        self._whole: tuple[Item, Mapping[str, Any]] | None = None
+        self._whole: tuple[JudgedItem, Mapping[str, Any]] | None = None
 
     def add(self, row: Row) -> None:
         """Take in one entry, which the check of the chain has found in order."""
@@ -232,7 +232,7 @@ class Gathering:
         else:
             self._add_item(row, said)
 
-    def list_items(self) -> list[Item]:
+    def list_items(self) -> list[JudgedItem]:
         """What was judged and is in scope, in the order of the ledger."""
         return [item for item in self._items.values() if item.in_scope]
 
@@ -287,7 +287,7 @@ class Gathering:
         if item.approval_id is not None:
             self._approvals.setdefault(item.approval_id, item.key)
 
-    def _find_item(self, row: Row, said: Mapping[str, Any], about: Mapping[str, Any] | None) -> Item | None:
+    def _find_item(self, row: Row, said: Mapping[str, Any], about: Mapping[str, Any] | None) -> JudgedItem | None:
         """The item that an entry is about, a new one where it is the first of it."""
         ident = (about or {}).get("id")
         # What names no result stands for itself, and no id that somebody chose can be its key: two things that were
@@ -299,7 +299,7 @@ class Gathering:
                 return None  # the end of a request that was made before the time in question
             key = known or key
         shown = ident[:LONGEST] if isinstance(ident, str) else read_text(said.get("id"))
-        return self._items.setdefault(key, Item(key=key, id=shown or key))
+        return self._items.setdefault(key, JudgedItem(key=key, id=shown or key))
 
 
 def _read_payload(payload: bytes) -> Mapping[str, Any]:
@@ -329,7 +329,7 @@ def _read_verdict(said: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return {"outcome": "passed" if approved else "failed", "results": [said.get("chain_result")]}
 
 
-def _take_facts(item: Item, facts: Facts) -> None:
+def _take_facts(item: JudgedItem, facts: Facts) -> None:
     # What was said first stands: a later entry under the same id, which whoever can append may add, is held against
     # it and does not replace it. Only what was said in short gives way to the whole.
     known = item.facts
@@ -339,7 +339,7 @@ def _take_facts(item: Item, facts: Facts) -> None:
     item.conflicts = item.conflicts or not (known == _UNKNOWN or same)
 
 
-def _take_statement(item: Item, kind: str, said: Mapping[str, Any]) -> None:
+def _take_statement(item: JudgedItem, kind: str, said: Mapping[str, Any]) -> None:
     """What an entry says was done."""
     if kind == "result":
         return
@@ -354,14 +354,14 @@ def _take_statement(item: Item, kind: str, said: Mapping[str, Any]) -> None:
         _take_answer(item, said)
 
 
-def _find_decider(item: Item, said: Mapping[str, Any]) -> str:
+def _find_decider(item: JudgedItem, said: Mapping[str, Any]) -> str:
     by = read_text(said.get("decided_by")) or "policy"
     # Of what its judge could not decide, a judge's word counts where it is another's, which was asked instead.
     borrowed = item.facts.outcome == "undecided" and by != "human" and not isinstance(said.get("answer"), dict)
     return "policy" if borrowed else by
 
 
-def _take_answer(item: Item, said: Mapping[str, Any]) -> None:
+def _take_answer(item: JudgedItem, said: Mapping[str, Any]) -> None:
     """The end of a request for approval, or people overruling a judge."""
     status = {"approved": True, "denied": False}.get(read_text(said.get("status")))
     approved = next((said[name] for name in ("approved", "label") if name in said), status)
@@ -373,7 +373,7 @@ def _take_answer(item: Item, said: Mapping[str, Any]) -> None:
     _note(item, by if isinstance(approved, bool) else "policy", through=approved is not False)
 
 
-def _note(item: Item, by: str, *, through: bool) -> None:
+def _note(item: JudgedItem, by: str, *, through: bool) -> None:
     if through:
         item.through |= {by}
     else:

@@ -14,7 +14,7 @@ import msgspec
 
 from adjudge.models.model import FinishReason, Reply, Request
 from adjudge.models.providers.base import HttpModel, Schema, Sent, change_schemas, find_reason
-from adjudge.models.providers.catalog import ANTHROPIC, Place
+from adjudge.models.providers.catalog import ANTHROPIC, Endpoint
 from adjudge.result import Usage
 
 _VERSION = "2026-10-21"
@@ -78,7 +78,7 @@ _DECODER = msgspec.json.Decoder(_Message)
 class Anthropic(HttpModel):
     """A Claude model. The system part is marked for the provider's prompt cache."""
 
-    def __init__(self, model: str, *, place: Place = Place(provider=ANTHROPIC), **options: Any) -> None:  # noqa: B008
+    def __init__(self, model: str, *, place: Endpoint = Endpoint(provider=ANTHROPIC), **options: Any) -> None:  # noqa: B008
         super().__init__(model, place=place, **options)
 
     def _find_path(self) -> str:

@@ -13,7 +13,7 @@ from adjudge.formats.arguments import check_above_zero, check_whole_number
 from adjudge.formats.model_name import LONGEST_NAME
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
 from adjudge.models.providers.api_key import SHORTEST_KEY, hide_key
-from adjudge.models.providers.catalog import Place, read_host
+from adjudge.models.providers.catalog import Endpoint, read_host
 from adjudge.models.providers.error import clean, find_refused, read_complaint, refuse
 from adjudge.models.providers.http import Transport
 from adjudge.models.reported_name import REPORTED
@@ -50,7 +50,7 @@ class HttpModel:
         self,
         model: str,
         *,
-        place: Place,
+        place: Endpoint,
         max_concurrency: int | None = None,
         requests_per_minute: float | None = None,
         max_input_characters: int = MAX_INPUT_CHARACTERS,

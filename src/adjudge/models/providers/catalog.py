@@ -130,7 +130,7 @@ GEMINI = Provider(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Endpoint:
     """Where a model is asked and with which key variable: a provider, and what the caller said about it."""
 
     provider: Provider

@@ -27,7 +27,7 @@ _UNSUPPORTED = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Complaint:
+class ErrorBody:
     """A provider's error body: its sentence, and the parameter it names."""
 
     message: str = ""
@@ -80,15 +80,15 @@ def clean(text: str, secrets: Iterable[str] = ()) -> str:
     return _LEFT_OUT if holds_key(text, known) else text
 
 
-def read_complaint(data: bytes) -> Complaint:
+def read_complaint(data: bytes) -> ErrorBody:
     """The error in a body, whatever shape the provider gives it; the body itself when it has none of them."""
     try:
         said = _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         said = None
     body = (said[0] if said else None) if isinstance(said, list) else said
-    found = _read(body) if body is not None else Complaint()
-    return found if found.message else Complaint(message=data[: 100 * LONGEST].decode("utf-8", "replace"))
+    found = _read(body) if body is not None else ErrorBody()
+    return found if found.message else ErrorBody(message=data[: 100 * LONGEST].decode("utf-8", "replace"))
 
 
 def refuse(host: str, status: int, said: str, secrets: Iterable[str] = ()) -> ModelError:
@@ -102,7 +102,7 @@ def refuse(host: str, status: int, said: str, secrets: Iterable[str] = ()) -> Mo
     return ModelError(f"{host} answered {status}: {words}" if words else f"{host} answered {status}", status=status)
 
 
-def find_refused(complaint: Complaint, sent: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+def find_refused(complaint: ErrorBody, sent: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
     """The parameters a provider says it does not take, out of those that were sent.
 
     ``sent`` maps each parameter to the names a provider may call it by. A complaint that names one without saying
@@ -121,19 +121,19 @@ def _names(text: str, word: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])", text, re.IGNORECASE) is not None
 
 
-def _read(body: _Body) -> Complaint:
+def _read(body: _Body) -> ErrorBody:
     if isinstance(body.error, str):
-        return Complaint(message=body.error)
+        return ErrorBody(message=body.error)
     if body.error is not None and body.error.message:
-        return Complaint(
+        return ErrorBody(
             message=body.error.message, param=body.error.param or "", code=str(body.error.code or body.code or "")
         )
     if isinstance(body.message, str):
-        return Complaint(message=body.message, param=body.param or "", code=str(body.code or ""))
+        return ErrorBody(message=body.message, param=body.param or "", code=str(body.code or ""))
     if isinstance(body.detail, str):
-        return Complaint(message=body.detail)
+        return ErrorBody(message=body.detail)
     details = body.message.detail if body.message is not None else body.detail
-    return Complaint(message="; ".join(_join(item) for item in details or ()))
+    return ErrorBody(message="; ".join(_join(item) for item in details or ()))
 
 
 def _join(item: _Detail) -> str:

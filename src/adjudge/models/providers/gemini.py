@@ -12,7 +12,7 @@ from adjudge.errors import ModelError, UsageError
 from adjudge.models.defaults import DEFAULT_MODELS
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
 from adjudge.models.providers.base import HttpModel, Sent, find_reason
-from adjudge.models.providers.catalog import GEMINI, Place
+from adjudge.models.providers.catalog import GEMINI, Endpoint
 from adjudge.models.providers.error import read_complaint
 from adjudge.result import Usage
 
@@ -102,7 +102,7 @@ _DECODER = msgspec.json.Decoder(_Response)
 class Gemini(HttpModel):
     """A Gemini model. The key goes in a header, never in the address, where proxies and logs would keep it."""
 
-    def __init__(self, model: str, *, place: Place = Place(provider=GEMINI), **options: Any) -> None:  # noqa: B008
+    def __init__(self, model: str, *, place: Endpoint = Endpoint(provider=GEMINI), **options: Any) -> None:  # noqa: B008
         super().__init__(model, place=place, **options)
         if not _NAME.fullmatch(model):
             raise UsageError(f"a Gemini model is called like {DEFAULT_MODELS['gemini']}, got {model!r}")

@@ -10,7 +10,7 @@ import msgspec
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import FinishReason, Form, Reply, Request, TokenLogprob
 from adjudge.models.providers.base import HttpModel, Sent, add_to_free_text, find_reason
-from adjudge.models.providers.catalog import Place
+from adjudge.models.providers.catalog import Endpoint
 from adjudge.models.providers.error import read_complaint
 from adjudge.result import Usage
 
@@ -103,7 +103,7 @@ class OpenAICompatible(HttpModel):
         self,
         model: str,
         *,
-        place: Place,
+        place: Endpoint,
         free_text: Mapping[str, object] | None = None,
         **options: Any,
     ) -> None:

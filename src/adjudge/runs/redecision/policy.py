@@ -24,7 +24,7 @@ _OF_STRATEGIES = ("quorum", "hedge_after", "escalate_below", "abstain_below")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class RedecisionPolicy:
     """What is to be another than it was; ``None`` stays."""
 
     rubric: RubricSource | None = None
@@ -66,7 +66,7 @@ class AbsentModel:
         raise UsageError(f"{self.name} is not here; redeciding asks nobody")
 
 
-def read_policy(manifest: Mapping[str, Any], policy: Policy) -> tuple[Any, Reading]:
+def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[Any, Reading]:
     """Who decides and by which rubric, from what a run says of itself; raises ``UsageError`` for what cannot be."""
     missing = [name for name in _NEEDED if name not in manifest]
     if missing:
@@ -96,7 +96,7 @@ def list_leaves(judge: Any) -> list[Judge]:
     return [judge] if isinstance(judge, Judge) else []
 
 
-def change_judge(judge: Any, policy: Policy) -> Any:
+def change_judge(judge: Any, policy: RedecisionPolicy) -> Any:
     """The judge under another strategy, or with some of its seats."""
     own = {*_OF_STRATEGIES, "strategy", "fail_open"}
     given: dict[str, Any] = {name: value for name, value in policy.given.items() if name in own}
@@ -129,7 +129,7 @@ def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
     return [seat for name, seat in chain.seats if name in names]
 
 
-def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: Policy) -> Reading:
+def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: RedecisionPolicy) -> Reading:
     had = asked.get("result_format")
     if had and policy.result_format is None:
         raise UsageError(f"the run asked for a result_format of yours, {had}; hand it in with result_format=")

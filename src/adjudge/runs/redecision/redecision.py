@@ -23,7 +23,7 @@ from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest
 from adjudge.runs.item import RunItem
 from adjudge.runs.judging import describe_judge, digest, digest_judge
-from adjudge.runs.redecision.policy import Policy, read_policy
+from adjudge.runs.redecision.policy import RedecisionPolicy, read_policy
 from adjudge.runs.redecision.question import find_result
 from adjudge.runs.redecision.replay import Heard, Hearing, renew
 from adjudge.runs.replies import make_place, read_row
@@ -111,7 +111,7 @@ def redecide(
     ``result_format`` and ``passes`` have to be handed in again where the run had them. ``out`` is a folder to write
     the redecided run to. Raises ``UsageError`` for what cannot be read, and for what can be no policy of this run.
     """
-    policy = Policy(
+    policy = RedecisionPolicy(
         rubric=rubric,
         threshold=threshold,
         strategy=strategy,
@@ -134,7 +134,7 @@ def redecide(
 class _Redeciding:
     """One run under another policy. It holds one page of items at a time, whatever the size."""
 
-    def __init__(self, run: Run, policy: Policy) -> None:
+    def __init__(self, run: Run, policy: RedecisionPolicy) -> None:
         self.run, self.policy = run, policy
         self.judge, self.reading = read_policy(run.manifest, policy)
         asked, rubric = run.manifest["asked"], run.manifest["rubric"] or {}
