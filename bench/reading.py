@@ -38,11 +38,12 @@ from adjudge.models import Reply, TokenLogprob
 from adjudge.models.providers.error import read_complaint, refuse
 from adjudge.question import Question
 from adjudge.question.answer import read_reply
-from adjudge.question.question import Part, make_token
+from adjudge.question.question import Part
 from adjudge.question.readers import READERS, ReadOptions
 from adjudge.question.reply import read_object
 from adjudge.question.reply_style import ReplyStyle
 from adjudge.question.score import answer_yes_no
+from adjudge.question.token import make_token
 
 SIZES = (50_000, 100_000, 200_000, 400_000)
 MOST_EXPONENT, MOST_SECONDS, NOISE_SECONDS = 1.4, 0.25, 0.0005

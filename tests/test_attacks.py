@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adjudge import Judge, JudgeChain, Rubric
 from adjudge.judges.evaluate import prepare
-from adjudge.question.question import make_token
+from adjudge.question.token import make_token
 from judge_support import NO, YES, Plain, scores
 
 pytestmark = pytest.mark.matrix

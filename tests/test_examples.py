@@ -34,7 +34,8 @@ from adjudge.judges.evaluate import EvaluateArguments, prepare
 from adjudge.models import Reply
 from adjudge.models.open import _HTTP_OPTIONS, _PREFIXES
 from adjudge.models.providers.catalog import ANTHROPIC, GEMINI, OPENAI_COMPATIBLE
-from adjudge.question.question import Part, make_token
+from adjudge.question.question import Part
+from adjudge.question.token import make_token
 from adjudge.result import REASONS
 from adjudge.rubric import load_rubric
 from adjudge.rubric.file import SHIPPED_RUBRICS

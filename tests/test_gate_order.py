@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge import JudgeChain, JudgeChainResult, JudgeResult
-from adjudge.guards.decision import Policy, choose_step
+from adjudge.guards.policy import Policy, choose_step
 from gate_support import Desk, check, gate, word
 from judge_support import Seat, failed, passed, silent
 from test_chain_properties import CLOCKLESS, ENDINGS, SEEDS, Node, build, trees, walk

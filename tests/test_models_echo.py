@@ -19,9 +19,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjudge import ModelError
+from adjudge.formats.text import clean
 from adjudge.models import RecordingModel, open_model
-from adjudge.models.providers.api_key import hide_key
-from adjudge.models.providers.error import LONGEST, clean
+from adjudge.models.providers.error import LONGEST
+from adjudge.models.providers.key_redaction import hide_key
 from models_support import PLAIN, completion, error, talk
 
 KEY = "sk-very/secret+0123456789_AbCd"

@@ -280,7 +280,7 @@ def test_a_function_that_leaves_out_the_token_is_told(reply: str, advised: bool)
     result = Judge(answer, reask=0).evaluate_sync("x", criteria="Good.")
 
     assert result.undecided_because == "unparseable"
-    assert result.detail.endswith("; a function has to copy it, or be judged with token=False") is advised
+    assert ("; a function has to copy it, or be judged with token=False (--no-token;" in result.detail) is advised
 
 
 def test_only_functions_are_told_to_do_without_the_token():

@@ -9,11 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjudge import ModelError
+from adjudge.formats.text import clean
 from adjudge.models import Reply
 from adjudge.models.providers.anthropic import Anthropic, strip_schema
 from adjudge.models.providers.base import _Ready, change_schemas
 from adjudge.models.providers.catalog import SERVER, Endpoint
-from adjudge.models.providers.error import LONGEST, ErrorBody, clean, find_refused, read_complaint, refuse
+from adjudge.models.providers.error import LONGEST, ErrorBody, find_refused, read_complaint, refuse
 from adjudge.models.providers.gemini import Gemini
 from adjudge.models.providers.openai import OpenAICompatible
 from models_support import FORM

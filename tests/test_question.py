@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from adjudge import Judge, Rubric
 from adjudge.judges.evaluate import make_prompt, prepare
-from adjudge.question.question import MASK, Part, digest_question, make_token
+from adjudge.question.question import Part, digest_question
+from adjudge.question.token import MASK, make_token
 from adjudge.testing import ScriptedModel
 from judge_support import YES, scores
 
@@ -148,7 +149,7 @@ def test_a_token_is_eight_characters_of_its_question():
 PROGRAM = """
 import asyncio
 from adjudge.judges.evaluate import prepare
-from adjudge.question.question import make_token
+from adjudge.question.token import make_token
 question = asyncio.run(prepare("The content.", None, None, {"criteria": "Good."}))
 print(make_token(question.digest), question.digest)
 """

@@ -19,7 +19,7 @@ from adjudge import ToolRegistry, UsageError
 from adjudge.tools import (
     TIERS,
     Claim,
-    Cooling,
+    Cooldown,
     CreationVerdict,
     PromotionVerdict,
     ToolRecord,
@@ -27,7 +27,7 @@ from adjudge.tools import (
     ToolUsage,
     forge,
 )
-from adjudge.tools.tiers import Limits, cool_down, find_rise_hindrance, find_use_hindrance
+from adjudge.tools.promotion import PromotionLimits, cool_down, find_promotion_obstacle, find_use_obstacle
 from registry_support import Clock, make_judge
 from tools_support import candidate, tool
 
@@ -171,7 +171,7 @@ def make_record(uses: int = 10, successes: int = 10, **more: Any) -> ToolRecord:
 
 def may_rise(record: ToolRecord, now: datetime = NOW) -> str | None:
     """Why a tool may not rise now."""
-    found = find_rise_hindrance(record, "agent", approved_by=None, near=[], limits=Limits(), now=now)
+    found = find_promotion_obstacle(record, "agent", approved_by=None, near=[], limits=PromotionLimits(), now=now)
     return found.because if found is not None else None
 
 
@@ -186,7 +186,7 @@ def test_uses_and_rate_decide_together(uses: int, share: float):
 @given(refusals=st.integers(1, 12), uses=st.integers(0, 50_000), seconds=st.integers(-10, 5_000_000))
 def test_cooling_needs_the_uses_and_the_time(refusals: int, uses: int, seconds: int):
     """10 uses and 10 minutes, doubled with each refusal; neither replaces the other."""
-    record = make_record(cooling=Cooling(refusals=refusals, uses=uses, since=NOW))
+    record = make_record(cooling=Cooldown(refusals=refusals, uses=uses, since=NOW))
     over = uses >= 10 * 2 ** (refusals - 1) and seconds >= 600 * 2 ** (refusals - 1)
 
     assert (may_rise(record, NOW + timedelta(seconds=seconds)) is None) == over
@@ -216,7 +216,7 @@ def test_scope_is_equality(agent: str, session: str, tier: Any):
     record = make_record(tier=tier, **({"approved_by": "grace"} if tier == "shared" else {}))
     own = (agent == "ana", session == "s1")
 
-    here = find_use_hindrance(record, agent=agent, session=session) is None
+    here = find_use_obstacle(record, agent=agent, session=session) is None
     assert here == {"session": all(own), "agent": own[0], "shared": True}[tier]
 
 

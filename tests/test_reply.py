@@ -404,7 +404,8 @@ PROGRAM = """
 import sys, threading
 sys.setrecursionlimit(10**7)
 from adjudge import ReplyError
-from adjudge.question.reply import ReadOptions, find_reader, read_object
+from adjudge.question.readers import ReadOptions, find_reader
+from adjudge.question.reply import read_object
 from adjudge.formats.json import read_json
 for text in ('{"x": ' + "[" * 10**6, '{"x":' * 10**6, '{"x": "\\\\"[[[", "y": ' + "[" * 3000 + "]" * 3000 + "}"):
     try:

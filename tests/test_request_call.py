@@ -24,7 +24,7 @@ from adjudge.models.rate_limit import Pace, PacedModel
 from adjudge.models.recording import RecordingModel, describe_request, make_key
 from adjudge.models.wrapper import WrapperModel
 from adjudge.question.question import Question
-from adjudge.runs.replies import KeptModel
+from adjudge.runs.kept_replies import KeptModel
 from adjudge.runs.store import RunStore
 
 

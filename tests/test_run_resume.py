@@ -16,7 +16,7 @@ from adjudge import Case, Judge, JudgeChain, UsageError, open_run, run
 from adjudge.models import Reply, Request
 from adjudge.models.recording import describe_request, make_key
 from adjudge.runs.folder import RunLock
-from adjudge.runs.replies import make_place
+from adjudge.runs.kept_replies import make_place
 from adjudge.testing import speak
 from run_support import CRITERIA, Words, cut_off, do, list_results, make_cases
 

@@ -85,7 +85,7 @@ def open_from_options(
     on_bad_row: str = "fail",
     check_ids: bool = True,
 ) -> Dataset:
-    """The data set that a command line describes with the options of ``_options``.
+    """The data set that a command line describes with the options of ``options``.
 
     ``fields`` are ``--content`` and its like by the name of the part: ``None`` was not given, an empty text leaves a
     field of that name in the metadata. ``other`` are the ``PART=F`` of ``--field``.

@@ -1,4 +1,5 @@
 from adjudge.errors import DecisionRefused as DecisionRefused
+from adjudge.formats.files import Format as Format
 from adjudge.guards.approval.approval import Approval as Approval
 from adjudge.guards.approval.approval import OnExpiry as OnExpiry
 from adjudge.guards.approval.approval import Status as Status
@@ -16,7 +17,6 @@ from adjudge.guards.decision import Mode as Mode
 from adjudge.guards.decision import OnFailed as OnFailed
 from adjudge.guards.decision import OnTampering as OnTampering
 from adjudge.guards.decision import OnUndecided as OnUndecided
-from adjudge.guards.decision import Policy as Policy
 from adjudge.guards.decision import Recorder as Recorder
 from adjudge.guards.event import GuardEvent as GuardEvent
 from adjudge.guards.event import GuardKind as GuardKind
@@ -30,8 +30,8 @@ from adjudge.guards.firewall.verdict import InputVerdict as InputVerdict
 from adjudge.guards.firewall.verdict import RejectedRule as RejectedRule
 from adjudge.guards.firewall.verdict import Threat as Threat
 from adjudge.guards.gate import Gate as Gate
+from adjudge.guards.policy import Policy as Policy
 from adjudge.guards.probe.baseline import Baseline as Baseline
-from adjudge.guards.probe.baseline import Format as Format
 from adjudge.guards.probe.baseline import ProbeFile as ProbeFile
 from adjudge.guards.probe.baseline import load_probes as load_probes
 from adjudge.guards.probe.evaluate import Pair as Pair

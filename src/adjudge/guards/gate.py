@@ -31,11 +31,10 @@ from adjudge.guards.decision import (
     OnFailed,
     OnTampering,
     OnUndecided,
-    Policy,
     Recorder,
-    choose_step,
 )
 from adjudge.guards.decorator import Checks, make_guard
+from adjudge.guards.policy import Policy, choose_step
 from adjudge.guards.request_digest import DATA, describe_terms, digest_request, make_basis
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain

@@ -1,6 +1,6 @@
 """Several judges as one: who is asked when, under which clock, and what happens to those who lose.
 
-The algebra of outcomes is in ``_strategies``; here is the concurrency around it. Losing and late calls are cancelled
+The algebra of outcomes is in ``strategies``; here is the concurrency around it. Losing and late calls are cancelled
 and awaited, never abandoned, and status travels beside the text: nothing a reply says can change who is asked.
 """
 

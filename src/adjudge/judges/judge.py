@@ -25,8 +25,9 @@ from adjudge.models.open import open_model, resolve_model
 from adjudge.models.replay import MissingRecording
 from adjudge.question.answer import give_up, read_reply
 from adjudge.question.prompt import write_system
-from adjudge.question.question import Answer, Part, Question, make_token
+from adjudge.question.question import Answer, Part, Question
 from adjudge.question.reply_style import OWN, ReplyStyle
+from adjudge.question.token import make_token
 from adjudge.result import JudgeResult
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
@@ -272,7 +273,8 @@ class _Call:
         alone = token is not None and token not in (reply.text or "") and (reply.text or "").lstrip().startswith("{")
         if answer.because != "unparseable" or not alone or not isinstance(self.model, FunctionModel):
             return answer
-        return replace(answer, detail=f"{answer.detail}; a function has to copy it, or be judged with token=False")
+        remedy = "a function has to copy it, or be judged with token=False (--no-token; token = false in adjudge.toml)"
+        return replace(answer, detail=f"{answer.detail}; {remedy}")
 
     def make_request(self) -> Request:
         judge, question = self.judge, self.question

@@ -9,9 +9,6 @@ strategy can then answer it.
 from __future__ import annotations
 
 import hashlib
-import hmac
-import os
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,15 +19,6 @@ from adjudge.errors import Reason
 from adjudge.models.model import UNBOUND, Call, Form
 from adjudge.result import CriterionResult, DecidedBy, Outcome, RuleResult
 from adjudge.rubric.rubric import Rubric
-
-# Base 32 (RFC 4648) in lower case, ten bits at a time; the standard library's loop takes as long as the HMAC.
-_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
-
-_PAIRS = tuple(first + second for first in _LETTERS for second in _LETTERS)
-
-
-MASK = "{{token}}"
-"""What stands for the token in digests, cache keys and recordings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,28 +164,6 @@ def digest_question(wording: Wording | None, parts: tuple[Part, ...]) -> str:
         mac.update(b"%s %d\n" % (part.label.encode(), len(data)))
         mac.update(data)
     return mac.hexdigest()
-
-
-def make_token(digest: str) -> str:
-    """The eight characters that fence this question's data and begin its reply.
-
-    They are HMAC-SHA256 of the question under a secret that is random per process, or ``ADJUDGE_SECRET``: whoever
-    writes the content cannot know them, and would change them by changing the content.
-    """
-    mac = _start_mac(_find_secret()).copy()
-    mac.update(digest.encode())
-    bits = int.from_bytes(mac.digest()[:5], "big")
-    return _PAIRS[bits >> 30] + _PAIRS[bits >> 20 & 1023] + _PAIRS[bits >> 10 & 1023] + _PAIRS[bits & 1023]
-
-
-@lru_cache(maxsize=1)
-def _find_secret() -> bytes:
-    return os.environ.get("ADJUDGE_SECRET", "").encode() or secrets.token_bytes(32)
-
-
-@lru_cache(maxsize=1)
-def _start_mac(secret: bytes) -> hmac.HMAC:
-    return hmac.new(secret, digestmod="sha256")
 
 
 _DATA_RULE = """

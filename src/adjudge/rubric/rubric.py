@@ -1,7 +1,7 @@
 """What "good" means: criteria with weights and thresholds, and a threshold for the whole.
 
 A ``Rubric`` that exists is valid: unique names, finite weights of at least 0 with a sum above 0, thresholds in 0 to
-1. It says nothing about who judges. Files are read by ``adjudge.rubric_file``; the arithmetic lives in ``score``.
+1. It says nothing about who judges. Files are read by ``adjudge.rubric.file``; the arithmetic lives in ``score``.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
 from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
+from adjudge.runs.kept_replies import KeptModel
 from adjudge.runs.plan import Plan, Progress, draw
 from adjudge.runs.pool import Concurrency, Pool, Settle
-from adjudge.runs.replies import KeptModel
 from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore
 

@@ -26,7 +26,7 @@ UNJUDGED = "_adjudge_unjudged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class MarkOptions:
     """What a mark asks for."""
 
     repeat: int
@@ -35,7 +35,7 @@ class Order:
     """The arguments of every judgement."""
 
 
-def read_mark(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Order:
+def read_mark(args: tuple[Any, ...], kwargs: dict[str, Any]) -> MarkOptions:
     """A mark's arguments, checked; raises ``UsageError`` for those that make no sense."""
     how = dict(kwargs)
     if len(args) > 1 or (args and "rubric" in how):
@@ -45,17 +45,17 @@ def read_mark(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Order:
         raise UsageError("judged decides by itself when a test fails; leave throw_on_fail out")
     repeat = _read_number("repeat", how.pop("repeat", 1), 1, MOST)
     at_least = _read_number("at_least", how.pop("at_least", repeat), 1, repeat)
-    return Order(repeat=repeat, at_least=at_least, how=how)
+    return MarkOptions(repeat=repeat, at_least=at_least, how=how)
 
 
-def wrap(test: Callable[..., Any], order: Order, judge: TestJudge) -> Callable[..., Any]:
+def wrap(test: Callable[..., Any], order: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
     """The test's function, followed by judging what it returns; asynchronous exactly when the function is."""
     wrapped = _wrap_async(test, order, judge) if inspect.iscoroutinefunction(test) else _wrap_sync(test, order, judge)
     setattr(wrapped, UNJUDGED, test)
     return wrapped
 
 
-def _wrap_async(test: Callable[..., Any], order: Order, judge: TestJudge) -> Callable[..., Any]:
+def _wrap_async(test: Callable[..., Any], order: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
     @functools.wraps(test)
     async def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
@@ -69,7 +69,7 @@ def _wrap_async(test: Callable[..., Any], order: Order, judge: TestJudge) -> Cal
     return run
 
 
-def _wrap_sync(test: Callable[..., Any], order: Order, judge: TestJudge) -> Callable[..., Any]:
+def _wrap_sync(test: Callable[..., Any], order: MarkOptions, judge: TestJudge) -> Callable[..., Any]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
@@ -108,7 +108,7 @@ def find_lack(item: pytest.Item) -> str:
     return f"{item.name} is marked judged and passed without a judgement of what it returns; {remedy}"
 
 
-def conclude(results: list[JudgeResult], order: Order, again: str) -> str:
+def conclude(results: list[JudgeResult], order: MarkOptions, again: str) -> str:
     """Why a test fails, with every result; empty when enough passed. Undecided is not a pass."""
     passed = sum(result.passed for result in results)
     if passed >= order.at_least:

@@ -17,7 +17,7 @@ from adjudge.errors import ModelError, UsageError
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
 from adjudge.judges.judge import ModelSource
 from adjudge.models.model import Model, Reply, Request
-from adjudge.question.question import MASK
+from adjudge.question.token import MASK
 from adjudge.result import JudgeResult
 from adjudge.testing.current import find_judge
 

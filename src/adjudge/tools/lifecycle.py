@@ -14,22 +14,18 @@ from adjudge.concurrency import Timeout
 from adjudge.errors import ToolRefused, UsageError
 from adjudge.formats.text import show
 from adjudge.result import make_id
-from adjudge.tools.store import ToolFilter, View, tell_demoted, tell_lost, tell_promoted, tell_rejected, tell_reviewed
-from adjudge.tools.tiers import (
+from adjudge.tools.promotion import (
     Because,
-    Claim,
-    Cooling,
-    Limits,
     Obstacle,
-    ToolRecord,
-    ToolSummary,
+    PromotionLimits,
     find_claim,
-    find_rise_hindrance,
-    find_room_hindrance,
-    find_use_hindrance,
-    make_card,
-    raise_card,
+    find_promotion_obstacle,
+    find_room_obstacle,
+    find_use_obstacle,
+    make_raised_summary,
 )
+from adjudge.tools.record import Claim, Cooldown, ToolRecord, ToolSummary, make_summary
+from adjudge.tools.store import ToolFilter, View, tell_demoted, tell_lost, tell_promoted, tell_rejected, tell_reviewed
 from adjudge.tools.tool import MISSING, EmergentTool, ToolCandidate, ToolTier, ToolUsage, tool_digest
 from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReviewVerdict, ToolVerdict
 
@@ -45,7 +41,7 @@ class Outcome:
     """What became of a review: the record as it now is, and what stood in the way."""
 
     record: ToolRecord | None
-    hindrance: Obstacle | None = None
+    obstacle: Obstacle | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +49,19 @@ class ToolTransaction:
     """One transaction under way; ``now`` is read inside it, after everybody else who writes was waited for."""
 
     view: View
-    limits: Limits
+    limits: PromotionLimits
     now: datetime
 
     # ---------------------------------------------------------------- coming and going
 
     def check_room(self, candidate: ToolCandidate, agent: str, session: str) -> None:
         """Raise where a new tool would find no place; nothing is written."""
-        self._check_room(make_card(_make(candidate, agent, session, self.now)))
+        self._check_room(make_summary(_make(candidate, agent, session, self.now)))
 
     def register(self, candidate: ToolCandidate, verdict: CreationVerdict, agent: str, session: str) -> ToolRecord:
         """Write a tool that was approved, and its verdict."""
         record = _add(_make(candidate, agent, session, self.now), verdict)
-        self._check_room(make_card(record))
+        self._check_room(make_summary(record))
         self.view.save(record)
         self.view.tell(tell_reviewed(record, verdict))
         return record
@@ -77,7 +73,7 @@ class ToolTransaction:
     def take_in(self, candidate: ToolCandidate, agent: str, session: str) -> ToolRecord:
         """Write a tool from elsewhere, which nobody has reviewed here."""
         record = replace(_make(candidate, agent, session, self.now), status="unreviewed")
-        self._check_room(make_card(record))
+        self._check_room(make_summary(record))
         self.view.save(record)
         return record
 
@@ -117,7 +113,7 @@ class ToolTransaction:
         )
         # The cool-down stays: else a space more in the source would bring the panel back at once.
         after = replace(before, tool=tool, status="unreviewed", approved_by=None, claim=None)
-        self._check_room(make_card(after))
+        self._check_room(make_summary(after))
         if before.status == "active":
             self.view.tell(tell_demoted(before, "unreviewed", "it was changed", None))
         self.view.save(after)
@@ -138,9 +134,9 @@ class ToolTransaction:
         """Count one use of exactly what the tool is now; one that does not run has none."""
         record = self.find(ident)
         own = record.tool
-        hindrance = find_use_hindrance(record, agent=own.agent, session=own.session)
-        if hindrance is not None:
-            raise hindrance.make_error()
+        obstacle = find_use_obstacle(record, agent=own.agent, session=own.session)
+        if obstacle is not None:
+            raise obstacle.make_error()
         if digest is not None and digest != record.digest:
             raise ToolRefused(f"the tool {ident} was changed while it ran; its use is not counted", because="changed")
         usage = own.usage if own.usage is not None else ToolUsage()
@@ -158,11 +154,11 @@ class ToolTransaction:
         record = self.find(ident)
         if record.status == "active":
             detail = f"the tool {ident} is in use, by a review of what it is"
-            return Outcome(record=record, hindrance=Obstacle(because="already", detail=detail))
+            return Outcome(record=record, obstacle=Obstacle(because="already", detail=detail))
         if record.status == "demoted" and by is None:
             # A program that reinstates what a person took out of use would make demotion cosmetic.
             raise ToolRefused(f"the tool {ident} is demoted; who reinstates it is named with by=", because="demoted")
-        self._check_room(make_card(_reinstate(record, session)))
+        self._check_room(make_summary(_reinstate(record, session)))
         return self._claim(record, claim)
 
     def end_review(
@@ -173,29 +169,29 @@ class ToolTransaction:
         if record is None:
             return lost
         after = _add(_free(record, reviewed), verdict)
-        hindrance = _find_rejection(verdict) or _find_lost_claim(record, reviewed)
-        if hindrance is None:
+        obstacle = _find_rejection(verdict) or _find_lost_claim(record, reviewed)
+        if obstacle is None:
             raised = _reinstate(after, session)
-            hindrance = find_room_hindrance(
-                make_card(raised), self.view.list_near(make_card(raised)), self.limits, self.now
+            obstacle = find_room_obstacle(
+                make_summary(raised), self.view.list_near(make_summary(raised)), self.limits, self.now
             )
-            after = raised if hindrance is None else after
+            after = raised if obstacle is None else after
         self.view.save(after)
         self.view.tell(tell_reviewed(after, verdict, by=by))
-        return Outcome(record=after, hindrance=hindrance)
+        return Outcome(record=after, obstacle=obstacle)
 
     def begin_rise(self, ident: str, to: ToolTier, approved_by: str | None, claim: Claim) -> Outcome:
         """Claim a tool that may be put before the panel now."""
         record = self.find(ident)
-        near = self.view.list_near(raise_card(record, to))
-        hindrance = find_rise_hindrance(
+        near = self.view.list_near(make_raised_summary(record, to))
+        obstacle = find_promotion_obstacle(
             record, to, approved_by=approved_by, near=near, limits=self.limits, now=self.now
         )
-        if hindrance is None:
+        if obstacle is None:
             return self._claim(record, claim)
-        if hindrance.because in PASSING:
-            return Outcome(record=record, hindrance=hindrance)
-        raise hindrance.make_error()
+        if obstacle.because in PASSING:
+            return Outcome(record=record, obstacle=obstacle)
+        raise obstacle.make_error()
 
     def end_rise(
         self, reviewed: ToolRecord, to: ToolTier, approved_by: str | None, verdict: PromotionVerdict
@@ -205,17 +201,17 @@ class ToolTransaction:
         if record is None:
             return lost
         after = _add(_free(record, reviewed), verdict)
-        hindrance = _find_rejection(verdict)
-        if hindrance is not None:
-            cooling = Cooling(refusals=record.cooling.refusals + 1, since=self.now)
+        obstacle = _find_rejection(verdict)
+        if obstacle is not None:
+            cooling = Cooldown(refusals=record.cooling.refusals + 1, since=self.now)
             after = replace(after, cooling=cooling)
-        hindrance = hindrance or _find_lost_claim(record, reviewed) or self._find_late(after, to, approved_by)
-        if hindrance is not None:
+        obstacle = obstacle or _find_lost_claim(record, reviewed) or self._find_late(after, to, approved_by)
+        if obstacle is not None:
             self.view.save(after)
             self.view.tell(tell_reviewed(after, verdict))
-            return Outcome(record=after, hindrance=hindrance)
+            return Outcome(record=after, obstacle=obstacle)
         shared_by = approved_by if to == "shared" else None
-        after = replace(after, tool=replace(after.tool, tier=to), approved_by=shared_by, cooling=Cooling())
+        after = replace(after, tool=replace(after.tool, tier=to), approved_by=shared_by, cooling=Cooldown())
         self.view.save(after)
         self.view.tell(tell_promoted(after, verdict))
         return Outcome(record=after)
@@ -238,14 +234,14 @@ class ToolTransaction:
         return record
 
     def _check_room(self, card: ToolSummary) -> None:
-        hindrance = find_room_hindrance(card, self.view.list_near(card), self.limits, self.now)
-        if hindrance is not None:
-            raise hindrance.make_error()
+        obstacle = find_room_obstacle(card, self.view.list_near(card), self.limits, self.now)
+        if obstacle is not None:
+            raise obstacle.make_error()
 
     def _claim(self, record: ToolRecord, claim: Claim) -> Outcome:
-        hindrance = find_claim(record, self.now)
-        if hindrance is not None:
-            return Outcome(record=record, hindrance=hindrance)
+        obstacle = find_claim(record, self.now)
+        if obstacle is not None:
+            return Outcome(record=record, obstacle=obstacle)
         record = replace(record, claim=claim)
         self.view.save_standing(record)
         return Outcome(record=record)
@@ -262,14 +258,14 @@ class ToolTransaction:
             because = "demoted"
         self.view.tell(tell_lost(ident, verdict, because))
         detail = f"the tool {ident} was {because} while it was reviewed"
-        return None, Outcome(record=record, hindrance=Obstacle(because=because, detail=detail))
+        return None, Outcome(record=record, obstacle=Obstacle(because=because, detail=detail))
 
     def _find_late(self, record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
         """What has come to stand in the way while the panel was asked."""
-        near = self.view.list_near(raise_card(record, to))
+        near = self.view.list_near(make_raised_summary(record, to))
         unlimited = replace(self.limits, min_uses=0, min_success_rate=0.0)
-        rested = replace(record, cooling=Cooling(), claim=None)
-        return find_rise_hindrance(rested, to, approved_by=approved_by, near=near, limits=unlimited, now=self.now)
+        rested = replace(record, cooling=Cooldown(), claim=None)
+        return find_promotion_obstacle(rested, to, approved_by=approved_by, near=near, limits=unlimited, now=self.now)
 
 
 def make_claim(now: datetime, seconds: float) -> Claim:
@@ -366,7 +362,7 @@ class Promotion:
 
 def make_promotion(outcome: Outcome, verdict: PromotionVerdict | None) -> Promotion:
     """What a caller is told of a promotion."""
-    found = outcome.hindrance
+    found = outcome.obstacle
     return Promotion(
         promoted=found is None and verdict is not None,
         record=outcome.record,
@@ -378,7 +374,7 @@ def make_promotion(outcome: Outcome, verdict: PromotionVerdict | None) -> Promot
 
 def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResult:
     """What a caller is told of a review."""
-    found = outcome.hindrance
+    found = outcome.obstacle
     if found is not None or outcome.record is None:
         because, detail = (found.because, found.detail) if found is not None else ("removed", "it was removed")
         return ForgeResult(verdict=verdict, refused=because, detail=detail)

@@ -31,9 +31,10 @@ from adjudge.tools.lifecycle import (
     make_promotion,
     make_result,
 )
+from adjudge.tools.promotion import PromotionLimits, find_use_obstacle
+from adjudge.tools.record import STATUSES, Claim, ToolRecord, ToolStatus
 from adjudge.tools.reuse import validate_reuse
 from adjudge.tools.store import LedgerToolStore, MemoryToolStore, ToolFilter, ToolStore
-from adjudge.tools.tiers import STATUSES, Claim, Limits, ToolRecord, ToolStatus, find_use_hindrance
 from adjudge.tools.tool import MISSING, TIERS, EmergentTool, ToolCandidate, ToolTier, tool_digest
 from adjudge.tools.verdict import CreationVerdict, ReuseVerdict
 
@@ -140,7 +141,7 @@ class ToolRegistry:
             check_whole_number(name, number, least=1)
         check_share("min_success_rate", min_success_rate)
         check_seconds("claim_seconds", claim_seconds, most=86_400)
-        self._limits = Limits(**numbers, min_success_rate=min_success_rate)
+        self._limits = PromotionLimits(**numbers, min_success_rate=min_success_rate)
         self._claim_seconds = claim_seconds
         self._clock = clock
         ledger = Ledger(store) if isinstance(store, str) else store
@@ -260,9 +261,9 @@ class ToolRegistry:
         """
         _check_names(agent=agent, session=session)
         record = await self.get(id)
-        hindrance = find_use_hindrance(record, agent=agent, session=session, candidate=candidate)
-        if hindrance is not None:
-            raise hindrance.make_error()
+        obstacle = find_use_obstacle(record, agent=agent, session=session, candidate=candidate)
+        if obstacle is not None:
+            raise obstacle.make_error()
         await self._confirm(record)
         return record
 
@@ -333,7 +334,7 @@ class ToolRegistry:
             _check_people(approved_by=approved_by)
         claim = self._make_claim()
         begun = await self._change(lambda step: step.begin_rise(id, to, approved_by, claim))
-        if begun.hindrance is not None or begun.record is None:
+        if begun.obstacle is not None or begun.record is None:
             return make_promotion(begun, None)
         record = begun.record
 
@@ -383,7 +384,7 @@ class ToolRegistry:
             _check_names(session=session)
         claim = self._make_claim()
         begun = await self._change(lambda step: step.begin_review(id, by, session, claim))
-        if begun.hindrance is not None or begun.record is None:
+        if begun.obstacle is not None or begun.record is None:
             return make_result(begun, None)
         record = begun.record
 

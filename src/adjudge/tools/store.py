@@ -16,7 +16,8 @@ from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import Transaction
-from adjudge.tools.tiers import ToolRecord, ToolSummary, is_near, make_card, write_standing
+from adjudge.tools.promotion import is_near
+from adjudge.tools.record import ToolRecord, ToolSummary, make_summary, write_standing
 from adjudge.tools.tool import ToolCandidate
 from adjudge.tools.verdict import ToolVerdict
 
@@ -217,7 +218,7 @@ class _MemoryView:
         return [other for other in self.cards.values() if is_near(card, other)]
 
     def save(self, record: ToolRecord) -> None:
-        self.records[record.id], self.cards[record.id] = record, make_card(record)
+        self.records[record.id], self.cards[record.id] = record, make_summary(record)
 
     def save_standing(self, record: ToolRecord) -> None:
         self.records[record.id] = record
@@ -410,7 +411,7 @@ def _select() -> Select[Any]:
 
 
 def _write(record: ToolRecord) -> dict[str, Any]:
-    card = make_card(record)
+    card = make_summary(record)
     values = {name: getattr(card, name) for name in _LOOKED_FOR}
     body = {name: item for name, item in record.to_dict().items() if name not in write_standing(record)}
     body["tool"] = {name: item for name, item in body["tool"].items() if name != "usage"}
@@ -430,7 +431,7 @@ def _read(row: Any) -> ToolRecord:
         body, standing = json.loads(row.body), json.loads(row.standing)
         usage = standing.pop("usage")
         found = ToolRecord.from_dict({**body, **standing, "tool": {**body["tool"], "usage": usage}})
-        card = make_card(found)
+        card = make_summary(found)
         if any(getattr(card, name) != getattr(row, name) for name in ("id", *_LOOKED_FOR)):
             raise UsageError("its columns say otherwise")
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:

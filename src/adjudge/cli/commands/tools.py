@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from adjudge.ledger.ledger import Ledger
     from adjudge.result import CriterionResult
     from adjudge.tools.lifecycle import Promotion
+    from adjudge.tools.record import ToolRecord
     from adjudge.tools.registry import ToolRegistry
-    from adjudge.tools.tiers import ToolRecord
     from adjudge.tools.verdict import CreationVerdict, ReuseVerdict, ToolVerdict
 
 

@@ -12,10 +12,10 @@ from adjudge.errors import ModelError, UsageError
 from adjudge.formats.arguments import check_above_zero, check_whole_number
 from adjudge.formats.model_name import LONGEST_NAME
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
-from adjudge.models.providers.api_key import SHORTEST_KEY, hide_key
 from adjudge.models.providers.catalog import Endpoint, read_host
-from adjudge.models.providers.error import clean, find_refused, read_complaint, refuse
+from adjudge.models.providers.error import find_refused, read_complaint, refuse
 from adjudge.models.providers.http import Transport
+from adjudge.models.providers.key_redaction import SHORTEST_KEY, hide_key, redact_error
 from adjudge.models.reported_name import REPORTED
 
 MAX_INPUT_CHARACTERS = 1_000_000
@@ -211,10 +211,10 @@ class HttpModel:
         try:
             return _hide(self._read(data, headers), ready.secrets)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            said = clean(str(error), ready.secrets)
+            said = redact_error(str(error), ready.secrets)
             failed = ModelError(f"{ready.host} answered with something that is not its reply format: {said}")
         except ModelError as error:
-            failed = ModelError(f"{ready.host} {clean(str(error), ready.secrets)}", status=error.status)
+            failed = ModelError(f"{ready.host} {redact_error(str(error), ready.secrets)}", status=error.status)
         # Out here, so that the error does not carry the one before it, which was not cleaned.
         raise failed
 

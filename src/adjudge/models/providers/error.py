@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.models.providers.api_key import cut_key, holds_key
-
-LONGEST = 300
-"""Characters of a provider's own words that an error message repeats."""
-
-
-_LEFT_OUT = "(what it said repeats the key, and is left out)"
-
+from adjudge.models.providers.key_redaction import LONGEST, redact_error
 
 _UNSUPPORTED = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|extra|not permitted|not allowed|deprecated|invalid|not available|"
@@ -62,24 +54,6 @@ class _Body(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Body | list[_Body])
 
 
-def clean(text: str, secrets: Iterable[str] = ()) -> str:
-    """A foreign text for an error message: one line, no control or direction characters, no secret, at most 300.
-
-    Where a secret is still in it in another form (encoded, broken up), nothing of it is shown.
-    """
-    known = tuple(secrets)
-    for secret in known:
-        # Before cutting: half a key at the cut would otherwise survive.
-        text = text.replace(secret, "[key]") if secret else text
-    text = text[: 20 * LONGEST]
-    for secret in known:
-        text = cut_key(text, secret, instead="[key]")
-    text = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text)
-    text = " ".join(text.split())
-    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return _LEFT_OUT if holds_key(text, known) else text
-
-
 def read_complaint(data: bytes) -> ErrorBody:
     """The error in a body, whatever shape the provider gives it; the body itself when it has none of them."""
     try:
@@ -98,7 +72,7 @@ def refuse(host: str, status: int, said: str, secrets: Iterable[str] = ()) -> Mo
             f"{host} answered {status}, and redirects are not followed: give the address it points to instead",
             status=status,
         )
-    words = clean(said, secrets)
+    words = redact_error(said, secrets)
     return ModelError(f"{host} answered {status}: {words}" if words else f"{host} answered {status}", status=status)
 
 

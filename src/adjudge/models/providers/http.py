@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from adjudge.concurrency import PerLoop
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import UNBOUND, Call
-from adjudge.models.providers.error import clean, read_complaint, refuse
+from adjudge.models.providers.error import read_complaint, refuse
+from adjudge.models.providers.key_redaction import redact_error
 from adjudge.models.retry import LONGEST_WAIT, attempts_for, back_off, may_retry, read_wait
 
 if TYPE_CHECKING:
@@ -149,8 +150,8 @@ class Transport:
         if asked is None or isinstance(found, _Broken):
             return back_off(attempt, self._random)
         if asked > LONGEST_WAIT:
-            said = clean(read_complaint(found[2]).message, secrets)
-            wait = clean(f"{asked:.0f}", secrets)
+            said = redact_error(read_complaint(found[2]).message, secrets)
+            wait = redact_error(f"{asked:.0f}", secrets)
             raise ModelError(
                 f"{host} answered {found[0]} and asks to wait {wait} seconds, more than the {LONGEST_WAIT:.0f} "
                 f"that are waited for" + (f": {said}" if said else ""),
@@ -314,8 +315,8 @@ async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, .
     encoding = answer.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise ModelError(
-            f"{host} sent a reply compressed with {clean(encoding, secrets)!r} although it was asked not to compress; "
-            "turn compression off at the server or proxy"
+            f"{host} sent a reply compressed with {redact_error(encoding, secrets)!r} although it was asked not to "
+            "compress; turn compression off at the server or proxy"
         )
     size = answer.content_length
     if size is not None and size <= LARGEST_REPLY:
@@ -341,7 +342,7 @@ def _translate(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) 
     import aiohttp
 
     if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
-        said = clean(str(getattr(error, "os_error", "") or getattr(error, "certificate_error", "")), secrets)
+        said = redact_error(str(getattr(error, "os_error", "") or getattr(error, "certificate_error", "")), secrets)
         return ModelError(
             f"{host}: the TLS connection could not be trusted ({said}); a private CA goes into SSL_CERT_FILE"
         )
@@ -372,4 +373,4 @@ def _find_break(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...])
 
 def _name_cause(error: aiohttp.ClientError, secrets: tuple[str, ...]) -> str:
     cause = getattr(error, "os_error", error)
-    return clean(getattr(cause, "strerror", None) or type(error).__name__, secrets)
+    return redact_error(getattr(cause, "strerror", None) or type(error).__name__, secrets)

@@ -23,10 +23,10 @@ from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest
 from adjudge.runs.item import RunItem
 from adjudge.runs.judging import describe_judge, digest, digest_judge
+from adjudge.runs.kept_replies import make_place, read_row
 from adjudge.runs.redecision.policy import RedecisionPolicy, read_policy
 from adjudge.runs.redecision.question import find_result
 from adjudge.runs.redecision.replay import Heard, Hearing, renew
-from adjudge.runs.replies import make_place, read_row
 from adjudge.runs.store import PAGE, RunStore
 from adjudge.sync import run_sync
 

@@ -6,164 +6,15 @@ what is decided for a registry in memory is decided for one in a database.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Literal, Self, get_args
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
 
-from adjudge.errors import ToolRefused, UsageError
-from adjudge.formats.arguments import check_choice, check_whole_number
+from adjudge.errors import ToolRefused
 from adjudge.formats.text import show
-from adjudge.tools.tool import TIERS, EmergentTool, ToolCandidate, ToolTier, tool_digest
-
-ToolStatus = Literal["active", "unreviewed", "demoted"]
-
-STATUSES: tuple[ToolStatus, ...] = get_args(ToolStatus)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cooling:
-    """What refused promotions have left behind; it stays with the tool's id, whatever the tool is changed to."""
-
-    refusals: int = 0
-    """Refusals since the tool last rose."""
-    uses: int = 0
-    """Uses since the last refusal."""
-    since: datetime | None = None
-    """When the last refusal was recorded, in aware UTC."""
-
-    def __post_init__(self) -> None:
-        for name in ("refusals", "uses"):
-            check_whole_number(f"{name} of a tool that cools down", getattr(self, name), least=0)
-        if self.refusals and self.since is None:
-            raise UsageError("where promotions were refused, the time of the last refusal is known")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """That somebody is having a tool reviewed right now; it ends by itself, so a killed process blocks nobody."""
-
-    token: str
-    until: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRecord:
-    """A tool in a registry, and its standing there; a value, so a registry gives a new one after every change."""
-
-    schema: ClassVar[str] = "adjudge/tool-record/1"
-
-    tool: EmergentTool
-    status: ToolStatus = "active"
-    """``active`` tools run. ``unreviewed`` ones were loaded or changed, ``demoted`` ones taken out of use."""
-    registered_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """Aware UTC."""
-    approved_by: str | None = None
-    """Who approved that it is shared."""
-    reason: str = ""
-    """Why it was demoted; empty for any other."""
-    cooling: Cooling = field(default_factory=Cooling)
-    claim: Claim | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("a tool's status", self.status, STATUSES)
-        # Held here: whatever a registry of today or tomorrow does, a tier is a review's, and ends with it.
-        if self.status != "active" and self.tier != "session":
-            raise UsageError(f"a tool that is {self.status} has no tier above session, got {self.tier}")
-        if (self.tier == "shared") != (self.approved_by is not None):
-            raise UsageError("a tool is shared exactly when somebody approved that by name")
-
-    @property
-    def id(self) -> str:
-        """The tool's id."""
-        return self.tool.id
-
-    @property
-    def name(self) -> str:
-        """The name in the candidate, which a model may have chosen."""
-        return self.tool.candidate.name
-
-    @property
-    def tier(self) -> ToolTier:
-        """The tool's tier."""
-        return self.tool.tier
-
-    @property
-    def digest(self) -> str:
-        """What its verdicts are bound to."""
-        return self.tool.digest
-
-    def to_dict(self) -> dict[str, Any]:
-        """This record as plain data; ``from_dict`` reads it back."""
-        return {
-            "schema": self.schema,
-            "tool": self.tool.to_dict(),
-            "status": self.status,
-            "registered_at": self.registered_at.isoformat(),
-            "approved_by": self.approved_by,
-            "reason": self.reason,
-            **write_standing(self),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
-        if not isinstance(data, Mapping) or data.get("schema") != cls.schema:
-            raise UsageError(f"a tool's record is read from a dictionary of schema {cls.schema!r} that to_dict wrote")
-        try:
-            given = {name: data[name] for name in ("status", "approved_by", "reason")}
-            given |= {"registered_at": datetime.fromisoformat(data["registered_at"]), **read_standing(data)}
-            return cls(tool=EmergentTool.from_dict(data["tool"]), **given)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"this is not a dictionary that ToolRecord.to_dict wrote: {show(error)}") from None
-
-
-def write_standing(record: ToolRecord) -> dict[str, Any]:
-    """What changes with every use and every review under way."""
-    cooling, claim = record.cooling, record.claim
-    since = cooling.since.isoformat() if cooling.since else None
-    return {
-        "cooling": {"refusals": cooling.refusals, "uses": cooling.uses, "since": since},
-        "claim": {"token": claim.token, "until": claim.until.isoformat()} if claim else None,
-    }
-
-
-def read_standing(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Read back what ``write_standing`` wrote."""
-    cooling, claim = data["cooling"], data["claim"]
-    since = datetime.fromisoformat(cooling["since"]) if cooling["since"] else None
-    found: dict[str, Any] = {"cooling": Cooling(refusals=cooling["refusals"], uses=cooling["uses"], since=since)}
-    until = datetime.fromisoformat(claim["until"]) if claim else None
-    return found | {"claim": Claim(token=claim["token"], until=until) if claim and until else None}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSummary:
-    """The little of a tool that caps and names are about."""
-
-    id: str
-    name: str
-    tier: str
-    status: str
-    agent: str
-    session: str
-    digest: str
-    claimed_until: datetime | None = None
-
-
-def make_card(record: ToolRecord) -> ToolSummary:
-    """The card of a record."""
-    tool = record.tool
-    return ToolSummary(
-        id=tool.id,
-        name=record.name,
-        tier=tool.tier,
-        status=record.status,
-        agent=tool.agent,
-        session=tool.session,
-        digest=tool.digest,
-        claimed_until=record.claim.until if record.claim else None,
-    )
+from adjudge.tools.record import ToolRecord, ToolSummary
+from adjudge.tools.tool import TIERS, ToolCandidate, ToolTier, tool_digest
 
 
 def is_near(card: ToolSummary, other: ToolSummary) -> bool:
@@ -185,12 +36,13 @@ COOL_USES, COOL_SECONDS = 10, 600.0
 """Uses and seconds that have to pass, both of them, after the first refusal of a promotion; twice as many after each
 further one."""
 
+
 _MOST_DOUBLINGS = 20
 """After this many nobody waits any more, and a date must stay one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class PromotionLimits:
     """The numbers of a registry."""
 
     session_cap: int = 10
@@ -211,7 +63,7 @@ class Obstacle:
         return ToolRefused(self.detail, because=self.because)
 
 
-def find_use_hindrance(
+def find_use_obstacle(
     record: ToolRecord, *, agent: str, session: str, candidate: ToolCandidate | None = None
 ) -> Obstacle | None:
     """Why a tool may not run there, or as what somebody else holds for it."""
@@ -230,8 +82,8 @@ def find_use_hindrance(
     return None
 
 
-def find_room_hindrance(
-    card: ToolSummary, near: Iterable[ToolSummary], limits: Limits, now: datetime
+def find_room_obstacle(
+    card: ToolSummary, near: Iterable[ToolSummary], limits: PromotionLimits, now: datetime
 ) -> Obstacle | None:
     """Why a tool may not be what its card says, for what else is there: caps, names, and what was demoted."""
     others = [item for item in near if item.id != card.id]
@@ -248,26 +100,26 @@ def find_room_hindrance(
     return None
 
 
-def find_rise_hindrance(
+def find_promotion_obstacle(
     record: ToolRecord,
     to: ToolTier,
     *,
     approved_by: str | None,
     near: Iterable[ToolSummary],
-    limits: Limits,
+    limits: PromotionLimits,
     now: datetime,
 ) -> Obstacle | None:
     """Why a tool may not be put before the panel now; where something is to be mended first, that comes first."""
     return (
         _find_step_fault(record, to, approved_by)
-        or find_room_hindrance(raise_card(record, to), near, limits, now)
+        or find_room_obstacle(make_raised_summary(record, to), near, limits, now)
         or _find_usage_fault(record, limits)
         or _find_cooling(record, now)
         or find_claim(record, now)
     )
 
 
-def raise_card(record: ToolRecord, to: ToolTier) -> ToolSummary:
+def make_raised_summary(record: ToolRecord, to: ToolTier) -> ToolSummary:
     """What a tool's card would say on that tier."""
     tool = record.tool
     return ToolSummary(
@@ -312,7 +164,7 @@ def _find_step_fault(record: ToolRecord, to: ToolTier, approved_by: str | None) 
     return None
 
 
-def _find_usage_fault(record: ToolRecord, limits: Limits) -> Obstacle | None:
+def _find_usage_fault(record: ToolRecord, limits: PromotionLimits) -> Obstacle | None:
     usage = record.tool.usage
     uses, rate = (usage.uses, usage.success_rate) if usage is not None else (0, 0.0)
     if uses >= limits.min_uses and rate >= limits.min_success_rate:
@@ -338,7 +190,9 @@ def _find_cooling(record: ToolRecord, now: datetime) -> Obstacle | None:
     )
 
 
-def _find_full(card: ToolSummary, present: list[ToolSummary], limits: Limits, now: datetime) -> Obstacle | None:
+def _find_full(
+    card: ToolSummary, present: list[ToolSummary], limits: PromotionLimits, now: datetime
+) -> Obstacle | None:
     if card.tier == "session":
         there = sum(item.tier == "session" and item.session == card.session for item in present)
         if there >= limits.session_cap:

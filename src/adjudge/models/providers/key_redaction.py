@@ -23,37 +23,51 @@ these of a longer key say nothing."""
 
 _BLOCK = 5
 
+
 _STRIDE = 4
+
 
 _LEAST_READABLE = 11  # what 8 bytes are in base64
 
+
 _MOST_WRAPPED = 100
+
 
 _BETWEEN = b"\n\xff\n"
 
 
 _ALL = bytes(range(256))
 
+
 _ALPHANUMERIC = (string.ascii_letters + string.digits).encode()
+
 
 _BASE64 = _ALPHANUMERIC + b"+/-_"
 
+
 _LOWER = bytes.maketrans(string.ascii_uppercase.encode(), string.ascii_lowercase.encode())
+
 
 _ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
 
+
 _NOT_ALPHANUMERIC = _ALL.translate(None, _ALPHANUMERIC)
+
 
 _NOT_BASE64 = _ALL.translate(None, _BASE64)
 
+
 _NOT_STANDARD = _ALL.translate(None, _ALPHANUMERIC + b"+/")
+
 
 _NOT_HEX = _ALL.translate(None, b"0123456789abcdefABCDEF")
 
 
 _READABLE = re.compile(rb"[\t\n\r\x20-\x7e]{%d,}" % _LEAST_READABLE)
 
+
 _NUMBERS = re.compile(rb"[0-9]+")
+
 
 _CODES = re.compile(
     rb"%([0-9a-fA-F]{2})|(?:%u|\\u|\\U0000)([0-9a-fA-F]{4})|\\u\{0*([0-9a-fA-F]{1,6})\}|\\x([0-9a-fA-F]{2})"
@@ -65,7 +79,9 @@ _CODES = re.compile(
 _PUBLIC = re.compile(r"sk-(?:ant-[a-z]{3}[0-9]{2}|proj|svcacct|admin|or-v1)-")
 """How every key of a provider begins. A reply may speak of that; a judge that reviews code does."""
 
+
 _SHORTEST_RANDOM = 16
+
 
 _LEAST_BROKEN = 12  # of a reply, which is long, and where two words that a key is made of may follow each other
 
@@ -247,3 +263,28 @@ def _decode(data: bytes) -> Iterator[bytes]:
         part = pairs[start : len(pairs) - (len(pairs) - start) % 2]
         if len(part) >= 2 * SHORTEST_KEY:
             yield bytes.fromhex(part.decode())
+
+
+LONGEST = 300
+"""Characters of a provider's own words that an error message repeats."""
+
+
+_LEFT_OUT = "(what it said repeats the key, and is left out)"
+
+
+def redact_error(text: str, secrets: Iterable[str] = ()) -> str:
+    """A foreign text for an error message: one line, no control or direction characters, no secret, at most 300.
+
+    Where a secret is still in it in another form (encoded, broken up), nothing of it is shown.
+    """
+    known = tuple(secrets)
+    for secret in known:
+        # Before cutting: half a key at the cut would otherwise survive.
+        text = text.replace(secret, "[key]") if secret else text
+    text = text[: 20 * LONGEST]
+    for secret in known:
+        text = cut_key(text, secret, instead="[key]")
+    text = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text)
+    text = " ".join(text.split())
+    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return _LEFT_OUT if holds_key(text, known) else text

@@ -1,0 +1,68 @@
+"""What a gate does with a result that is no pass: allow, ask or block. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from adjudge.formats.arguments import check_choice
+from adjudge.guards.decision import OnFailed, OnTampering, OnUndecided, Step
+from adjudge.judges.strategies import may_open, was_cut
+from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a gate does with a result that is not a pass."""
+
+    on_failed: OnFailed = "block"
+    on_undecided: OnUndecided = "block"
+    on_tampering: OnTampering = "block"
+
+    def __post_init__(self) -> None:
+        for name, kind in (("on_failed", OnFailed), ("on_undecided", OnUndecided), ("on_tampering", OnTampering)):
+            check_choice(name, getattr(self, name), get_args(kind))
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person may have to be asked."""
+        return "ask" in (self.on_failed, self.on_undecided, self.on_tampering)
+
+    @property
+    def blocks_all(self) -> bool:
+        """Whether nothing but a pass may ever get through, so that nobody need know who else would have objected."""
+        return {self.on_failed, self.on_undecided, self.on_tampering} == {"block"}
+
+
+def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -> tuple[Step, DecidedBy]:
+    """What to do with a result, and who decided that.
+
+    ``on_undecided="allow"`` opens only where nobody objected: not over tampering or a contradiction, nor over a seat
+    that failed, at any depth, and not over content that could not be read (``readable=False``). Nobody knows what a
+    seat that a chain stopped would have said, so the strictest applies of what it may have been.
+    """
+    if result.passed:
+        return "allow", result.decided_by
+    wanted = _list_wanted(result, policy)
+    # A gate waits for every seat, but a judge of somebody's own may not have: it may hide a no, or tampering.
+    cut = was_cut([result])
+    if "block" in wanted or (cut and ("allow" in wanted or policy.on_tampering == "block")):
+        return "block", result.decided_by if result.outcome == "failed" else "policy"
+    if "ask" in wanted:
+        return "ask", "policy"
+    # Whoever can make content unreadable, or make one of two judges fail, must not get it through by doing so.
+    return ("allow", "policy") if readable and not cut and may_open([result]) else ("block", "policy")
+
+
+def _list_wanted(result: JudgeResult, policy: Policy) -> list[Step]:
+    """What each policy that applies says; the strictest counts."""
+    wanted: list[Step] = [policy.on_failed] if result.outcome == "failed" else []
+    if _was_tampered_with(result):
+        return [*wanted, policy.on_tampering]
+    return wanted or [policy.on_undecided]
+
+
+def _was_tampered_with(result: JudgeResult) -> bool:
+    if result.undecided_because == "tampering":
+        return True
+    return isinstance(result, JudgeChainResult) and any(_was_tampered_with(seat) for seat in result.results)
