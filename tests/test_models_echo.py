@@ -19,10 +19,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjudge import ModelError
-from adjudge.formats.text import clean
 from adjudge.models import RecordingModel, open_model
 from adjudge.models.providers.error import LONGEST
-from adjudge.models.providers.key_redaction import hide_key
+from adjudge.models.providers.key_redaction import hide_key, redact_error
 from models_support import PLAIN, completion, error, talk
 
 KEY = "sk-very/secret+0123456789_AbCd"
@@ -237,8 +236,8 @@ def test_what_is_no_key_stays():
         ("Z" * 5_000 + "%41&amp;\\u0041" * 100, KEY),
     ):
         assert hide_key(text, (key,)) == text
-    assert clean("the model gpt-5-mini does not exist: %41 \\n &amp; c2VjcmV0", (KEY,)).endswith("c2VjcmV0")
-    assert clean("Incorrect API key provided: sk-very/*****AbCd", (KEY,)).endswith("provided: [key]*****AbCd")
+    assert redact_error("the model gpt-5-mini does not exist: %41 \\n &amp; c2VjcmV0", (KEY,)).endswith("c2VjcmV0")
+    assert redact_error("Incorrect API key provided: sk-very/*****AbCd", (KEY,)).endswith("provided: [key]*****AbCd")
 
 
 # ---------------------------------------------------------------- properties
@@ -248,7 +247,10 @@ KEYS = st.text(alphabet=LETTERS + "-_./+=~", min_size=16, max_size=64).filter(
     lambda key: sum(map(str.isalnum, key)) >= 12 and all(len(set(item)) > 4 for item in list_windows(key, 8))
 )
 # Of these, every one keeps the whole key, so that any order of them does.
-WHOLE = sorted(set(ENCODINGS) - {"upper", "half", "end", "wide", "numbers", "repr"})
+WHOLE = sorted(set(ENCODINGS) - {"upper", "half", "end", "wide", "numbers", "repr", "invisible"})
+# These break the key itself; what breaks an escape in its middle leaves no escape to read, which the page says. What is
+# invisible has no escape of two digits or three, so it is tried alone.
+BREAKS = {"lines", "escaped-lines", "blanks"}
 
 
 def encode(key: str, forms: list[str]) -> str:
@@ -259,7 +261,7 @@ def encode(key: str, forms: list[str]) -> str:
 
 @given(
     key=KEYS,
-    forms=st.lists(st.sampled_from(WHOLE), max_size=3),
+    forms=st.lists(st.sampled_from(WHOLE), max_size=3).filter(lambda forms: not BREAKS.intersection(forms[1:])),
     around=st.text(alphabet=LETTERS + " .:='\"", max_size=20),
 )
 @example(key=KEY, forms=["base64", "hex", "base64"], around="x")
@@ -268,7 +270,7 @@ def encode(key: str, forms: list[str]) -> str:
 def test_no_combination_of_encodings_says_the_key(key: str, forms: list[str], around: str):
     """What is shown of a message holds no part of the key, and nothing long of what it was made into."""
     said = encode(key, forms)
-    shown = clean(f"{around}{said} {around}", (key,))
+    shown = redact_error(f"{around}{said} {around}", (key,))
 
     assert not list_windows(key, 8) & list_windows(shown, 8)
     if len(said) <= LONGEST - 2 * len(around) - 2:
@@ -279,7 +281,7 @@ def test_no_combination_of_encodings_says_the_key(key: str, forms: list[str], ar
 def test_no_cut_leaves_half_a_key(key: str, before: int, form: str):
     """Of an encoded key, what stands before the cut is as much of it as was decoded."""
     said = ENCODINGS[form](key)
-    shown = clean("-" * before + " " + said, (key,)).rstrip("…")
+    shown = redact_error("-" * before + " " + said, (key,)).rstrip("…")
     kept = next((size for size in range(len(said), 0, -1) if shown.endswith(said[:size])), 0)
 
     assert kept < {"base64": 15, "base64-url": 15, "hex": 18, "url-all": 30}[form]
@@ -288,7 +290,7 @@ def test_no_cut_leaves_half_a_key(key: str, before: int, form: str):
 @given(st.text(max_size=400))
 def test_what_holds_no_key_is_shown(text: str):
     """Cleaned, and otherwise as it was."""
-    assert clean(text, (KEY,)) == clean(text)
+    assert redact_error(text, (KEY,)) == redact_error(text)
     assert hide_key(text, (KEY,)) == text
 
 

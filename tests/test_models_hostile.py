@@ -9,13 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjudge import ModelError
-from adjudge.formats.text import clean
 from adjudge.models import Reply
 from adjudge.models.providers.anthropic import Anthropic, strip_schema
 from adjudge.models.providers.base import _Ready, change_schemas
 from adjudge.models.providers.catalog import SERVER, Endpoint
 from adjudge.models.providers.error import LONGEST, ErrorBody, find_refused, read_complaint, refuse
 from adjudge.models.providers.gemini import Gemini
+from adjudge.models.providers.key_redaction import redact_error
 from adjudge.models.providers.openai import OpenAICompatible
 from models_support import FORM
 
@@ -90,7 +90,7 @@ def test_any_complaint_is_told_in_one_printable_line(body):
 def test_a_secret_is_removed_wherever_the_text_is_cut(text, place):
     """Not even a part of it survives at the cut."""
     secret = "sk-0123456789abcdef"
-    said = clean(text[:place] + secret + text[place:], [secret])
+    said = redact_error(text[:place] + secret + text[place:], [secret])
 
     assert secret[:8] not in said or secret[:8] in text
     assert len(said) <= LONGEST
@@ -99,7 +99,7 @@ def test_a_secret_is_removed_wherever_the_text_is_cut(text, place):
 @given(st.text(max_size=60))
 def test_control_and_direction_characters_are_removed(text):
     """Nothing that moves a cursor, colours a terminal or turns the reading direction is repeated."""
-    assert clean(f"\x1b[2J\u202e{text}\x00\u2066").isprintable()
+    assert redact_error(f"\x1b[2J\u202e{text}\x00\u2066").isprintable()
 
 
 def test_only_what_was_sent_can_be_refused():

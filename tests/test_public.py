@@ -169,7 +169,7 @@ def test_the_arguments_of_evaluate_are_the_same_wherever_they_stand(name: str):
     said, said_again = read_described(Judge.evaluate), read_described(CALLS[name])
 
     assert left_out.isdisjoint(copy)
-    assert list(original) == [*adjudge.judges.Asking.__annotations__, "unknown"]
+    assert list(original) == [*adjudge.judges.EvaluateArguments.__annotations__, "unknown"]
     assert [copy[key] for key in original if key not in left_out] == [
         item for key, item in original.items() if key not in left_out
     ]

@@ -197,7 +197,7 @@ def stop_and_close() -> None:
 
     def close() -> None:
         while not loop.is_closed():
-            with suppress(RuntimeError):
+            with suppress(RuntimeError, AttributeError):  # somebody else may be closing it at this moment
                 loop.close()
 
     loop.stop()

@@ -9,6 +9,7 @@ from adjudge.models.function import as_model as as_model
 from adjudge.models.model import Call as Call
 from adjudge.models.model import FinishReason as FinishReason
 from adjudge.models.model import Form as Form
+from adjudge.models.model import Listener as Listener
 from adjudge.models.model import Model as Model
 from adjudge.models.model import Reply as Reply
 from adjudge.models.model import Request as Request
