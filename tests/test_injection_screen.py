@@ -425,6 +425,7 @@ def test_an_order_in_megabytes_is_found():
     assert check(prose + ORDER + prose).score >= check(ORDER).score
 
 
+@pytest.mark.timeout(300)  # a million characters, and coverage looks at each step
 def test_every_character_can_be_folded():
     """A text of every code point is folded, with a table that stays small."""
     every = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
