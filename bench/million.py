@@ -56,12 +56,12 @@ class Mock:
 
     async def complete(self, request: Any, /) -> Any:
         """Everything is good, but every tenth case."""
-        from adjudge.testing import speak
+        from adjudge.testing import make_scripted_reply
 
         await asyncio.sleep(0)
         score = 0.2 if (request.case or "").endswith("0") else 0.9
         reply = {"criteria": [{"name": "answers", "reasoning": "It does.", "score": score}], "reasoning": "r" * 100}
-        return speak(reply, request, self.name)
+        return make_scripted_reply(reply, request, self.name)
 
 
 async def judge_all(data: Path, out: Path, count: int) -> tuple[list[tuple[int, float]], Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from adjudge import Decision, JudgeResult
-from adjudge.formats.plain import to_plain
-from adjudge.ledger import AuditEntry
-from adjudge.ledger.audit.derive import make_audit
-from adjudge.ledger.audit.gather import AuditSelection, Evidence
-from adjudge.ledger.entry import NO_PREV, Row
-from adjudge.ledger.verification import Chain, hand_on
-from ledger_support import rehash
+from adjudge.ledger import AuditEntry, Row, derive_audit
+from ledger_support import NO_PREV, export, rehash
 
 Said = tuple[str, Any]
 """The kind of an entry, and what it holds; ``None`` for a payload that was erased."""
@@ -27,7 +25,7 @@ def make_rows(*said: Said) -> list[Row]:
     begin = ("genesis", {"schema": "adjudge/ledger/1", "public_key": None, "store_content": "full"})
     rows: list[Row] = []
     for place, (kind, value) in enumerate([begin, *said], 1):
-        plain = to_plain(value)
+        plain = value.to_dict() if hasattr(value, "to_dict") else value
         payload = None if value is None else json.dumps(plain, sort_keys=True).encode()
         subject = str((plain or {}).get("subject") or "") if isinstance(plain, dict) else ""
         at = f"2026-11-20T12:00:{place:02d}.000000Z"
@@ -37,9 +35,9 @@ def make_rows(*said: Said) -> list[Row]:
 
 def audit_rows(rows: list[Row], **wanted: Any) -> AuditEntry:
     """The audit of some rows."""
-    gathering = Evidence(AuditSelection(**wanted))
-    checked = Chain().verify(hand_on(rows, gathering.add))
-    return make_audit(gathering, checked, objectives="Whether it holds.", scope=("all",))
+    with TemporaryDirectory() as folder:
+        file = export(rows, Path(folder) / "export.jsonl")
+        return asyncio.run(derive_audit(file, objectives="Whether it holds.", scope=["all"], **wanted))
 
 
 def audit(*said: Said, **wanted: Any) -> AuditEntry:

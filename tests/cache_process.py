@@ -10,7 +10,7 @@ import sys
 from itertools import count
 
 from adjudge.models import Reply, ReplyCache, Request
-from adjudge.models.cache import CachedModel
+from judge_support import keep_replies
 
 
 class Counting:
@@ -28,7 +28,7 @@ async def main(path: str, name: str, times: int) -> None:
     """Ask."""
     model = Counting()
     with ReplyCache(path) as cache:
-        cached = CachedModel(model, cache, identity="1")
+        cached = keep_replies(model, cache)
         for number in range(times) if times else count():
             reply = await cached.complete(Request(system="", user=f"{name} {number}"))
             assert reply.text == f"answer to {name} {number}"

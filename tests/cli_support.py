@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from adjudge.cli.app import run
+from adjudge.cli import main
 from adjudge.config import judges as _local
 
 ESCAPES = "\x1b[31mred\x1b[0m\x1b]0;title\x07 \u202egnp.exe \u2066 \x00\x9b31m"
@@ -28,6 +28,22 @@ ESCAPES = "\x1b[31mred\x1b[0m\x1b]0;title\x07 \u202egnp.exe \u2066 \x00\x9b31m"
 
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that must not reach standard output or standard error; newline and tab may."""
+
+
+def find_user() -> str:
+    """The operating system's user by its account, which no environment variable changes."""
+    if os.name == "nt":
+        return os.getlogin()
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+ME = find_user()
+"""The operating system's user, who decides and erases where nobody else is named."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +77,10 @@ class Line:
 
     def __call__(self, *arguments: str | Path) -> Ran:
         self._capsys.readouterr()
-        status = run([str(item) for item in arguments])
+        with pytest.raises(SystemExit) as left:
+            main([str(item) for item in arguments])
         out, err = self._capsys.readouterr()
-        return Ran(status, out, err)
+        return Ran(left.value.code, out, err)
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:

@@ -7,8 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from adjudge import JudgeResult, Question
-from adjudge.judges.pair import PairOrder, PairResult, settle_orders
+from adjudge import JudgeResult, PairResult, Question, compare_sync
 from adjudge.models import Request
 from judge_support import Seat
 
@@ -61,11 +60,16 @@ def place_of(choice: str, order: str | None) -> str:
 
 def make_pair(ab: str, ba: str | None = None, *, on_conflict: Any = "tie", **more: Any) -> PairResult:
     """A pair of what was said in each order, in terms of places; anything but a preference is a reason."""
-    orders = [PairOrder(order="ab", result=say(ab))] + ([PairOrder(order="ba", result=say(ba))] if ba else [])
-    settled = settle_orders(orders, on_conflict)
-    known = {"preferred": settled.preferred, "undecided_because": settled.because, "decided_by": settled.decided_by}
-    known |= {"detail": settled.detail, "confidence": settled.confidence}
-    return PairResult(**{"judge": "careful", "orders": tuple(orders), **known, **more})
+
+    class Told:
+        name = "careful"
+
+        async def ask(self, question: Question | str, /) -> JudgeResult:
+            assert isinstance(question, Question)
+            return say(ab if question.order == "ab" or ba is None else ba)
+
+    found = compare_sync(GOOD, BAD, judge=Told(), criteria="Good.", both_orders=ba is not None, on_conflict=on_conflict)
+    return replace(found, **more)
 
 
 def say(what: str) -> JudgeResult:

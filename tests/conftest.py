@@ -31,6 +31,7 @@ settings.load_profile("adjudge")
 def pytest_configure(config: pytest.Config) -> None:
     """Name the marker of large tables."""
     config.addinivalue_line("markers", "matrix: a table of combinations, sampled unless ADJUDGE_FULL is 1")
+    config.addinivalue_line("markers", "no_cover: not followed by coverage (of pytest-cov, which may be absent)")
 
 
 def pytest_report_header() -> str:

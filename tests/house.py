@@ -60,6 +60,18 @@ def modules() -> dict[str, Path]:
     return {name_module(path): path for path in package_files()}
 
 
+@cache
+def find_definition(name: str) -> Path:
+    """The module of the package that defines a name at its top, wherever it stands today."""
+    for path in package_files():
+        for node in parse(path).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = {target.id for target in targets if isinstance(target, ast.Name)}
+            if name in names | {getattr(node, "name", None)}:
+                return path
+    raise LookupError(f"no module of the package defines {name}")
+
+
 def functions(tree: ast.AST) -> list[FunctionNode]:
     """Every function and method, nested ones included."""
     return [node for node in ast.walk(tree) if isinstance(node, FunctionNode)]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from adjudge import JudgeResult, Outcome, Question, UsageError
+from adjudge import Judge, JudgeResult, Outcome, Question, ReplyCache, UsageError
 from adjudge.errors import Reason
-from adjudge.models import Reply, Request
+from adjudge.judges import with_layers
+from adjudge.models import Model, Reply, Request
 
 YES = '{"safe": true}'
 NO = '{"safe": false}'
@@ -61,11 +62,11 @@ class Plain:
     def __init__(self, *lines: Any, name: str = "plain") -> None:
         self.name = name
         self.requests: list[Request] = []
-        self._lines = list(lines)
+        self.lines = list(lines)
 
     async def complete(self, request: Request, /) -> Reply:
         self.requests.append(request)
-        line = self._lines[min(len(self.requests), len(self._lines)) - 1]
+        line = self.lines[min(len(self.requests), len(self.lines)) - 1]
         line = line(request) if callable(line) else line
         if isinstance(line, BaseException):
             raise line
@@ -105,3 +106,16 @@ def complaint(call: Any, *arguments: Any, **options: Any) -> str:
     except UsageError as error:
         return str(error)
     pytest.fail("no UsageError was raised")
+
+
+def names(said: object, *parts: str) -> bool:
+    """Whether a message names the thing, the value and the remedy; its whole text is pinned in test_messages.py."""
+    missing = [part for part in parts if part not in str(said)]
+    assert missing == [], f"{said} names no {missing}"
+    return True
+
+
+def keep_replies(model: Model, cache: ReplyCache, *, identity: str | None = "1") -> Any:
+    """The model that a judge asks through a cache; ``identity`` is what tells it from others of its name."""
+    given = {model.name: identity} if identity is not None else {}
+    return with_layers(Judge(model), cache=cache, identities=given).own_model

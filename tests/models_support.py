@@ -12,10 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from adjudge import ModelError
-from adjudge.models import Form, Request
-from adjudge.models.providers.catalog import SERVER, Endpoint, Provider
-from adjudge.models.providers.http import Transport
-from adjudge.models.providers.openai import OpenAICompatible
+from adjudge.models import Form, Model, Request, open_model
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Step = tuple[int, Mapping[str, str], object] | Handler
@@ -139,13 +136,18 @@ class Waits:
         return self.now
 
 
+def open_at(server: Scripted, prefix: str = "http", **options: Any) -> Model:
+    """A model of a provider, by what its names begin with, that is asked at this server."""
+    if prefix == "http":
+        return open_model(f"{server.url}#some-model", **options)
+    return open_model(f"{prefix}:some-model", base_url=server.url, **options)
+
+
 def talk(
     *steps: Step,
     request: Request = ASKED,
     times: int = 1,
-    kind: Any = OpenAICompatible,
-    provider: Provider = SERVER,
-    key_env: str | None = None,
+    prefix: str = "http",
     **options: Any,
 ) -> tuple[Any, Scripted]:
     """The last reply (or error) of a model to a script, and the server."""
@@ -153,14 +155,13 @@ def talk(
     async def run():
         said = None
         async with serve(*steps) as server:
-            place = Endpoint(provider=provider, base_url=server.url, key_env=key_env)
-            transport = Transport(sleep=Waits().sleep)
-            async with kind("some-model", place=place, transport=transport, **options) as model:
-                for _ in range(times):
-                    try:
-                        said = await model.complete(request)
-                    except ModelError as failed:
-                        said = failed
+            model: Any = open_at(server, prefix, **options)
+            for _ in range(times):
+                try:
+                    said = await model.complete(request)
+                except ModelError as failed:
+                    said = failed
+            await model.aclose()
         return said, server
 
     return asyncio.run(run())

@@ -8,7 +8,7 @@ from typing import Any
 from adjudge import Case, Criterion, JudgeResult, Rubric, run
 from adjudge.models import Reply, Request
 from adjudge.runs import Run
-from adjudge.testing import speak
+from adjudge.testing import make_scripted_reply
 
 RUBRIC = Rubric(
     name="Two",
@@ -25,18 +25,18 @@ class Told:
     def __init__(self, name: str, lines: Mapping[str, Sequence[Line] | Line]) -> None:
         self.name = name
         self.asked: list[Request] = []
-        self._lines = lines
+        self.lines = lines
 
     async def complete(self, request: Request, /) -> Reply:
         self.asked.append(request)
-        found = self._lines[str(request.case)]
+        found = self.lines[str(request.case)]
         lines = found if isinstance(found, list) else [found]
         line = lines[min(request.attempt, len(lines)) - 1]
         if isinstance(line, Exception):
             raise line
         if isinstance(line, str):
             return Reply(text=line, model=self.name)
-        return speak(dict(line or {}), request, self.name)
+        return make_scripted_reply(dict(line or {}), request, self.name)
 
 
 def score(**scores: float) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from adjudge import Case, CriterionResult, JudgeChainResult, JudgeResult, RuleResult, Usage
-from adjudge.runs import Run, RunItem, open_run
+from adjudge import Case, CriterionResult, Judge, JudgeChainResult, JudgeResult, RuleResult, Usage, open_run
+from adjudge.report import Report, make_report
+from adjudge.runs import Run, RunItem
 from adjudge.runs.folder import make_manifest, write_manifest
 from adjudge.runs.store import RunStore
+from redecide_support import Line, Told, do
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)><svg/onload=alert(3)>"
@@ -95,6 +97,26 @@ def keep_run(folder: Path, items: Iterable[RunItem], manifest: Mapping[str, Any]
     said = {**(manifest or make_manifest_of(len({item.place for item in items})))}
     write_manifest(folder, {"counts": summary.pop("counts"), "summary": summary} | said)
     return open_run(folder)
+
+
+class Kept:
+    """A run that is in no folder, with what a report reads of one."""
+
+    def __init__(self, items: Iterable[RunItem], manifest: Mapping[str, Any]) -> None:
+        self._items = items
+        self.manifest = manifest
+
+    @property
+    def status(self) -> str:
+        return str(self.manifest.get("status", ""))
+
+    def items(self) -> Iterator[RunItem]:
+        return iter(self._items)
+
+
+def report_of(items: Iterable[RunItem], manifest: Mapping[str, Any], **options: Any) -> Report:
+    """The report of a run that is in no folder."""
+    return make_report(Kept(items, manifest), **options)  # type: ignore[arg-type]
 
 
 def list_example(cases: int = 240, seed: int = 4) -> list[RunItem]:
@@ -232,3 +254,11 @@ def make_hostile_manifest() -> dict[str, Any]:
         judge={"name": HOSTILE, "model": {"name": HOSTILE}},
         rubric={"name": HOSTILE, "passing_threshold": 0.7},
     )
+
+
+def make_run(folder: Path, lines: dict[str, Line] | list[Line], **how: Any) -> Path:
+    """A run in which each case is answered by its line."""
+    told = lines if isinstance(lines, dict) else {str(case): line for case, line in enumerate(lines)}
+    cases = how.pop("cases", None) or [Case(id=name, content=f"text {name}") for name in told]
+    do(cases, Judge(Told("x", told), reask=0), out=folder, **how)
+    return folder

@@ -10,7 +10,10 @@ from typing import Any
 from adjudge import Case, Judge, open_run, run
 from adjudge.models import Reply, Request
 from adjudge.runs import Run
-from adjudge.testing import speak
+from adjudge.testing import make_scripted_reply
+
+STORE = "results.sqlite"
+"""The file in a run's folder that holds its results and replies."""
 
 CRITERIA = "Is good."
 
@@ -39,7 +42,9 @@ class Words:
         if "wait" in request.user:
             await asyncio.Event().wait()
         score = 1.0 if "good" in request.user else 0.0
-        return speak({"criteria": [{"name": "criteria", "reasoning": "r", "score": score}]}, request, self.name)
+        return make_scripted_reply(
+            {"criteria": [{"name": "criteria", "reasoning": "r", "score": score}]}, request, self.name
+        )
 
 
 def make_cases(number: int, *, start: int = 0) -> list[Case]:

@@ -8,86 +8,22 @@ import hashlib
 import hmac
 import json
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import standardwebhooks
-from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Approvals
 from adjudge.guards import Webhook, verify_webhook
-from adjudge.guards.approval import approvals as approvals_module
-from adjudge.guards.approval import webhook as webhooks
 from approval_support import WHO, Clock, make_result, try_to
 from judge_support import complaint, passed
 from ledger_support import SECRET
 from ledger_support import make_result as make_quoting_result
-
-KEY = "a secret of enough bytes"
-
-
-class Receiver:
-    """A server on 127.0.0.1 that keeps what it is sent, and answers with each status in turn, the last for ever."""
-
-    def __init__(self, *statuses: int, headers: dict[str, str] | None = None, hangs: bool = False) -> None:
-        self.statuses = list(statuses) or [204]
-        self.headers = headers or {}
-        self.hangs = hangs
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        self.url = ""
-
-    async def take(self, request: web.Request) -> web.Response:
-        self.got.append((dict(request.headers), await request.read()))
-        if self.hangs:
-            await asyncio.Event().wait()
-        status = self.statuses[min(len(self.got), len(self.statuses)) - 1]
-        return web.Response(status=status, headers=self.headers)
-
-    @property
-    def events(self) -> list[tuple[str, str]]:
-        read = [verify_webhook(headers, body, KEY) for headers, body in self.got]
-        return [(event["type"], event["data"]["status"]) for event in read]
-
-
-@asynccontextmanager
-async def serve(receiver: Receiver) -> AsyncIterator[Receiver]:
-    app = web.Application()
-    app.router.add_post("/hook/{rest:.*}", receiver.take)
-    runner = web.AppRunner(app, shutdown_timeout=0.01)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook/token"
-    try:
-        yield receiver
-    finally:
-        await runner.cleanup()
-
-
-def deliver(tmp_path: Path, receiver: Receiver, work: Any, *, clock: Any = None, **how: Any) -> Any:
-    """What an async function makes of approvals whose webhook is the receiver; pauses pass at once."""
-
-    async def go() -> Any:
-        async with serve(receiver):
-            options = {"clock": clock} if clock else {}
-            hook = Webhook(receiver.url, secret=KEY, **how)
-            async with Approvals(f"sqlite:///{tmp_path / 'adjudge.db'}", webhook=hook, **options) as approvals:
-                assert approvals._courier is not None
-                approvals._courier._sleep = rest
-                return await work(approvals)
-
-    return asyncio.run(go())
-
-
-async def rest(seconds: float) -> None:
-    assert 0 <= seconds <= 60
-    await asyncio.sleep(0)
+from webhook_support import KEY, Receiver, deliver
 
 
 async def ask(approvals: Approvals) -> str:
@@ -187,60 +123,6 @@ def test_what_is_not_taken_is_logged(
     assert len(receiver.got) == tries
     assert "token" not in caplog.text
     assert KEY not in caplog.text
-
-
-def test_a_receiver_that_is_not_there_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    """Requests and decisions go on."""
-    receiver = Receiver()
-
-    async def work(approvals: Approvals) -> None:
-        approvals._courier.webhook = Webhook("http://127.0.0.1:1/hook/", secret=KEY, retries=1)  # type: ignore[union-attr]
-        await ask_and_approve(approvals)
-
-    deliver(tmp_path, receiver, work)
-
-    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert len(lines) == 2
-    assert all("was not delivered: 127.0.0.1:1 could not be reached" in line for line in lines)
-    assert "/hook" not in caplog.text
-
-
-def test_closing_gives_up_what_takes_too_long(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    """It waits for deliveries, but not for ever, and leaves nothing behind."""
-    monkeypatch.setattr(approvals_module, "_DRAIN", 0.05)
-    deliver(tmp_path, Receiver(hangs=True), ask)
-
-    assert "webhook: 1 deliveries were given up" in caplog.text
-
-
-def test_what_waits_is_bounded(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch):
-    """A receiver that is down does not fill the memory."""
-    monkeypatch.setattr(webhooks, "MOST_WAITING", 1)
-    monkeypatch.setattr(approvals_module, "_DRAIN", 0.05)
-    receiver = Receiver(hangs=True)
-    deliver(tmp_path, receiver, ask_and_approve)
-
-    assert len(receiver.got) <= 1
-    assert "was dropped, 1 wait" in caplog.text
-
-
-def test_nothing_for_this_machine_goes_through_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """It may be plain http: who stands in between would read it."""
-    receiver, between = Receiver(), Receiver()
-
-    async def work(approvals: Approvals) -> None:
-        async with serve(between):
-            monkeypatch.setenv("HTTP_PROXY", between.url)
-            monkeypatch.setenv("NO_PROXY", "")
-            await ask(approvals)
-            await approvals._courier.drain(10)  # type: ignore[union-attr]
-
-    deliver(tmp_path, receiver, work)
-
-    assert receiver.events == [("approval.requested", "open")]
-    assert between.got == []
 
 
 @pytest.mark.parametrize("headers", [{"Content-Encoding": "gzip"}, {"Content-Length": "999999999"}])

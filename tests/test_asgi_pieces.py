@@ -403,6 +403,7 @@ def test_whatever_a_body_holds_it_is_answered(text: str, kind: str):
     assert client.status in {200, 403}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "body",
     [

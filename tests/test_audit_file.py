@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from adjudge import RuleResult, UsageError
-from adjudge.ledger import AuditEntry, AuditQuery, Finding, Findings, Judged, parse_audit, read_audit, write_audit
+from adjudge.ledger import AuditEntry, AuditQuery, Finding, Findings, Judged, parse_audit, read_audit, render_audit
 from audit_support import FAILED, PASSED, audit, decide
 from cli_support import HIDDEN
 from conftest import read_vectors
@@ -102,16 +102,16 @@ def make_entries(draw: st.DrawFn, text: st.SearchStrategy[str], metadata: st.Sea
 )
 def test_what_is_written_comes_back(entry: AuditEntry):
     """Exactly, whatever its texts are."""
-    assert parse_audit(write_audit(entry)) == entry
+    assert parse_audit(render_audit(entry)) == entry
 
 
 @given(make_entries(TEXT, DATA))
 def test_what_no_file_can_hold_comes_back_as_text(entry: AuditEntry):
     """Half a surrogate pair, NaN and integers beyond 2^53 are written as a ledger writes them; nothing else moves."""
-    back = parse_audit(write_audit(entry))
+    back = parse_audit(render_audit(entry))
 
     assert back.to_dict() == entry.to_dict()
-    assert write_audit(back, "") == write_audit(entry, "")
+    assert render_audit(back, "") == render_audit(entry, "")
 
 
 def test_a_number_without_end_is_written():
@@ -120,13 +120,13 @@ def test_a_number_without_end_is_written():
         objectives="o", opinion="adverse", findings=Findings(), metadata={"n": 10**5000, "x": [math.nan]}
     )
 
-    assert parse_audit(write_audit(entry)).metadata == {"n": hex(10**5000), "x": ["nan"]}
+    assert parse_audit(render_audit(entry)).metadata == {"n": hex(10**5000), "x": ["nan"]}
 
 
 @given(make_entries(TEXT, DATA), TEXT)
 def test_no_text_becomes_structure(entry: AuditEntry, body: str):
     """The front matter has our members and no others, on lines of its own, for any other reader of YAML as well."""
-    text = write_audit(entry, body)
+    text = render_audit(entry, body)
     lines = text.split("\n")
     end = lines.index("---", 1)
 
@@ -141,7 +141,7 @@ def test_no_text_becomes_structure(entry: AuditEntry, body: str):
 @given(make_entries(TEXT, DATA))
 def test_nothing_invisible_stands_in_the_front_matter(entry: AuditEntry):
     """What turns the order of letters around, or cannot be seen, is escaped: people read this part as well."""
-    front = write_audit(entry, "").split("\n---\n", 1)[0]
+    front = render_audit(entry, "").split("\n---\n", 1)[0]
 
     assert all(char.isprintable() or char == "\n" for char in front)
 
@@ -149,10 +149,10 @@ def test_nothing_invisible_stands_in_the_front_matter(entry: AuditEntry):
 @given(make_entries(TEXT, DATA))
 def test_a_python_without_the_c_library_writes_what_reads_the_same(entry: AuditEntry):
     """PyYAML may be installed without it."""
-    written = write_audit(entry)
+    written = render_audit(entry)
     with pytest.MonkeyPatch.context() as patch:
         patch.delattr(yaml, "CSafeDumper", raising=False)
-        plain = write_audit(entry)
+        plain = render_audit(entry)
 
     assert parse_audit(plain).to_dict() == parse_audit(written).to_dict() == entry.to_dict()
 
@@ -188,7 +188,7 @@ def test_a_report_of_the_earlier_form_is_read():
     assert entry.id == '\x00\x07\x1b[31m\x85\u2028\ufeff\u202e\U000e0001\\ud800 "q" é 😀'
     assert (entry.objectives, entry.scope) == ("---\nopinion: unqualified\n---\n", ("1:30", "yes"))
     assert entry.metadata == {"# x": {"a: b\n": ["2026-01-01", 1e22, None, [], {}]}, "k" * 300: True}
-    assert parse_audit(write_audit(entry)) == entry
+    assert parse_audit(render_audit(entry)) == entry
 
 
 def test_a_derived_audit_comes_back_with_what_proves_it():
@@ -196,8 +196,8 @@ def test_a_derived_audit_comes_back_with_what_proves_it():
     entry = audit(("result", make_chain_result(make_result(), PASSED)), decide(FAILED))
     single = audit(("result", make_result()))
 
-    assert parse_audit(write_audit(entry)) == entry
-    assert parse_audit(write_audit(single)).judge_result == single.judge_result
+    assert parse_audit(render_audit(entry)) == entry
+    assert parse_audit(render_audit(single)).judge_result == single.judge_result
     assert read_audit(json.loads(json.dumps(entry.to_dict()))) == entry
 
 
@@ -209,7 +209,7 @@ def test_a_thousand_findings_can_be_read_again():
     ]
     entry = audit(*many)
 
-    assert parse_audit(write_audit(entry)) == entry
+    assert parse_audit(render_audit(entry)) == entry
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_could_not_be_read_back_is_not_written(metadata: dict[str, Any]):
     entry = AuditEntry(objectives="o", opinion="adverse", findings=Findings(), metadata=metadata)
 
     with pytest.raises(UsageError):
-        write_audit(entry)
+        render_audit(entry)
 
 
 # ---------------------------------------------------------------- files that people write
@@ -258,7 +258,7 @@ def test_the_seeds_own_form_is_read():
     assert parse_audit(SEED.replace("\n", "\r\n")).id == entry.id
     assert parse_audit("\ufeff" + SEED) == entry
     assert parse_audit(SEED.replace("major: 1", "major: 2")).id != entry.id
-    assert parse_audit(write_audit(entry)) == entry
+    assert parse_audit(render_audit(entry)) == entry
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_what_has_no_front_matter_is_refused(text: Any):
 
 def test_an_opinion_changed_by_hand_is_found():
     """A derived report cannot be read with a better opinion than its findings come to, unless somebody signs for it."""
-    text = write_audit(audit(("result", FAILED)))
+    text = render_audit(audit(("result", FAILED)))
 
     with pytest.raises(UsageError, match="the rule says qualified"):
         parse_audit(text.replace("opinion: qualified", "opinion: unqualified"))
@@ -369,7 +369,7 @@ def fill(text: str) -> AuditEntry:
 @given(TEXT)
 def test_no_text_becomes_markup(text: str):
     """No heading, link, image, HTML, emphasis, line or cell of its own, and nothing that moves a terminal."""
-    body = write_audit(fill(text)).split("\n---\n", 1)[1]
+    body = render_audit(fill(text)).split("\n---\n", 1)[1]
     tokens = [inner for token in MARKDOWN.parse(body) for inner in (token, *(token.children or ()))]
     rows = [line for line in body.splitlines() if line.startswith("|")]
 
@@ -384,7 +384,7 @@ def test_no_text_becomes_markup(text: str):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_people_read_is_what_was_said(text: str):
     """The escapes vanish when the Markdown is read, and the words are there."""
-    body = write_audit(fill(text)).split("\n---\n", 1)[1]
+    body = render_audit(fill(text)).split("\n---\n", 1)[1]
     cells = [
         "".join(inner.content for inner in token.children or ())
         for token in MARKDOWN.parse(body)
@@ -398,7 +398,7 @@ def test_what_people_read_is_what_was_said(text: str):
 def test_the_report_says_who_says_what():
     """Opinion, person, reason, the rule's own opinion, findings with entry and hash, the head, what was not seen."""
     entry = replace(audit(("result", FAILED)), opinion="unqualified", opinion_by="Ada", reason="a false alarm")
-    text = write_audit(entry)
+    text = render_audit(entry)
 
     assert entry.basis is not None
     assert "# Audit: unqualified" in text
@@ -414,7 +414,7 @@ def test_the_report_says_who_says_what():
 
 def test_a_body_of_ones_own_takes_the_place_of_ours():
     """It stands below the front matter as it was given, and cannot change what is read."""
-    text = write_audit(parse_audit(SEED), SEED)
+    text = render_audit(parse_audit(SEED), SEED)
 
     assert text.endswith("\n" + SEED)
     assert parse_audit(text) == parse_audit(SEED)

@@ -9,27 +9,18 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from adjudge import Judge, ModelError, Usage, open_model
+from adjudge import Judge, ModelError, Usage
 from adjudge.models import (
-    Form,
     Model,
-    RecordingModel,
     Reply,
     ReplyCache,
     Request,
     TokenLogprob,
-    as_model,
-    resolve_model,
 )
-from adjudge.models.cache import CachedModel, describe_call, make_reply_key
-from adjudge.models.model import Call
-from judge_support import YES, Plain, complaint
+from judge_support import YES, Plain, keep_replies
 
 ASKED = Request(system="Be a judge.", user="Is <abcdefgh> good?", token="abcdefgh")
 PROCESS = Path(__file__).with_name("cache_process.py")
@@ -41,19 +32,11 @@ def make_cache(tmp_path: Path) -> Iterator[ReplyCache]:
         yield cache
 
 
-def wrap(model: Model, cache: ReplyCache, **options: Any) -> CachedModel:
-    return CachedModel(model, cache, identity="1", **options)
-
-
 def ask(model: Model, *requests: Request) -> list[Reply]:
     async def run() -> list[Reply]:
         return [await model.complete(request) for request in requests]
 
     return asyncio.run(run())
-
-
-def make_key(request: Request = ASKED, *, model: str = "openai:m", seat: int = 0, **options: Any) -> str:
-    return make_reply_key(describe_call(open_model(model, **options), request, seat=seat))
 
 
 # ---------------------------------------------------------------- what is found again
@@ -62,7 +45,7 @@ def make_key(request: Request = ASKED, *, model: str = "openai:m", seat: int = 0
 def test_the_same_request_is_asked_once(cache: ReplyCache):
     """The second answer is the first, costs nothing and says so: no calls, no tokens, no dollars."""
     model = Plain(Reply(text="yes", usage=Usage(input_tokens=9, output_tokens=3), model="m-1"), "no")
-    first, second = ask(wrap(model, cache), ASKED, ASKED)
+    first, second = ask(keep_replies(model, cache), ASKED, ASKED)
 
     assert len(model.requests) == 1
     assert first.usage == Usage(input_tokens=9, output_tokens=3)
@@ -73,10 +56,10 @@ def test_a_reply_is_found_by_another_object_later(tmp_path: Path):
     """What one program asked, the next has."""
     path = tmp_path / "replies.sqlite"
     with ReplyCache(path) as cache:
-        ask(wrap(Plain("yes"), cache), ASKED)
+        ask(keep_replies(Plain("yes"), cache), ASKED)
     with ReplyCache(path) as cache:
         model = Plain("no")
-        assert [reply.text for reply in ask(wrap(model, cache), ASKED)] == ["yes"]
+        assert [reply.text for reply in ask(keep_replies(model, cache), ASKED)] == ["yes"]
     assert model.requests == []
 
 
@@ -84,7 +67,7 @@ def test_closing_a_judge_writes_what_it_was_told(cache: ReplyCache):
     """Who opens the file afterwards finds it; the cache goes on."""
 
     async def run():
-        async with Judge(wrap(Plain(YES), cache)) as judge:
+        async with Judge(keep_replies(Plain(YES), cache)) as judge:
             await judge.ask("Is this safe?")
 
     asyncio.run(run())
@@ -96,8 +79,8 @@ def test_the_token_is_masked_in_the_file_and_is_the_present_one_in_the_reply(cac
     """A reply that was read behind one token is read behind another, and the file holds neither."""
     logprobs = (TokenLogprob(token="abcd", logprob=-0.1), TokenLogprob(token="efgh", logprob=-0.2))
     model = Plain(Reply(text="abcdefgh {{token}}", logprobs=logprobs))
-    ask(wrap(model, cache), ASKED)
-    again = ask(wrap(model, cache), replace(ASKED, user="Is <12345678> good?", token="12345678"))[0]
+    ask(keep_replies(model, cache), ASKED)
+    again = ask(keep_replies(model, cache), replace(ASKED, user="Is <12345678> good?", token="12345678"))[0]
     cache.flush()
 
     assert len(model.requests) == 1
@@ -112,10 +95,10 @@ def test_the_token_is_masked_in_the_file_and_is_the_present_one_in_the_reply(cac
 def test_a_judgement_through_a_cache_is_the_same_judgement(cache: ReplyCache):
     """A result from the cache differs from the asked one in its usage alone."""
     model = Plain(lambda request: f'{{"token": "{request.token}", "safe": true}}')
-    judge = Judge(wrap(model, cache))
+    judge = Judge(keep_replies(model, cache))
     how = {"criteria": "Is polite.", "result_format": None}
     model_says = '{"criteria": [{"name": "criteria", "reasoning": "", "score": 0.9}]}'
-    model._lines = [lambda request: f'{{"token": "{request.token}", {model_says[1:]}']
+    model.lines = [lambda request: f'{{"token": "{request.token}", {model_says[1:]}']
     first, second = [judge.evaluate_sync("Thank you.", **how) for _ in range(2)]  # type: ignore[arg-type]
 
     assert (first.outcome, first.score, first.raw_response) == ("passed", 0.9, second.raw_response)
@@ -138,107 +121,24 @@ def test_what_did_not_end_by_itself_is_asked_again(cache: ReplyCache, reply: Rep
     """A reply that was cut off, refused or empty is the accident of one request."""
     model = Plain(reply, "yes")
 
-    assert [said.text for said in ask(wrap(model, cache), ASKED, ASKED)] == [reply.text, "yes"]
+    assert [said.text for said in ask(keep_replies(model, cache), ASKED, ASKED)] == [reply.text, "yes"]
 
 
 def test_what_a_model_raises_is_not_kept(cache: ReplyCache):
     """An outage ends when it is over."""
     model = Plain(ModelError("down"), "yes")
     with pytest.raises(ModelError, match="down"):
-        ask(wrap(model, cache), ASKED)
+        ask(keep_replies(model, cache), ASKED)
 
-    assert ask(wrap(model, cache), ASKED)[0].text == "yes"
+    assert ask(keep_replies(model, cache), ASKED)[0].text == "yes"
 
 
 def test_a_reply_that_has_no_json_is_handed_on(cache: ReplyCache):
     """What cannot be written is not kept; whoever asked has it."""
     model = Plain(Reply(text="half a pair: \ud800"))
 
-    assert [said.text for said in ask(wrap(model, cache), ASKED, ASKED)] == ["half a pair: \ud800"] * 2
+    assert [said.text for said in ask(keep_replies(model, cache), ASKED, ASKED)] == ["half a pair: \ud800"] * 2
     assert len(model.requests) == 2
-
-
-# ---------------------------------------------------------------- the key
-
-
-FORM = Form(name="verdict", schema={"type": "object"}, digest="f" * 64)
-CHANGES: tuple[dict[str, Any], ...] = (
-    {"system": "Be kind."},
-    {"user": "Is <abcdefgh> bad?"},
-    {"form": FORM},
-    {"temperature": 0.5},
-    {"temperature": None},
-    {"seed": 1},
-    {"max_output_tokens": 10},
-    {"logprobs": True},
-    {"attempt": 2},
-    {"sample": 1},
-)
-
-
-def test_everything_that_determines_a_reply_is_in_its_key():
-    """Any change of a request, of the model, of its address, of its options or of the seat gives another key."""
-    keys = [make_key(), *[make_key(replace(ASKED, **change)) for change in CHANGES]]
-    keys += [make_key(replace(ASKED, form=replace(FORM, digest="e" * 64)))]
-    keys += [make_key(model="openai:n"), make_key(model="groq:m"), make_key(seat=1)]
-    keys += [make_key(base_url="https://other.example/v1"), make_key(base_url="https://other.example/v2")]
-    keys += [make_key(free_text={"maxLength": 9})]
-
-    assert len(set(keys)) == len(keys)
-
-
-def test_every_field_of_a_request_is_in_the_key_or_named_here():
-    """A field that is added to requests and forgotten in keys would give one answer for two questions."""
-    labels = {"token", "case", "order", "call"}
-    changed = {name for change in CHANGES for name in change}
-
-    assert changed | labels == set(Request.__dataclass_fields__)
-    assert make_key(replace(ASKED, case="7", order="ab", call=Call(anew=True))) == make_key()
-
-
-def test_the_environment_that_moves_a_model_changes_the_key(monkeypatch: pytest.MonkeyPatch):
-    """Where a provider's variable sends the requests elsewhere, the replies are not the provider's."""
-    before = make_key()
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-
-    assert make_key() != before
-
-
-@given(st.text(), st.text(), st.text(), st.text())
-def test_two_prompts_have_two_keys(system: str, user: str, other_system: str, other_user: str):
-    """What stands in the system part cannot pose as the user part, nor masks as the token."""
-    one, other = (Request(system=a, user=b, token="abcdefgh") for a, b in ((system, user), (other_system, other_user)))
-
-    assert (make_key(one) == make_key(other)) == ((system, user) == (other_system, other_user))
-    assert make_key(replace(one, user=user + "{{token}}")) != make_key(replace(one, user=user + "abcdefgh"))
-
-
-def test_a_function_is_cached_under_an_identity_alone(cache: ReplyCache):
-    """Two functions may have one name and a function may change, so its owner says what it is."""
-    nameless = CachedModel(as_model(lambda prompt: "yes"), cache)
-
-    said = complaint(Judge(nameless).ask, "Is this safe?")
-    assert "replies of function cannot be cached" in said
-    assert "give an identity" in said
-    one, other = (CachedModel(Plain(text), cache, identity=text) for text in ("one", "other"))
-    assert [ask(model, ASKED)[0].text for model in (one, other)] == ["one", "other"]
-
-
-def test_explaining_shows_every_ingredient_and_asks_nobody(cache: ReplyCache):
-    """``explain`` is the key, what it is made of, and whether there is a reply; it can be computed by anybody."""
-    model = Plain("yes")
-    cached = wrap(model, cache, seat=2)
-    before = cached.explain(ASKED)
-    ask(cached, ASKED)
-    after = cached.explain(ASKED)
-
-    assert (before["found"], after["found"], len(model.requests)) == (False, True, 1)
-    assert before["key"] == after["key"] == make_reply_key(after["ingredients"])
-    assert set(after["ingredients"]) == {
-        *("schema", "model", "identity", "system", "user", "form", "parameters", "attempt", "sample", "seat"),
-    }
-    assert after["ingredients"]["seat"] == 2
-    assert after["ingredients"]["identity"] == {"given": "1"}
 
 
 # ---------------------------------------------------------------- several at once
@@ -273,7 +173,7 @@ def test_equal_requests_at_once_are_one_request(cache: ReplyCache):
 
     async def run():
         model = Slow()
-        tasks = [*await start(wrap(model, cache), 3), *await start(wrap(model, cache), 2)]
+        tasks = [*await start(keep_replies(model, cache), 3), *await start(keep_replies(model, cache), 2)]
         model.answers.set()
         return [await task for task in tasks], model.asked
 
@@ -288,7 +188,7 @@ def test_a_leader_that_is_cancelled_fails_nobody(cache: ReplyCache):
 
     async def run():
         model = Slow()
-        tasks = await start(wrap(model, cache), 4)
+        tasks = await start(keep_replies(model, cache), 4)
         for task in tasks[:2]:
             task.cancel()
             await asyncio.wait([task])
@@ -308,7 +208,7 @@ def test_a_follower_that_is_cancelled_stops_nobody(cache: ReplyCache):
 
     async def run():
         model = Slow()
-        tasks = await start(wrap(model, cache), 3)
+        tasks = await start(keep_replies(model, cache), 3)
         tasks[1].cancel()
         await asyncio.wait([tasks[1]])
         model.answers.set()
@@ -323,12 +223,16 @@ def test_an_error_is_everybodys_who_waited(cache: ReplyCache):
     async def run():
         model = Slow()
         model.error = ModelError("down", status=503)
-        tasks = await start(wrap(model, cache), 3)
+        tasks = await start(keep_replies(model, cache), 3)
         model.answers.set()
         await asyncio.wait(tasks)
         before = model.asked
         model.error = None
-        return [str(task.exception()) for task in tasks], before, (await wrap(model, cache).complete(ASKED)).text
+        return (
+            [str(task.exception()) for task in tasks],
+            before,
+            (await keep_replies(model, cache).complete(ASKED)).text,
+        )
 
     assert asyncio.run(run()) == (["down"] * 3, 1, "number 2")
 
@@ -338,7 +242,7 @@ def test_threads_with_loops_of_their_own_share_a_cache(cache: ReplyCache):
     model = Plain(lambda request: f"answer to {request.user}")
 
     def work() -> None:
-        said = ask(wrap(model, cache), *[replace(ASKED, user=f"{number}") for number in range(200)])
+        said = ask(keep_replies(model, cache), *[replace(ASKED, user=f"{number}") for number in range(200)])
         assert [reply.text for reply in said] == [f"answer to {number}" for number in range(200)]
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -381,18 +285,3 @@ def test_a_killed_process_leaves_a_cache_that_works(tmp_path: Path):
 
     later = start_process(path, "killed", 40)
     assert later.communicate(timeout=50)[0] == "0\n"
-
-
-# ---------------------------------------------------------------- around other models
-
-
-def test_the_model_a_rubric_names_is_asked_through_the_same_layers(cache: ReplyCache, tmp_path: Path):
-    """A full name opens another provider's model; the cache and the recording stand around that one too."""
-    stack = CachedModel(RecordingModel(open_model("openai:a"), tmp_path / "r"), cache, seat=1)
-    other = resolve_model("groq:b", stack)
-    same = resolve_model("c", stack)
-
-    for found, name in ((other, "groq:b"), (same, "openai:c")):
-        assert isinstance(found, CachedModel)
-        assert isinstance(found.model, RecordingModel)
-        assert (found.name, found.seat, found.cache) == (name, 1, cache)

@@ -16,8 +16,7 @@ import pytest
 
 from adjudge import Judge, ReplyCache, Usage
 from adjudge.models import Model, Reply, Request
-from adjudge.models.cache import CachedModel
-from judge_support import Plain, complaint
+from judge_support import Plain, complaint, keep_replies
 
 ASKED = Request(system="Be a judge.", user="Is <abcdefgh> good?", token="abcdefgh")
 
@@ -26,10 +25,6 @@ ASKED = Request(system="Be a judge.", user="Is <abcdefgh> good?", token="abcdefg
 def make_cache(tmp_path: Path) -> Iterator[ReplyCache]:
     with ReplyCache(tmp_path / "replies.sqlite") as cache:
         yield cache
-
-
-def wrap(model: Model, cache: ReplyCache) -> CachedModel:
-    return CachedModel(model, cache, identity="1")
 
 
 def ask(model: Model, *requests: Request) -> list[Reply]:
@@ -46,7 +41,7 @@ def test_replies_expire(tmp_path: Path):
     """A reply older than ``expires_in`` is asked for again, and the new one is kept in its place."""
     now = 1000.0
     with ReplyCache(tmp_path / "c", expires_in=60.0, wall=lambda: now) as cache:
-        model = wrap(Plain("first", "second"), cache)
+        model = keep_replies(Plain("first", "second"), cache)
         said = [ask(model, ASKED)[0].text]
         cache.flush()
         for now in (1060.0, 1061.0, 1121.0):  # noqa: B007 - the clock
@@ -60,7 +55,7 @@ def test_a_reply_from_the_future_is_not_used(tmp_path: Path):
     """Where a clock was set back, nobody can say how old a reply is."""
     now = 1000.0
     with ReplyCache(tmp_path / "c", expires_in=60.0, wall=lambda: now) as cache:
-        model = wrap(Plain("first", "second"), cache)
+        model = keep_replies(Plain("first", "second"), cache)
         ask(model, ASKED)
         cache.flush()
         now = 900.0
@@ -70,7 +65,7 @@ def test_a_reply_from_the_future_is_not_used(tmp_path: Path):
 def test_the_oldest_go_when_a_cache_is_full(tmp_path: Path):
     """``max_bytes`` bounds the pages in use; the newest replies stay."""
     with ReplyCache(tmp_path / "c", max_bytes=200_000) as cache:
-        model = wrap(Plain(lambda request: "x" * 5000), cache)
+        model = keep_replies(Plain(lambda request: "x" * 5000), cache)
         for number in range(100):
             ask(model, replace(ASKED, user=f"{number}"))
             cache.flush()
@@ -85,7 +80,7 @@ def test_a_cache_is_listed_and_cleared(tmp_path: Path):
     now = 1000.0
     with ReplyCache(tmp_path / "c", wall=lambda: now) as cache:
         for now, name in ((1000.0, "a"), (1100.0, "b"), (1200.0, "b")):
-            ask(wrap(Plain("yes", name=name), cache), replace(ASKED, user=f"{now}"))
+            ask(keep_replies(Plain("yes", name=name), cache), replace(ASKED, user=f"{now}"))
         found = list(cache.entries())
         assert [(item.at, item.model) for item in found] == [(1000.0, "a"), (1100.0, "b"), (1200.0, "b")]
         assert cache.clear(model="b", older_than=100.0) == 1
@@ -99,7 +94,7 @@ def test_a_cache_is_listed_and_cleared(tmp_path: Path):
 
 def test_the_file_is_its_owners_alone(cache: ReplyCache):
     """Mode 0600, and the files SQLite puts beside it as well: they hold what was judged."""
-    ask(wrap(Plain("yes"), cache), ASKED)
+    ask(keep_replies(Plain("yes"), cache), ASKED)
     cache.flush()
 
     assert {path.name: path.stat().st_mode & 0o777 for path in cache.path.parent.iterdir()} == {
@@ -136,14 +131,14 @@ def test_what_is_no_cache_is_refused_before_anything_is_asked(tmp_path: Path):
         (tmp_path, "Is a directory"),
         (tmp_path / "missing" / "c", "No such file or directory"),
     ):
-        assert said in complaint(Judge(wrap(model, ReplyCache(path))).ask, "Is this safe?")
+        assert said in complaint(Judge(keep_replies(model, ReplyCache(path))).ask, "Is this safe?")
     assert model.requests == []
     assert other.read_bytes() == before
 
 
 def test_a_cache_that_breaks_later_changes_no_answer(cache: ReplyCache, caplog: pytest.LogCaptureFixture):
     """The models are asked, as without a cache, and the log says it once."""
-    cached = wrap(Plain("one", "two", "three"), cache)
+    cached = keep_replies(Plain("one", "two", "three"), cache)
     ask(cached, ASKED)
     cache.close()
     cache.path.write_bytes(b"no database any more, and long enough for SQLite to look at it twice" * 100)
@@ -163,7 +158,7 @@ def test_a_cache_that_breaks_later_changes_no_answer(cache: ReplyCache, caplog: 
 )
 def test_a_row_that_is_not_ours_is_not_used(cache: ReplyCache, caplog: pytest.LogCaptureFixture, row: bytes):
     """A damaged reply is no reply: the model is asked, and its answer takes the place."""
-    cached = wrap(Plain("asked"), cache)
+    cached = keep_replies(Plain("asked"), cache)
     cache.keep(cached.explain(ASKED)["key"], "plain", row)
     with caplog.at_level(logging.WARNING, logger="adjudge.cache"):
         first, second = ask(cached, ASKED, ASKED)

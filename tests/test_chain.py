@@ -348,7 +348,9 @@ def test_a_seat_that_returns_something_else_is_undecided():
         async def ask(self, question, /):
             return True
 
-    assert ask(JudgeChain([Wrong()])).results[0].detail == "the judge returned bool, not a JudgeResult"
+    detail = ask(JudgeChain([Wrong()])).results[0].detail
+    assert "bool" in detail
+    assert "JudgeResult" in detail
 
 
 def test_cancelling_the_caller_cancels_every_seat():

@@ -25,7 +25,9 @@ def test_a_seat_has_its_own_limit():
     result = ask(JudgeChain([passed(name="a", delay=9.0), passed(name="b", delay=2.9)], timeout=3.0))
 
     assert names(result) == [("a", "timeout"), ("b", "passed")]
-    assert result.results[0].detail == "no answer within 3 s"
+    assert "no answer within 3 s" in result.results[0].detail
+    assert "raise the timeout of the chain" in result.results[0].detail
+    assert result.explain() == "passed with 1.00; b decided after a (timeout)"
 
 
 def test_a_seat_without_a_limit_is_waited_for():

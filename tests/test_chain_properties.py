@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge import JudgeChain, JudgeChainResult, JudgeResult
-from adjudge.result import REASONS
+from adjudge.errors import Reason
 from judge_support import Seat
 from virtual_clock import run_virtual
+
+REASONS: tuple[str, ...] = get_args(Reason)
 
 # A chain under test is a tree: leaves say what a judge will say, nodes say how they are chained. The reference below
 # computes what a tree decides from the table in the design, without a clock and without looking at the package.

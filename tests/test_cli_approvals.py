@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 
+import asgi_support
 import cli_support
 from adjudge import open_dataset
-from adjudge.cli.commands.ledger import find_user
 from adjudge.guards import Approval
 from adjudge.ledger import create_key
 from approval_support import make_result, tell, use
-from cli_support import ESCAPES, HIDDEN, Line
+from cli_support import ESCAPES, HIDDEN, ME, Line
 from ledger_support import SECRET, find, make_chain_result, verify
 from ledger_support import make_result as make_quoting_result
 
 URL = "sqlite:///a.db"
-ME = find_user()
 HERE = ("--ledger", "a.db")
 
 
@@ -117,6 +116,36 @@ def test_what_does_not_count_is_status_2_and_recorded(line: Line, approvers: tup
     assert said in done.sentence
     assert done.sentence.endswith("the attempt is recorded")
     assert tell(URL)[-1] == ("voted", False, ME)
+
+
+def test_somebody_who_may_not_decide_is_told_who_may(line: Line):
+    """The account is what counts, so approvers have to be named by their accounts."""
+    done = line("approvals", "approve", request("bob", "cy"), "--reason", "x", *HERE)
+
+    assert done.status == 2
+    assert "bob, cy may decide this, and the command decides as the account it runs under" in done.sentence
+    assert f"'{ME}' is none of the approvers of " in done.sentence
+
+
+def test_what_follows_names_the_ledger_that_was_named(line: Line):
+    """So that the proposed command can be typed as it stands."""
+    ident = asgi_support.run(URL, asgi_support.Shop.hold, ask={"approvers": [ME]})
+    shown = line("approvals", "show", ident, *HERE)
+
+    assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db" in shown.err
+
+
+@pytest.mark.parametrize("command", ["approve", "wait"])
+def test_a_request_over_http_goes_on_by_its_client(line: Line, command: str):
+    """`gate resume` would use the approval up, and the client be refused."""
+    ident = asgi_support.run(URL, asgi_support.Shop.hold, ask={"approvers": [ME]})
+    done = line("approvals", "approve", ident, "--reason", "fine", *HERE)
+    if command == "wait":
+        done = line("approvals", "wait", ident, *HERE)
+
+    assert done.status == 0
+    assert f"the client repeats its request with the header Adjudge-Approval: {ident}" in done.err
+    assert "gate resume" not in done.err
 
 
 def test_an_id_may_be_cut_short(line: Line):
@@ -254,7 +283,7 @@ def test_show_has_everything_a_person_needs(line: Line):
     ):
         assert text in shown.out, text
     assert [row.split()[1] for row in shown.out.splitlines() if row.startswith("entry")] == ["2", "3"]
-    assert f"adjudge approvals approve {ident} --reason WHY   (or deny)" in shown.err
+    assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db   (or deny)" in shown.err
     assert line("approvals", "show", request(result=make_quoting_result()), *HERE).out.count(SECRET) > 5
 
 

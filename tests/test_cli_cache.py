@@ -63,7 +63,10 @@ def test_a_function_is_said_not_to_be_kept(line: Line, command: tuple[str, ...])
     Path("kept").rename("before") if command[0] == "run" else None
     function = line(*command, *CRITERIA, "--judge", WORDS, "--no-token", "--cache", "d")
 
-    assert f"--cache keeps only replies of models behind an address, so none of {WORDS}\n" in function.err
+    assert (
+        f"--cache keeps only replies of models behind an address and of judges in code, so none of {WORDS}\n"
+        in function.err
+    )
     assert "--cache keeps only" not in kept.err
     assert Path("c").exists()
     assert not Path("d").exists()

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import cli_support
-from adjudge import Case, UsageError, open_dataset
-from adjudge.cli import input as _input
-from adjudge.cli.commands import dataset as _dataset
+import house
+from adjudge import Case, open_dataset
 from cli_support import Line
+from judge_support import names
 
 TABLE = "qid,question,answer,gold,ok\n1,Why?,Because,x,true\n2,How?,,y,FALSE\n3,Who?,A\n1,When?,B,z,\n"
 FIELDS = ("--content", "answer", "--reference", "gold", "--id", "qid", "--label", "ok", "--task", "question")
@@ -100,7 +100,7 @@ def test_hostile_text_reaches_no_terminal_raw(line: Line):
         (["answers.csv"], "answers.csv, line 1: no column is the content; say which of"),
         (["answers.csv", "--content", "anser"], "there is no column 'anser'; did you mean 'answer'?"),
         (["empty.jsonl"], "empty.jsonl holds no case; write one JSON object per line, or rows below a header"),
-        (["answers.csv", "--from", "xls"], "there is no format 'xls' of data sets"),
+        (["answers.csv", "--from", "xls"], "--from must be one of jsonl, csv"),
         (["answers.csv", "--field", "content"], "--field 'content' must be like content.a=FIELD"),
         (["answers.csv", "--content", "answer", "--field", "content=gold"], "--field 'content=gold' is given twice"),
         (["answers.csv", "--field", "nothing=gold"], "a case has no 'nothing'"),
@@ -143,9 +143,8 @@ def test_convert_stops_at_a_bad_row_unless_told_to_skip(line: Line):
         "2 cases written to out.jsonl",
     ]
     assert [case.label for case in open_dataset("out.jsonl")] == [True, False]
-    assert line("dataset", "convert", "answers.csv", "x.jsonl", "--on-bad-row", "no").sentence == (
-        "--on-bad-row must be fail or skip, got 'no'"
-    )
+    said = line("dataset", "convert", "answers.csv", "x.jsonl", "--on-bad-row", "no").sentence
+    assert names(said, "--on-bad-row", "'no'", "fail or skip")
 
 
 def test_what_is_not_listed_is_counted(line: Line):
@@ -186,7 +185,7 @@ def test_other_tools_data_sets_are_imported(line: Line):
     Path("samples.jsonl").write_text('{"input": "Why?", "target": "x"}\n', "utf-8")
     ran = line("dataset", "convert", "tests.csv", "a.jsonl", "--from", "promptfoo")
     assert ran.status == 0
-    assert "assertion 'contains' kept in the metadata, not applied: 1" in ran.err
+    assert "assertion 'contains' not applied: there is no answer yet: 1" in ran.err
     ran = line("dataset", "convert", "samples.jsonl", "b.jsonl", "--from", "inspect")
     assert "sample without an answer: its input is the content: 1" in ran.err
     assert [case.reference for case in open_dataset("b.jsonl")] == ["x"]
@@ -208,21 +207,6 @@ def test_data_sets_are_judged_by_their_suffix(line: Line, name, require):
     assert [item["case"] for item in ran.document["results"]] == ["a", "b"]
 
 
-def test_a_table_is_a_content_where_contents_are_judged(line: Line):
-    """Its rows are cases only where a data set is asked for."""
-    assert _input.list_inputs(["answers.csv"]).single
-
-
-def test_options_make_a_data_set(line: Line):
-    """An empty name leaves a field in the metadata; ids can be left to the caller."""
-    Path("x.jsonl").write_text('{"a": "x", "label": "odd", "id": 1}\n{"a": "y", "id": 1}\n', "utf-8")
-    dataset = _input.open_from_options("x.jsonl", fields={"content": "a", "label": "", "id": None}, check_ids=False)
-
-    assert [case.metadata for case in dataset] == [{"label": "odd"}, {}]
-    with pytest.raises(UsageError):
-        _input.open_from_options("x.jsonl", kind="promptfoo", fields={"nothing": "x"})
-
-
 def test_a_closed_pipe_ends_quietly(tmp_path):
     """As the next program in a pipe may do."""
     rows = "".join(json.dumps({"content": f"{number} " * 100}) + "\n" for number in range(3000))
@@ -238,15 +222,6 @@ def test_a_closed_pipe_ends_quietly(tmp_path):
     assert ran.status == 0
 
 
-def test_counting_takes_no_more_room_for_more_cases():
-    """Labels beyond the first twenty are one number."""
-    tally = _dataset._Tally()
-    for number in range(1000):
-        tally.add(Case(id=str(number), content="", label=float(number)))
-
-    assert (len(tally.labels), tally.others, tally.empty) == (_dataset.MOST_LABELS, 980, 1000)
-
-
 def test_convert_for_a_spreadsheet(line: Line):
     """Cells that would be run begin with an apostrophe; without the option, and with -, nothing changes."""
     Path("in.jsonl").write_text('{"id": "a", "content": "=cmd()"}\n', encoding="utf-8")
@@ -258,3 +233,129 @@ def test_convert_for_a_spreadsheet(line: Line):
     for to in ("-", "x.jsonl"):
         refused = line("dataset", "convert", "in.jsonl", to, "--for-spreadsheet")
         assert (refused.status, "spreadsheet is for" in refused.sentence) == (2, True)
+
+
+LABELS = "case,rater,value\nlate,ann,yes\nrude,ann,No\nrude,bob,unsure\n"
+
+
+@pytest.fixture(name="labelled")
+def write_labelled(line: Line) -> Line:
+    Path("d.csv").write_text("id,content,label\nlate,x,\nrude,y,\nopen,z,Yes\n", "utf-8")
+    Path("labels.csv").write_text(LABELS, "utf-8")
+    return line
+
+
+def test_a_label_map_says_what_words_stand_for(labelled: Line):
+    """Without it the row is bad, and the message names the word and the option."""
+    ran = labelled("dataset", "check", "d.csv", "--label-map", "yes=true,no=false", "--json")
+    without = labelled("dataset", "check", "d.csv", "--json")
+
+    assert (ran.status, ran.document["labels"]) == (0, {"true": 1})
+    assert without.status == 1
+    assert "'Yes'" in without.document["first_bad_rows"][0]["why"]
+    assert "--label-map Yes=true" in without.document["first_bad_rows"][0]["why"]
+
+
+def test_labels_of_a_file_are_joined(labelled: Line):
+    """By the id of the case; a label that decides nothing is there all the same."""
+    how = ("--label-map", "yes=true,no=false,unsure=cannot_tell", "--label-file", "labels.csv")
+    ran = labelled("dataset", "convert", "d.csv", "-", *how)
+    late, rude, other = map(json.loads, ran.out.splitlines())
+
+    assert (ran.status, late["label"], other["label"]) == (0, True, True)
+    assert rude["labels"] == {"ann": False, "bob": None}
+    assert "label" not in rude
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--label-map", "yes"), "'yes' must be like yes=true"),
+        (("--label-map", "yes=good"), "'good'"),
+        (("--label-name", "polite"), "--label-name"),
+        (("--label-file", "labels.csv"), "labels.csv, line 2"),
+        (("--label-file", "none.csv"), "none.csv"),
+    ],
+)
+def test_options_of_labels_say_what_is_wrong(labelled: Line, options, said):
+    """Before anything is judged or written."""
+    ran = labelled("dataset", "convert", "d.csv", "-", *options)
+
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_judge_reads_labels_by_a_map(labelled: Line):
+    """A data set whose labels are words can be judged; what is no data set has no labels."""
+    Path("d.jsonl").write_text('{"content": "x", "label": "yes"}\n', "utf-8")
+    how = ("--rubric", "rules.yaml", "--judge", "rules")
+    Path("rules.yaml").write_text("name: r\ncriteria: [{name: x, description: has x, rule: {contains: x}}]\n", "utf-8")
+
+    assert labelled("judge", "d.jsonl", *how, "--label-map", "yes=true").status == 0
+    assert labelled("judge", "d.jsonl", *how).status == 2
+    assert "--label-map" in labelled("judge", "d.csv", *how, "--label-map", "yes=true").err
+
+
+EXPORTS = house.ROOT / "tests" / "data" / "exports"
+
+TONE = ("--label-name", "tone", "--label-map", "rude=false")
+
+
+def test_annotations_of_another_tool_are_written_as_labels(line: Line):
+    """And joined to its items, which were exported apart."""
+    spans, annotations = (str(EXPORTS / "phoenix" / name) for name in ("spans.json", "annotations.json"))
+    how = ("--label-name", "correctness", "--label-map", "correct=true,incorrect=false")
+    wrote = line("dataset", "labels", annotations, "labels.jsonl", "--from", "phoenix", *how)
+    ran = line("dataset", "check", spans, "--from", "phoenix", "--label-file", "labels.jsonl", "--json")
+
+    assert (wrote.status, wrote.out) == (0, "")
+    assert "4 labels written to labels.jsonl, 2 of people" in wrote.err
+    assert ran.document["labels"] == {"true": 1, "false": 1}
+
+
+def test_a_run_has_the_labels_of_an_export(line: Line):
+    """Its report says how often the judge is right by them."""
+    trace = str(EXPORTS / "langfuse" / "trace.json")
+    Path("r.yaml").write_text("name: r\ncriteria: [{name: x, description: Says when., rule: {contains: Monday}}]\n")
+    ran = line("run", trace, "--from", "langfuse", "--label-name", "correct", "--rubric", "r.yaml", "--out", "done")
+    report = line("report", "done", "--json")
+
+    assert ran.status == 0
+    assert report.document["labels"]["accuracy"]["count"] == 1
+
+
+def test_labels_can_come_after_the_run(line: Line):
+    """A report joins them by the id of the case, and says how many are of none."""
+    Path("d.jsonl").write_text('{"id": "a", "content": "x"}\n{"id": "b", "content": "y"}\n')
+    Path("r.yaml").write_text("name: r\ncriteria: [{name: x, description: Has x., rule: {contains: x}}]\n")
+    Path("labels.csv").write_text("case,rater,value,criterion\na,ann,ok,\nb,ann,ok,\nz,ann,ok,\na,ann,bad,polite\n")
+    how = ("--label-file", "labels.csv", "--label-map", "ok=true,bad=false")
+    line("run", "d.jsonl", "--rubric", "r.yaml", "--out", "done")
+    ran = line("report", "done", *how, "--json")
+    polite = line("report", "done", *how, "--label-name", "polite", "--json")
+
+    assert (ran.status, ran.document["labels"]["labelled"], ran.document["labels"]["accuracy"]["count"]) == (0, 2, 1)
+    assert "(z): 1" in ran.err
+    assert polite.document["labels"]["confusion"]["false"]["passed"] == 1
+    assert line("report", "done", "--json").document["labels"] is None
+    assert line("report", "done", "--label-name", "polite").status == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("langfuse/scores-v2.json", "new.jsonl", "--from", "inspect"), "--from must be one of"),
+        (("langfuse/scores-v2.json", "new.jsonl", "--from", "langfuse"), "'rude'"),
+        (("langfuse/dataset-items.json", "new.jsonl", "--from", "langfuse"), "nothing was written"),
+        (("langfuse/scores-v2.json", "new.jsonl", "--from", "langfuse", "--on-bad-row", "x"), "--on-bad-row"),
+        (("langfuse/scores-v2.json", "new.xlsx", "--from", "langfuse", *TONE), "new.xlsx"),
+    ],
+)
+def test_what_gives_no_labels_says_why(line: Line, words, said):
+    """And leaves no file."""
+    data, *others = words
+    ran = line("dataset", "labels", str(EXPORTS / data), *others)
+
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err
+    assert not list(Path().glob("new.*"))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import cli_support
-from adjudge import Case, Judge
+from adjudge import Case, CriterionResult, Judge
 from cli_support import ESCAPES, HIDDEN, Line
 from redecide_support import Told, do, score
+from report_forms_support import Reader
+from report_support import HOSTILE, keep_run, make_item, make_manifest_of, make_result
 
 GOOD, BAD = score(a=1.0, b=0.6), score(a=0.0, b=0.6)
 NONE = "no object"
@@ -27,9 +30,9 @@ def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
     return Line(capsys)
 
 
-def make_run(out: str, lines: dict[str, object]) -> None:
+def make_run(out: str, lines: dict[str, object], *, content: str = "text") -> None:
     model = Told("x", lines)  # type: ignore[arg-type]
-    do([Case(id=name, content="text") for name in lines], Judge(model, reask=0), out=out)
+    do([Case(id=name, content=content) for name in lines], Judge(model, reask=0), out=out)
 
 
 def test_what_changed_is_shown(line: Line):
@@ -163,11 +166,94 @@ def test_nothing_hostile_reaches_the_terminal(line: Line):
 
 
 def test_a_long_list_is_cut_and_said_to_be(line: Line):
-    """A person sees 100 cases; --json has up to 2,000."""
-    many = [str(case) for case in range(120)]
+    """A person sees 20 cases, or as many as --top says; --json has up to 2,000."""
+    many = [str(case) for case in range(30)]
     make_run("one", dict.fromkeys(many, GOOD))
     make_run("two", dict.fromkeys(many, BAD))
-    ran = line("diff", "one", "two")
+    ran, more = line("diff", "one", "two"), line("diff", "one", "two", "--top", "25")
 
-    assert ran.out.count("passed  failed  0.800") == 100
-    assert ran.err == "100 of 120 changed cases are shown; --json has up to 2,000\n"
+    assert ran.out.count("passed  failed  0.800") == 20
+    assert ran.err == "20 of the 30 that changed; --top shows more, --html FILE the first 2,000\n"
+    assert (more.out.count("passed  failed  0.800"), more.err[:12]) == (25, "25 of the 30")
+    assert len(line("diff", "one", "two", "--json").document["listed"]) == 30
+    assert len(line("diff", "one", "two", "--json", "--top", "4").document["listed"]) == 4
+    assert "4 of 30 cases" in line("diff", "one", "two", "--markdown", "--top", "4").out
+    assert "\ncase " not in line("diff", "one", "two", "--top", "0").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--top", "-1"), "--top is 0 to 2,000 cases, and -1 were asked for"),
+        (("--top", "2001"), "--top is 0 to 2,000 cases, and 2,001 were asked for"),
+        (("--html", "-"), "name a file"),
+        (("--html", "missing/x.html"), "cannot write missing"),
+    ],
+)
+def test_wrong_options_are_said(line: Line, words: tuple[str, ...], said: str):
+    """Before anything is written to standard output."""
+    assert said in line("diff", "was", "worse", *words).sentence
+
+
+def read_page(line: Line, *words: str) -> str:
+    ran = line("diff", *words, "--html", "d.html")
+    assert ran.status == 0
+    assert "wrote d.html" in ran.err
+    return Path("d.html").read_text("utf-8")
+
+
+def test_a_page_has_both_runs_side_by_side(line: Line):
+    """What changed, changed cases first and those that came out as before below; a content that is the same once."""
+    page = read_page(line, "was", "worse")
+    shown = re.findall(r'<li id="case-(\d)" data-outcome="(\w+)"', page)
+
+    assert shown == [("2", "regressed"), ("1", "improved"), ("0", "same")]
+    assert "1 regressed, 1 improved" in page
+    assert page.count("<h4>Content</h4>") == 3
+    assert page.count('<div class="sides">') == 3
+    assert page.count("criterion that changed") == 2
+
+
+def test_a_page_shows_both_contents_where_they_differ(line: Line):
+    """New answers to the same tasks are what two runs are compared for."""
+    make_run("new", {"a": BAD, "b": BAD, "c": GOOD}, content="another text")
+    page = read_page(line, "was", "new", "--new-contents")
+
+    assert page.count('<h4>Content before</h4><pre dir="auto">text</pre>') == 3
+    assert page.count('<h4>Content after</h4><pre dir="auto">another text</pre>') == 3
+
+
+def test_contents_that_differ_far_behind_are_not_shown_as_one(line: Line):
+    """A long text is cut, and what is cut off may be all that changed."""
+    make_run("one", {"a": GOOD}, content="x" * 3_000)
+    make_run("two", {"a": BAD}, content="x" * 3_000 + "y")
+    page = read_page(line, "one", "two", "--new-contents")
+
+    assert page.count("<h4>Content before</h4>") == page.count("<h4>Content after</h4>") == 1
+
+
+def test_a_page_holds_as_many_cases_as_are_asked_for(line: Line):
+    """Changed ones first."""
+    assert re.findall(r'data-outcome="(\w+)"', read_page(line, "was", "worse", "--top", "1")) == ["regressed"]
+
+
+def test_nothing_hostile_becomes_a_part_of_the_page(line: Line):
+    """Texts add no element, nothing is loaded, and the policy lets in the page's own script and style alone."""
+    pages = []
+    for text in ("x", HOSTILE):
+        case = {"id": f"i{text}", "task": text, "content": text, "reference": text, "metadata": {text: text}}
+        for name, outcome in (("one", "passed"), ("two", "failed")):
+            criteria = (CriterionResult(name=text, score=0.2 if name == "one" else 0.4, passed=False, reasoning=text),)
+            told = make_result(outcome, judge=text, reasoning=text, detail=text, criteria=criteria)
+            manifest = make_manifest_of(1, id=text, judge={"name": text}, rubric={"name": text})
+            keep_run(Path(f"{name}-{len(text)}"), [make_item(0, told, **case)], manifest).close()
+        pages.append(Reader(read_page(line, f"one-{len(text)}", f"two-{len(text)}")))
+    plain, hostile = pages
+    page = Path("d.html").read_text("utf-8")
+
+    assert hostile.elements == plain.elements
+    assert hostile.text.count("<script>alert(1)</script>") > 5
+    assert HIDDEN.search(page) is None
+    assert "default-src &#x27;none&#x27;" in page
+    assert page.count("<script") == 1
+    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) <= {"#cases"}

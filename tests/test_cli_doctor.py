@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import cli_support
-from adjudge.config import judges as _local
 from cli_support import WORDS, Line, serve
+from judge_support import names
 
 
 @pytest.fixture
@@ -26,13 +26,25 @@ def test_nothing_is_configured(line: Line):
     ran = line("doctor")
 
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.splitlines() == [
+    assert ran.out.splitlines()[:5] == [
         "configuration: none (no adjudge.toml here)",
         "keys set: none",
         "hosts this can contact: none",
         "judges: none; set a provider's key, start a local server, or write adjudge.toml",
         "known-bad replies: 21 planted, 0 passed",
     ]
+
+
+def test_it_explains_what_was_planted(line: Line):
+    """Which kinds of damage, and what it means that none passed."""
+    out = line("doctor").out
+
+    assert "\n  nothing, or cut off: empty, truncated, cut off\n" in out
+    assert "\n  without the token, or with a wrong one: prose, wrong token\n" in out
+    assert "\n  a refusal: refusal\n" in out
+    assert out.endswith(
+        "none did, so a reply that is damaged like this, by chance or on purpose, lets nothing through here\n"
+    )
 
 
 def test_a_judge_that_works(line: Line):
@@ -43,30 +55,6 @@ def test_a_judge_that_works(line: Line):
         assert len(provider.bodies) == 4
     assert ran.status == 0
     assert f"  {provider.spec}: 4 of 4 replies readable, 2 of 4 verdicts as expected" in ran.out
-
-
-def test_everything_that_is_configured_is_asked(line: Line, monkeypatch: pytest.MonkeyPatch):
-    """Judges of the file, seats at any depth, providers with a key and local servers; and whom all this can contact."""
-    with serve() as one, serve() as two, serve() as local:
-        configure(f'[judges.outer]\nseats = ["inner", "{one.spec}"]\n[judges.inner]\nseats = ["{two.spec}"]\n')
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-123")
-        monkeypatch.setenv("OPENAI_BASE_URL", one.url)
-        monkeypatch.setattr(_local, "LOCAL_PORTS", ((local.port, "Ollama"),))
-        ran = line("doctor", "--json")
-        asked = [len(provider.bodies) for provider in (one, two, local)]
-        hosts = sorted(f"127.0.0.1:{provider.port}" for provider in (one, two, local))
-
-    document = ran.document
-    assert ran.status == 0
-    assert [item["judge"] for item in document["judges"]] == ["outer", "inner", "openai:gpt-6.1-terra", local.spec]
-    assert [seat["name"] for seat in document["judges"][0]["seats"]] == ["inner", one.spec]
-    assert document["hosts"] == hosts
-    assert asked == [8, 8, 4]
-    assert document["keys"] == ["OPENAI_API_KEY"]
-    assert document["config"] == "adjudge.toml"
-    assert len(document["config_digest"]) == 64
-    assert document["known_bad_replies"] == {"planted": 21, "passed": []}
-    assert "sk-secret" not in ran.out + ran.err
 
 
 def test_hosts_of_rubrics_are_listed(line: Line):
@@ -113,17 +101,7 @@ def test_a_proxy_that_cannot_be_taken_apart_is_not_shown(line: Line, monkeypatch
     assert "secret" not in ran.out + ran.err
 
 
-def test_offline_asks_nobody(line: Line, monkeypatch: pytest.MonkeyPatch):
-    """Neither judges nor local ports: what can be found out without a connection, and no more."""
-    with serve() as provider:
-        monkeypatch.setattr(_local, "LOCAL_PORTS", ((provider.port, "Ollama"),))
-        configure(f'[judges.a]\nseats = ["{provider.spec}"]\n')
-        ran = line("doctor", "--offline")
-
-        assert provider.bodies == []
-    assert ran.status == 0
-    assert "judge a:\n  a: not asked\n" in ran.out
-    assert line("doctor", "--offline", "--json").document["offline"] is True
+KEYS = ("OPENAI_API_KEY", "MISTRAL_API_KEY")
 
 
 def test_a_judge_without_its_key(line: Line):
@@ -132,10 +110,8 @@ def test_a_judge_without_its_key(line: Line):
     for arguments in (["--offline"], []):
         ran = line("doctor", *arguments)
         assert ran.status == 2
-        assert ran.err == (
-            "adjudge: judge a, openai:m: openai:m needs a key: set OPENAI_API_KEY\n"
-            "adjudge: judge a, mistral:m: mistral:m needs a key: set MISTRAL_API_KEY\n"
-        )
+        for said, model, key in zip(ran.err.splitlines(), ("openai:m", "mistral:m"), KEYS, strict=True):
+            assert names(said, "judge a", model, f"set {key}")
 
 
 def test_a_judge_that_cannot_be_opened(line: Line):
@@ -243,18 +219,3 @@ def test_a_function_behind_a_judges_name_is_no_judge_without_hosts(line: Line):
     configure(f'[judges.careful]\nseats = ["{WORDS}"]\n')
 
     assert f"hosts this can contact: none, and whatever {WORDS} contacts\n" in line("doctor", "--offline").out
-
-
-def test_a_known_bad_reply_that_passes_is_the_worst_news(line: Line, monkeypatch: pytest.MonkeyPatch):
-    """If a reader ever took one, the doctor would say which and exit with 1."""
-    from adjudge.cli.commands import doctor as _planted
-    from adjudge.testing import ScriptedModel
-
-    good = {"criteria": [{"name": "true", "reasoning": "", "score": 1.0}]}
-    monkeypatch.setattr(_planted, "FaultyModel", lambda model, faults: ScriptedModel(good))
-    monkeypatch.setattr(_planted, "FAULTS", ("prose",))
-    ran = line("doctor")
-
-    assert ran.status == 1
-    assert "adjudge: a known-bad reply passed: prose through one judge\n" in ran.err
-    assert "known-bad replies: 1 planted, 8 passed" in ran.out

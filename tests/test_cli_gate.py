@@ -186,6 +186,7 @@ def test_list_shows_every_gate(line: Line):
         "rules": ["length"],
         "rubric": "Polite",
         "judge": "words",
+        "on_rule": "block",
         "on_failed": "block",
         "on_undecided": "block",
         "on_tampering": "block",

@@ -15,6 +15,7 @@ import pytest
 
 import cli_support
 from cli_support import HIDDEN, Line, serve
+from judge_support import names
 
 POLITE = ("--criteria", "Is polite.")
 
@@ -77,7 +78,7 @@ def test_modules_of_the_working_directory_are_found_last(place: Path):
     assert run(place, "rubric", "show", "security").status == 0
     safe = run(place, "judge", "good.txt", *POLITE, "--judge", "python:judges:judge", env={"PYTHONSAFEPATH": "1"})
     assert safe.status == 2
-    assert safe.sentence == "python:judges:judge cannot be found: No module named 'judges'"
+    assert names(safe.sentence, "python:judges:judge", "No module named 'judges'")
 
 
 @posix
@@ -240,11 +241,11 @@ def test_what_takes_long_shows_that_it_goes_on(place: Path):
         serve(mode="wait") as provider,
         terminal(place, "judge", "good.txt", *POLITE, "--judge", provider.spec) as (process, screen),
     ):
-        before = read_screen(screen, until="judged: 0 of 1 (1 s)")
+        before = read_screen(screen, until="judged: 0 of 1 (0 %), 1 s")
         provider.release.set()
         after = read_screen(screen)
 
-    assert "judged: 0 of 1 (1 s)" in before
+    assert "judged: 0 of 1 (0 %), 1 s" in before
     assert "passed" not in before
     assert after.index("\x1b[2K") < after.index("passed")
     assert process.returncode == 0

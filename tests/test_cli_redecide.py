@@ -94,7 +94,7 @@ def test_seats_are_picked_by_name(line: Line):
         (("one", "--threshold", "80"), "--threshold must be between 0 and 1, got 80; for 80 % write 0.8"),
         (("one", "--strategy", "votes"), "--strategy: unknown strategy 'votes'; use one of fallback"),
         (("one", "--strategy", "majority"), "this run asked one, x"),
-        (("two", "--strategy", "quorum"), "needs quorum"),
+        (("two", "--strategy", "quorum"), "needs --quorum"),
         (("one", "--rubric", "nothing"), "nothing"),
     ],
 )

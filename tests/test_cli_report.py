@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.cli.commands.report import draw_bins
 from cli_support import HIDDEN, Line, feed, isolate
 from report_support import keep_run, list_example, list_hostile, make_hostile_manifest, make_item, make_manifest_of
 
@@ -163,9 +162,3 @@ def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], said: s
 
     assert done.status == 2
     assert done.sentence.startswith(said)
-
-
-def test_a_histogram_in_one_line_shows_every_bar():
-    """What is not empty is seen, however small beside the largest."""
-    assert draw_bins([0, 1, 50, 100]) == " ▁▄█"
-    assert draw_bins([0, 0]) == "  "

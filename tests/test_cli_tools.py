@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from adjudge import Ledger, ToolRegistry
-from adjudge.cli.commands.ledger import find_user
 from adjudge.ledger import create_key
-from cli_support import ESCAPES, HIDDEN, Line, isolate
+from cli_support import ESCAPES, HIDDEN, ME, Line, isolate
 from ledger_support import find, record
 from registry_support import add, raise_up, run, wear
 
@@ -102,7 +101,7 @@ def test_promote_asks_the_judge_and_raises(line: Line):
 
     assert (again.status, again.out.startswith("not promoted (already)")) == (0, True)
     assert (shared.status, shared.document["promoted"]) == (0, True)
-    assert shared.document["tool"]["approved_by"] == find_user()
+    assert shared.document["tool"]["approved_by"] == ME
     assert named.document["tool"]["approved_by"] == "grace"
     assert [(entry.payload or {})["tier"] for entry in find(URL, kind="tool.promoted")][:2] == ["agent", "shared"]
 

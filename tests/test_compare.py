@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from adjudge import Criterion, Judge, PairResult, Rubric, UsageError, compare, compare_sync
+from adjudge.errors import Reason
 from adjudge.models import Reply, TokenLogprob
-from adjudge.result import REASONS
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
 from compare_support import BAD, GOOD, Chooser, make_pair, prefer, prefer_good
 from judge_support import Plain, complaint
 from virtual_clock import run_virtual
+
+REASONS: tuple[str, ...] = get_args(Reason)
 
 BETTER = "Answers the question."
 OF_SCORES = {name for name in FAULTS if name.endswith(("_score", "_criterion"))} | {"nan", "off_scale", "negative"}

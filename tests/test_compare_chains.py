@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge import Judge, JudgeChain, JudgeResult, PairResult, compare
-from adjudge.judges.strategies import count_choices, needed
-from adjudge.result import REASONS
+from adjudge import Judge, JudgeChain, PairResult, compare
+from adjudge.errors import Reason
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, Chooser, prefer_good
 from judge_support import Seat, complaint
 from virtual_clock import run_virtual
 
+REASONS: tuple[str, ...] = get_args(Reason)
+
 BETTER = "Answers the question."
 SAID = ("a", "a", "b", "b", "tie", "first", "second", "error", "refused", "tampering")
 COUNTED = ("consensus", "majority", "quorum")
-CHOICES = ("first", "second", "tie")
 SWAP = {"a": "b", "b": "a"}
 MIRROR = {"first": "second", "second": "first", "tie": "tie", None: None}
 SEEDS = st.integers(0, 2**32)
@@ -58,9 +58,14 @@ def nested(draw: Any) -> tuple[str, list[Any], dict[str, Any]]:
     return strategy, [draw(counted()) if draw(st.booleans()) else item for item in says], more
 
 
+def count_needed(strategy: str, seats: int, quorum: int | None) -> int:
+    """How many seats have to choose a content, by the definition of the strategy."""
+    return {"majority": seats // 2 + 1, "quorum": quorum or seats}.get(strategy, seats)
+
+
 def expect(strategy: str, says: list[Any], quorum: int | None, order: str) -> str | None:
     """The content that a counting chain prefers in one order, from the definition alone."""
-    to_win, _ = needed(strategy, len(says), quorum)  # type: ignore[arg-type]
+    to_win = count_needed(strategy, len(says), quorum)
     places = {"first": "a", "second": "b"} if order == "ab" else {"first": "b", "second": "a"}
     votes = Counter(
         expect(item[0], item[1], item[2].get("quorum"), order) if isinstance(item, tuple) else places.get(item, item)
@@ -126,33 +131,10 @@ def test_a_preference_has_a_seat_that_chose_it(tree: Any, seed: int, early: bool
     for item in ask(build(says, strategy, seed=seed, stop_early=early, **more)).orders:
         if item.preferred is not None:
             seats = item.result.results  # type: ignore[attr-defined]
-            to_win, _ = needed(strategy, len(says), more.get("quorum"))  # type: ignore[arg-type]
+            to_win = count_needed(strategy, len(says), more.get("quorum"))
             chose = [seat for seat in seats if seat.outcome == "passed" and seat.value == item.result.value]
             assert len(chose) >= to_win
             assert item.result.confidence == pytest.approx(len(chose) / len(says))
-
-
-@given(
-    says=st.lists(st.sampled_from((*CHOICES, "error")), min_size=1, max_size=6),
-    seen=st.integers(0, 6),
-    to_win=st.integers(1, 6),
-)
-def test_what_is_settled_early_stays_settled(says: list[str], seen: int, to_win: int):
-    """A verdict on some of the answers is the verdict on all, whatever the others say."""
-    to_win = min(to_win, len(says))
-    votes = [_vote(item) for item in says]
-    early = count_choices(votes[:seen], len(says), to_win, CHOICES, wait=False)
-    full = count_choices(votes, len(says), to_win, CHOICES, wait=True)
-
-    assert full is not None
-    if early is not None:
-        assert (early.outcome, early.seat and early.seat.value) == (full.outcome, full.seat and full.seat.value)
-
-
-def _vote(says: str) -> JudgeResult:
-    if says in CHOICES:
-        return JudgeResult(outcome="passed", judge="j", value=says)
-    return JudgeResult(outcome="undecided", judge="j", undecided_because="error")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from adjudge import Judge, PairResult, compare, compare_sync
 from adjudge.models import Request
-from adjudge.question.readers import READERS
+from adjudge.question import READERS
 from compare_support import BAD, GOOD
 from judge_support import Plain, complaint
 

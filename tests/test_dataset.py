@@ -7,14 +7,13 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from hashlib import sha256
 
 import pytest
 
 from adjudge import Case, Dataset, UsageError, open_dataset
-from adjudge.content import digest_text
-from adjudge.dataset import dataset as _dataset
-from adjudge.formats.json import read_json
 from conftest import find_data
+from judge_support import names
 
 
 def write(tmp_path, *lines: object):
@@ -65,8 +64,8 @@ def test_labels_are_verdicts_numbers_or_preferences(label):
 
 def test_without_an_id_the_content_is_the_id():
     """Its SHA-256, so the same content twice is found."""
-    assert read_one({"content": "x"}).id == digest_text("x")
-    assert read_one({"content": {"b": 1}}).id == digest_text('{\n  "b": 1\n}')
+    assert read_one({"content": "x"}).id == sha256(b"x").hexdigest()
+    assert read_one({"content": {"b": 1}}).id == sha256(b'{\n  "b": 1\n}').hexdigest()
 
 
 def test_a_conversation_is_a_content(tmp_path):
@@ -136,8 +135,8 @@ def test_an_id_twice_is_an_error(tmp_path):
     """Also where it is the same content twice, and whatever its length."""
     repeated = "already; give each row an id of its own; on_bad_row='skip' (--on-bad-row skip) goes on without it"
 
-    assert why(tmp_path, {"id": "a", "content": 1}, {"id": "a", "content": 2}) == (
-        f", line 2: the id 'a' stands on line 1 {repeated}"
+    assert names(
+        why(tmp_path, {"id": "a", "content": 1}, {"id": "a", "content": 2}), "line 2", "'a'", "line 1", repeated
     )
     assert why(tmp_path, {"content": 1}, {"content": 1}).endswith(repeated)
     assert why(tmp_path, {"id": 1, "content": 1}, "", {"id": "1", "content": 2}).startswith(", line 3: the id '1'")
@@ -185,7 +184,7 @@ def test_what_can_be_read_once_says_so_the_second_time(tmp_path, source):
         dataset = open_dataset(tmp_path / "pipe.jsonl")
 
     assert [case.content for case in dataset] == ["a", "b"]
-    with pytest.raises(UsageError, match="was read already and can be read once only; hand in a file or a list"):
+    with pytest.raises(UsageError, match="once only; hand in a file"):
         list(dataset)
     if source == "pipe":
         fill.join()
@@ -238,15 +237,7 @@ def test_bad_rows_are_skipped_where_that_is_asked_for(tmp_path):
     assert [case.content for case in dataset] == [1, 3]
     assert dataset.skipped == 2
     assert [(row.line, row.where) for row in dataset.bad_rows] == [(1, f"{path}, line 1"), (3, f"{path}, line 3")]
-    assert dataset.bad_rows[1].why == "the id 'a' stands on line 2 already; give each row an id of its own"
-
-
-def test_every_bad_row_is_counted_and_the_first_hundred_are_listed(tmp_path):
-    """A file with a million of them does not fill the memory; another reading counts anew."""
-    dataset = open_dataset(write(tmp_path, *["{"] * 150), on_bad_row="skip")
-    for _ in range(2):
-        assert list(dataset) == []
-        assert (dataset.skipped, len(dataset.bad_rows)) == (150, _dataset.MOST_LISTED)
+    assert names(dataset.bad_rows[1].why, "'a'", "line 2", "an id of its own")
 
 
 def test_a_reading_that_is_half_way_does_not_count_into_the_next(tmp_path):
@@ -332,7 +323,7 @@ def test_a_field_that_is_not_there_is_an_error(path):
 
 def test_a_field_cannot_be_lost_in_the_metadata():
     """Where the row's metadata have a member of the same name."""
-    with pytest.raises(UsageError, match="'qid' is a field of the row and of its metadata; rename one"):
+    with pytest.raises(UsageError, match=r"'qid' .* rename one"):
         read_one({"answer": "x", "qid": 1, "metadata": {"qid": 2}}, fields={"content": "answer"})
 
 
@@ -349,7 +340,11 @@ def test_lists_of_cases_mappings_and_contents_are_data_sets():
 
     dataset = Dataset.of(make)
     for _ in range(2):
-        assert [(case.id, case.content) for case in dataset] == [("a", "A"), ("b", "B"), (digest_text("C"), "C")]
+        assert [(case.id, case.content) for case in dataset] == [
+            ("a", "A"),
+            ("b", "B"),
+            (sha256(b"C").hexdigest(), "C"),
+        ]
     assert dataset.size is None
     assert Dataset.of(["x", "y"]).size == 2
     assert [case.content for case in Dataset.of(Dataset.of(["x"]))] == ["x"]
@@ -391,14 +386,6 @@ def test_metadata_that_hold_themselves_are_a_bad_row():
 
     with pytest.raises(UsageError, match="nothing that holds itself"):
         read_one(row)
-
-
-def test_what_is_read_can_be_written_as_json(tmp_path):
-    """Whatever line is accepted gives a dictionary that comes back equal."""
-    line = '{"content": {"x": [1, 2.5, null, "\\u2028\\ud83d\\ude00"]}, "label": 1e3}'
-    (case,) = open_dataset(write(tmp_path, line))
-
-    assert read_json(json.dumps(case.to_dict())) == case.to_dict()
 
 
 def test_a_real_data_set_is_read(cases):

@@ -58,12 +58,16 @@ def test_a_configuration_gives_its_tests(folder):
     assert (first.task, first.reference) == (None, "4")
     assert (second.content, second.task) == ("An answer.", {"tone": "polite", "question": "One?"})
     assert first.metadata["topic"] == "maths"
-    assert first.metadata["criteria"] == ["Is polite."]
+    assert first.rubric is None
+    assert [item.description for item in second.rubric.criteria] == [
+        "States nothing that disagrees with the reference; saying more or less than it is no matter."
+    ]
     assert first.metadata["promptfoo"]["description"] == "sums"
     assert [item["type"] for item in first.metadata["promptfoo"]["assert"]] == ["factuality", "llm-rubric", "latency"]
     assert dataset.notes == {
-        "assertion 'llm-rubric' kept in the metadata, not applied": 1,
-        "assertion 'latency' kept in the metadata, not applied": 1,
+        "assertion 'factuality' not applied: there is no answer yet": 1,
+        "assertion 'llm-rubric' not applied: there is no answer yet": 1,
+        "assertion 'latency' not applied: there is no answer yet": 1,
         "test without an answer: its variables are the content": 1,
     }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 import cli_support
 from adjudge import UsageError, open_dataset
 from adjudge.dataset import import_inspect
+from inspect_support import compress_with_zstd, pack
 
 
 @pytest.fixture(name="folder", autouse=True)
@@ -35,16 +36,6 @@ def empty(**more: object) -> dict[str, Any]:
 def write_json(*samples: object) -> str:
     Path("log.json").write_text(json.dumps({"version": 2, "status": "success", "samples": samples}), "utf-8")
     return "log.json"
-
-
-def pack(*samples: dict[str, Any], names: list[str] | None = None) -> str:
-    with zipfile.ZipFile("log.eval", "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("_journal/start.json", "{}")
-        for number, item in enumerate(samples):
-            name = f"samples/{item['id']}_epoch_{item['epoch']}.json"
-            packed.writestr(names[number] if names else name, json.dumps(item))
-        packed.writestr("header.json", "{}")
-    return "log.eval"
 
 
 def refuse(path: str) -> str:
@@ -140,28 +131,6 @@ def test_a_sample_that_was_written_again_counts_once():
     assert [case.reference for case in import_inspect(path)] == ["new"]
 
 
-def compress_with_zstd(texts: dict[str, bytes]) -> bytes:
-    """A zip whose members are compressed as Inspect does it, which Python 3.11 cannot write."""
-    squeezed = {name: b"".join(squeeze(half) for half in (text[:50], text[50:])) for name, text in texts.items()}
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as packed:
-        for name, data in squeezed.items():
-            packed.writestr(name, data)
-        for item in packed.infolist():
-            item.compress_type, item.file_size, item.CRC = (
-                93,
-                len(texts[item.filename]),
-                zipfile.crc32(texts[item.filename]),
-            )
-    return file.getvalue()
-
-
-def squeeze(data: bytes) -> bytes:
-    import pyarrow as pa
-
-    return pa.Codec("zstd").compress(data, asbytes=True)
-
-
 def test_a_log_packed_with_zstd_is_read(require):
     """As Inspect writes them, in more than one frame where a sample is large."""
     require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
@@ -171,15 +140,23 @@ def test_a_log_packed_with_zstd_is_read(require):
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python reads zstd itself")
-def test_where_zstd_cannot_be_read_the_remedies_are_named(monkeypatch, require):
+def test_where_zstd_cannot_be_read_the_remedies_are_named(folder, require):
     """Three of them, as Inspect writes no other logs."""
     require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
     Path("log.eval").write_bytes(compress_with_zstd({"samples/1_epoch_1.json": json.dumps(sample()).encode()}))
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
 
-    told = refuse("log.eval")
-    assert "compressed with zstd, which Python reads from 3.14 on; pip install 'adjudge[parquet]' reads it too" in told
-    assert "inspect log convert LOG --to json --output-dir DIR" in told
+    _, environment = cli_support.command(folder)
+    # In a process of its own: whoever imports Inspect itself gives this process's zipfile a zstd.
+    code = (
+        "import sys; sys.modules['pyarrow'] = None; "
+        "from adjudge.dataset import import_inspect; list(import_inspect('log.eval'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert "UsageError" in done.stderr
+    assert "compressed with zstd, which Python reads from 3.14 on; pip install 'adjudge[parquet]' reads it too" in (
+        done.stderr
+    )
+    assert "inspect log convert LOG --to json --output-dir DIR" in done.stderr
 
 
 def test_a_damaged_sample_is_a_bad_row():
@@ -192,22 +169,6 @@ def test_a_damaged_sample_is_a_bad_row():
 
     assert [case.id for case in dataset] == ["2"]
     assert "the sample 'samples/1_epoch_1.json' cannot be read" in dataset.bad_rows[0].why
-
-
-def test_no_more_is_unpacked_than_a_sample_may_be(monkeypatch, require):
-    """Neither what says that it is large, nor what says that it is small and is not."""
-    require("pyarrow", cli_support.find_spec("pyarrow"), "pip install 'adjudge[parquet]'")
-    monkeypatch.setattr("adjudge.dataset.importers.inspect.LARGEST_JSON", 10_000)
-    path = pack(sample(1, input="A" * 20_000), sample(2))
-    assert "the sample 'samples/1_epoch_1.json' is larger than" in refuse(path)
-
-    data = compress_with_zstd({"samples/1_epoch_1.json": json.dumps(sample(1, input="A" * 20_000)).encode()})
-    lying = io.BytesIO(data)
-    with zipfile.ZipFile(lying, "a") as packed:
-        packed.infolist()[0].file_size = 300
-        packed.comment = b"x"
-    Path("log.eval").write_bytes(lying.getvalue())
-    assert "cannot be read (its size or its checksum is another); copy the log again" in refuse("log.eval")
 
 
 def test_another_compression_is_refused():
@@ -233,13 +194,6 @@ def test_a_log_without_whole_samples_says_what_to_do(names, message):
     assert message in refuse(pack(sample(), names=names))
 
 
-def test_a_large_log_is_to_be_packed(monkeypatch):
-    """As JSON it would be in memory at once."""
-    monkeypatch.setattr("adjudge.dataset.importers.inspect.LARGEST_JSON", 100)
-
-    assert "`inspect log convert LOG --to eval --output-dir DIR`, which are read one" in refuse(write_json(sample()))
-
-
 def test_a_log_opened_as_a_data_set_says_who_reads_it():
     """Its suffix tells."""
     with pytest.raises(UsageError, match="is a log of Inspect; read it with import_inspect, or --from inspect"):
@@ -258,3 +212,96 @@ def test_a_field_of_another_name_can_be_what_is_asked():
     (judged,) = import_inspect("d.jsonl", fields={"task": "question", "reference": "answer", "content": "given"})
     assert (alone.content, alone.task, alone.reference) == ("Why?", None, "So.")
     assert (judged.content, judged.task, judged.reference) == ("Because.", "Why?", "So.")
+
+
+# ---------------------------------------------------------------- what people scored
+
+AS_IT_WAS = {"answer": "UNCHANGED", "explanation": "UNCHANGED", "reason": "UNCHANGED", "metadata": "UNCHANGED"}
+
+
+def edit(value: object, author: str) -> dict[str, Any]:
+    """An edit as ``edit_score`` of Inspect 0.3.285 writes it."""
+    provenance = {"timestamp": "2026-11-22T12:43:04.757768Z", "author": author, "reason": "is right", "metadata": {}}
+    return {"value": value, **AS_IT_WAS, "provenance": provenance}
+
+
+def score(*edits: dict[str, Any], value: object = "C") -> dict[str, Any]:
+    original = {"value": "I", "answer": "4", "explanation": "4", "metadata": {}}
+    return {"value": value, "answer": "4", "explanation": "4", "history": [original, *edits] if edits else []}
+
+
+def labels(scores: dict[str, Any], **how: Any) -> tuple[Any, Any]:
+    (case,) = import_inspect(write_json(sample(scores=scores)), **how)
+    return case.label, case.labels
+
+
+def test_whoever_edited_a_score_labelled_the_case():
+    """Under the author's name; an edit that left the value says nothing, and of several the last counts."""
+    assert labels({"includes": score(edit("C", "ann"))}) == (True, {"ann": True})
+    assert labels({"includes": score(edit("C", "ann"), edit("UNCHANGED", "bob"))}) == (True, {"ann": True})
+    assert labels({"includes": score(edit("C", "ann"), edit("I", "bob"))}) == (None, {"ann": True, "bob": False})
+    assert labels({"includes": score(edit("C", "ann"), edit(0.5, "ann"))}) == (0.5, {"ann": 0.5})
+
+
+def test_a_scorer_s_score_is_no_label_unless_people_gave_it():
+    """``precomputed_scores`` may hold the ratings of people, which the caller has to say."""
+    scores = {"includes": score(), "precomputed_scores": score(value=0.25)}
+    assert labels(scores) == (None, {})
+    assert labels(scores, label_name="precomputed_scores") == (0.25, {"precomputed_scores": 0.25})
+    assert labels(scores, label_name="missing") == (None, {})
+
+
+def test_edits_under_several_names_are_no_label_until_one_is_named():
+    """A guess would mix what two scores mean."""
+    scores = {"includes": score(edit("C", "ann")), "style": score(edit("I", "ann"))}
+    dataset = import_inspect(write_json(sample(scores=scores)))
+    (case,) = dataset
+
+    assert case.labels == {}
+    assert "label_name" in next(iter(dataset.notes))
+    assert labels(scores, label_name="style") == (False, {"ann": False})
+
+
+@pytest.mark.parametrize("value", ["P", "N", "good", {"a": 1}, [1], None])
+def test_a_score_that_is_no_verdict_is_counted(value):
+    """Partial credit and words are not guessed."""
+    dataset = import_inspect(write_json(sample(scores={"s": score(edit(value, "ann"))})))
+    (case,) = dataset
+
+    assert (case.label, case.labels) == (None, {})
+    assert any("no label" in said for said in dataset.notes)
+
+
+@pytest.mark.parametrize("history", [7, [7], [{"value": "C", "provenance": 7}], [{"value": "C", "provenance": {}}]])
+def test_a_history_that_is_none_labels_nothing(history):
+    """A log comes from anybody."""
+    assert labels({"s": {"value": "C", "history": history}}) == (None, {})
+
+
+@pytest.mark.parametrize("name", ["ratings.json", "ratings.jsonl"])
+def test_a_file_of_precomputed_scores_labels_the_samples(name):
+    """By id, and by epoch where a record has one; the rater is what the file is called."""
+    records = [{"id": 1, "value": "I"}, {"id": "1", "epoch": 2, "value": "C"}]
+    text = json.dumps(records) if name.endswith(".json") else "\n".join(map(json.dumps, records))
+    Path(name).write_text(text)
+    log = write_json(sample(), sample(epoch=2), sample(2))
+
+    assert [case.labels for case in import_inspect(log, ratings=name)] == [{"ratings": False}, {"ratings": True}, {}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "{}",
+        "[1]",
+        '[{"id": 1}]',
+        '[{"id": 1, "value": 1, "epoch": "x"}]',
+        '[{"id": 1, "value": 1}, {"id": "1", "value": 1}]',
+    ],
+)
+def test_ratings_that_inspect_refuses_are_refused(text):
+    """When the data set is opened, naming the file."""
+    Path("ratings.json").write_text(text)
+    with pytest.raises(UsageError, match=r"ratings\.json"):
+        import_inspect(write_json(sample()), ratings="ratings.json")

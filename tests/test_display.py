@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from adjudge import CriterionResult, JudgeChainResult, JudgeResult, RuleResult
-from adjudge.formats.display import say_outcome
-from adjudge.formats.text import clean
+from adjudge import CriterionResult, JudgeResult, RuleResult
+from display_support import chain
 
 HOSTILE = "\x1b[31mred\x1b[0m [bold]markup[/bold] <script>alert(1)</script> \u202ereversed \u200b\x07 &amp; \"'"
 
@@ -40,31 +39,6 @@ def result(text: str = "fine", **more) -> JudgeResult:
     })  # fmt: skip
 
 
-def chain(*seats: JudgeResult) -> JudgeChainResult:
-    return JudgeChainResult(
-        outcome="undecided",
-        undecided_because="split",
-        decided_by="policy",
-        judge="c",
-        strategy="majority",
-        results=seats,
-    )
-
-
-@pytest.mark.parametrize(
-    ("made", "line"),
-    [
-        (JudgeResult(outcome="passed", judge="j", score=0.9, threshold=0.7), "✓ passed 0.90 of 0.70 needed"),
-        (JudgeResult(outcome="passed", judge="j"), "✓ passed"),
-        (JudgeResult(outcome="failed", judge="j", decided_by="rule"), "✗ failed, decided by rule"),
-        (chain(), "? undecided (split), decided by policy"),
-    ],
-)
-def test_an_outcome_is_one_line(made, line):
-    """Sign, word, reason, numbers, and who decided where it was no judge."""
-    assert say_outcome(made) == line
-
-
 def test_a_terminal_shows_everything_a_person_needs():
     """Outcome, criteria with their thresholds, reasoning, suggestions, rules that failed, who and how long."""
     text = show(result("words", judge="careful", duration_ms=1234.4))
@@ -79,6 +53,21 @@ def test_a_terminal_shows_everything_a_person_needs():
         "careful · 1234 ms",
     ):
         assert part in text
+
+
+def test_a_sign_stands_beside_a_criterion_that_has_something_to_reach():
+    """A threshold of its own, or a rule; no ✓ stands beside a number that made the whole fail."""
+    made = result(
+        criteria=(
+            CriterionResult(name="plain", score=0.6, passed=True),
+            CriterionResult(name="own", score=0.5, passed=True, threshold=0.5),
+            CriterionResult(name="rule", score=0.0, passed=False, rule="length"),
+        )
+    )
+
+    for text in (show(made), made._repr_html_()):
+        assert "✓ 0.60" not in text
+        assert all(part in text for part in ("0.60", "✓ 0.50", "✗ 0.00"))
 
 
 def test_a_terminal_shows_a_seat_per_line():
@@ -148,19 +137,3 @@ def test_a_notebook_shows_what_the_terminal_shows():
 
     assert text.count("a &lt; b") >= 4
     assert "✗ failed 0.40 of 0.70 needed" in text
-
-
-@given(text=st.text())
-def test_cleaning_hides_nothing_and_keeps_length(text):
-    """One character becomes one character, so nothing is removed without a trace."""
-    cleaned = clean(text)
-
-    assert len(cleaned) == len(text)
-    assert all(one == other or other in "· " for one, other in zip(text, cleaned, strict=True))
-    assert clean(cleaned) == cleaned
-
-
-def test_lines_are_kept_only_where_there_is_room_for_them():
-    """A judge's name with a line break must not forge a second line."""
-    assert clean("a\nb\tc") == "a\nb\tc"
-    assert clean("a\nb\tc", keep_lines=False) == "a b c"

@@ -34,6 +34,7 @@ VOLATILE = {
     "total_duration_ms",
     "chain_result",
     "model_requested",
+    "request_id",
 }
 """What differs from one judgement to the next, or was added since."""
 

@@ -11,7 +11,7 @@ import pytest
 from adjudge import Judge, JudgeChain, ModelError, Rubric
 from adjudge.models import Reply
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
-from judge_support import NO, YES, Plain, said, scores
+from judge_support import NO, YES, Plain, names, said, scores
 from models_support import break_off, completion, error, reset, serve
 from virtual_clock import run_virtual
 
@@ -196,7 +196,7 @@ def test_a_model_that_returns_no_reply_is_an_error(answer):
     result = run_virtual(Judge(Odd()).ask("Safe?"))
 
     assert result.undecided_because == "error"
-    assert result.detail == f"'odd' returned {type(answer).__name__}, not a Reply"
+    assert names(result.detail, "'odd'", type(answer).__name__, "Reply")
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from typing import get_args
 
 import pytest
 
 from adjudge import Decision, Gate, Judge, JudgeChain, JudgeResult, Rule, RuleResult, UsageError
-from adjudge.result import REASONS
+from adjudge.errors import Reason
 from adjudge.testing import ScriptedModel
 from gate_support import GOOD, Book, Desk, check, gate, seat, word
 from judge_support import Plain, complaint, failed, passed, scores, silent
 from virtual_clock import run_virtual
+
+REASONS: tuple[str, ...] = get_args(Reason)
 
 SHORT = {"name": "length", "max": 20}
 WARNING = {"regex": "perhaps", "absent": True, "severity": "warning"}
@@ -389,6 +392,9 @@ def test_a_gate_closes_what_its_judge_opened():
 def test_a_gate_needs_something_to_check():
     """Without rules and judge nothing would ever be stopped."""
     assert "there is nothing to check" in complaint(Gate, "door")
+    for how in ({}, {"rubric": "Is polite and short."}):  # a gate has no criteria=, so the rubric's form is shown
+        said = complaint(Gate, "door", judge=passed(), **how)
+        assert "'criteria': [{'name': '...', 'description': '...'}]" in said
     assert "rubric 'Good' needs a judge" in complaint(Gate, "door", rubric=GOOD)
     assert "needs a judge" in complaint(Gate, "door", rubric=GOOD, rules=[SHORT])
     assert "this gate has none" in complaint(Gate, "door", rules=[SHORT], sample=0.5)

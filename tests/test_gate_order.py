@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import combinations_with_replacement, permutations, product
+from itertools import permutations, product
 from typing import Any
 
 import pytest
@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge import JudgeChain, JudgeChainResult, JudgeResult
-from adjudge.guards.policy import Policy, choose_step
 from gate_support import Desk, check, gate, word
 from judge_support import Seat, failed, passed, silent
 from test_chain_properties import CLOCKLESS, ENDINGS, SEEDS, Node, build, trees, walk
@@ -81,23 +80,6 @@ SHAPES = [
     lambda inner: JudgeChain([inner, passed(delay=1.5)], timeout=None),
     lambda inner: JudgeChain([inner, silent(delay=1.5)], strategy="consensus", timeout=None),
 ]
-KINDS = ("passed", "failed", "error", "tampering", "contradiction")
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=["alone", "in-a-fallback", "in-a-consensus"])
-@pytest.mark.parametrize("strategy", ["consensus", "majority", "quorum"])
-def test_every_order_of_three_answers_decides_the_same(strategy: str, shape: Any):
-    """The whole table: every three answers, in every order, under every policy of a gate that is not closed."""
-    more = {"quorum": 2} if strategy == "quorum" else {}
-    for says in combinations_with_replacement(KINDS, 3):
-        decided = set()
-        for delays in permutations((1.0, 2.0, 3.0)):
-            seats = [make(kind, delay) for kind, delay in zip(says, delays, strict=True)]
-            chain = shape(panel(*seats, strategy=strategy, **more))
-            result = check(gate(judge=chain, approvals=Desk(), wait=False, **OPENING[0])).result
-            assert result is not None
-            decided.add(tuple(choose_step(result, Policy(**policy))[0] for policy in OPENING))
-        assert len(decided) == 1, says
 
 
 # ---------------------------------------------------------------- by name

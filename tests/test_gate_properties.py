@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge import JudgeChain
-from adjudge.result import REASONS
+from adjudge.errors import Reason
 from gate_support import Book, Desk, check, gate, seat
+
+REASONS: tuple[str, ...] = get_args(Reason)
 
 KINDS = st.sampled_from(["passed", "failed", *REASONS])
 BROKEN = st.sampled_from([OSError("x"), asyncio.CancelledError(), "no place", True])

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from adjudge import InputFirewall, JudgeChain, UsageError
 from adjudge.guards import THREATS, InputVerdict, Threat
-from adjudge.guards.firewall.question import MOST_CHARACTERS
 from adjudge.testing import ScriptedModel
 from firewall_support import CLEAN, chain, script, threaten
 from judge_support import Plain, Seat, complaint
@@ -258,8 +257,8 @@ UNFIT = {
     "none of several": (Several(), "of type Several"),
     "several inside": ({"x": Several(q=["safe", "DROP TABLE"])}, "of type Several"),
     "list of another kind": ({"x": Pieces()}, "of type Pieces"),
-    "long": ({"x": "a" * MOST_CHARACTERS}, "longer than 1,000,000"),
-    "long key": ({"a" * MOST_CHARACTERS: 1}, "longer than 1,000,000"),
+    "long": ({"x": "a" * 1_000_000}, "longer than 1,000,000"),
+    "long key": ({"a" * 1_000_000: 1}, "longer than 1,000,000"),
     "long when written": ({"x": "\x00" * 300_000}, "longer than 1,000,000"),
     "number": ({"x": 10**5000}, "ValueError"),
     "large number": ({"x": 1 << 8_000_000}, "longer than 1,000,000"),

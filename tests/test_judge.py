@@ -13,7 +13,7 @@ import pytest
 from adjudge import Case, Judge, JudgeChain, JudgmentFailed, Rubric, Usage, UsageError, judge
 from adjudge.models import Reply, as_model
 from adjudge.testing import ScriptedModel
-from judge_support import NO, YES, Plain, complaint, said, scores
+from judge_support import NO, YES, Plain, complaint, names, said, scores
 from virtual_clock import run_virtual
 
 GOOD = scores(0.9)
@@ -338,9 +338,8 @@ def test_a_label_passes_when_the_caller_says_so():
         passed: bool
 
     grader = Judge(ScriptedModel("GRADE: C"), reader="GRADE: C")
-    assert complaint(grader.evaluate, "x", criteria="Good.", passes=lambda x: x == "C", result_format=Unused) == (
-        "reader 'GRADE: C' reads replies about a rubric, not ready-made prompts or a result_format"
-    )
+    said = complaint(grader.evaluate, "x", criteria="Good.", passes=lambda x: x == "C", result_format=Unused)
+    assert names(said, "'GRADE: C'", "rubric", "result_format")
     assert grader.evaluate_sync("x", criteria="Good.", passes=lambda label: label == "C").value == "C"
     assert grader.evaluate_sync("x", criteria="Good.", passes=lambda label: label == "I").outcome == "failed"
 

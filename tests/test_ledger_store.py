@@ -10,15 +10,12 @@ import stat
 from collections.abc import Coroutine
 from contextlib import closing
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from adjudge import JudgeResult, Ledger, UsageError
 from adjudge.ledger import Head, LedgerError, create_key
-from adjudge.ledger.store import Store
-from adjudge.ledger.writer import LedgerWriter
 from ledger_support import SECRET, connect, find, make_result, record, run, verify
 
 REST = "at, kind, subject, payload, payload_hash, prev, hash, signature FROM adjudge_ledger WHERE seq = 2"
@@ -135,22 +132,6 @@ def test_options_that_contradict_each_other_are_refused(url: str):
             Ledger(url, **options)  # type: ignore[arg-type]
 
 
-def test_many_callers_share_commits(url: str, monkeypatch: pytest.MonkeyPatch):
-    """Appends that wait for one commit are written together by the next."""
-    sizes: list[int] = []
-    append = Store.append
-    monkeypatch.setattr(Store, "append", lambda self, drafts: sizes.append(len(drafts)) or append(self, drafts))
-
-    async def work(ledger: Ledger) -> set[int]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ledger.append({"n": number}, kind="run")) for number in range(500)]
-        return {task.result() for task in tasks}
-
-    assert run(url, work) == set(range(2, 502))
-    assert sum(sizes) == 500
-    assert len(sizes) < 100
-
-
 def test_an_append_that_has_to_wait_holds_nobody_up(url: str, tmp_path: Path):
     """While somebody else writes, the loop goes on; here it has to, for it is the one to let the append go on."""
 
@@ -176,26 +157,6 @@ def test_sqlite_is_told_what_a_ledger_rests_on(url: str, tmp_path: Path):
         assert [row[5] for row in connection.execute("PRAGMA table_list") if row[1] == "adjudge_ledger"] == [1]
 
 
-def test_no_connection_is_made_before_it_is_known_how(url: str, monkeypatch: pytest.MonkeyPatch):
-    """A reader's thread may come while the writer's opens the file: it must not connect without the pragmas."""
-    from sqlalchemy import event
-
-    store = Store(url, signer=None, about={})
-    listen = event.listen
-    seen: list[Any] = []
-
-    def look(target: Any, name: str, function: Any, **how: Any) -> None:
-        if function.__module__ == Store.__module__:
-            seen.append(store._engine)
-        listen(target, name, function, **how)
-
-    monkeypatch.setattr(event, "listen", look)
-    store.prepare()
-    store.close()
-
-    assert seen == [None]
-
-
 def test_a_ledger_serves_several_loops_and_is_used_again_after_it_was_closed(url: str):
     """Closing waits for what was handed in; the next use opens anew."""
     ledger = Ledger(url)
@@ -206,30 +167,6 @@ def test_a_ledger_serves_several_loops_and_is_used_again_after_it_was_closed(url
         return place
 
     assert [asyncio.run(use(number)) for number in range(3)] == [2, 3, 4]
-
-
-def test_an_append_is_not_lost_behind_the_end_of_a_ledger(url: str, monkeypatch: pytest.MonkeyPatch):
-    """Another thread may close the ledger at the worst moment: what is handed in is written, and nobody waits on."""
-    submit = LedgerWriter.submit
-
-    def close_first(writer: LedgerWriter, work: Any) -> Any:
-        other = Thread(target=asyncio.run, args=(ledger.aclose(),))
-        other.start()
-        other.join(0.3)  # ended by then, unless it rightly waits for this append
-        threads.append(other)
-        return submit(writer, work)
-
-    async def go() -> int:
-        async with asyncio.timeout(30):
-            await ledger.append({"n": 1}, kind="run")
-            monkeypatch.setattr(LedgerWriter, "submit", close_first)
-            return await ledger.append({"n": 2}, kind="run")
-
-    ledger, threads = Ledger(url), list[Thread]()
-
-    assert asyncio.run(go()) == 3
-    for other in threads:
-        other.join()
 
 
 def test_a_cancelled_append_is_whole_or_absent(url: str):
@@ -397,19 +334,3 @@ def test_a_result_given_twice_is_two_entries(url: str):
     result: JudgeResult = make_result()
 
     assert record(url, result, result) == [2, 3]
-
-
-def test_a_relative_address_stays_the_file_that_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A connection that is made after the program has gone to another folder is one to the same ledger."""
-    monkeypatch.chdir(tmp_path)
-    store = Store("sqlite:///a.db", signer=None, about={})
-    store.prepare()
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert store._engine is not None
-    with store._engine.connect() as one, store._engine.connect() as other:
-        counts = [part.exec_driver_sql("SELECT count(*) FROM adjudge_ledger").scalar() for part in (one, other)]
-    store.close()
-
-    assert counts == [1, 1]
-    assert list((tmp_path / "elsewhere").iterdir()) == []

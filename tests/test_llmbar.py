@@ -18,6 +18,7 @@ from conftest import find_data
 SCRIPT = house.ROOT / "bench" / "llmbar.py"
 
 
+@pytest.mark.no_cover
 @pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: Path):
     """Every Vanilla and CoT row is as published, or differs by a reply without a verdict, and by nothing else."""
@@ -38,6 +39,7 @@ def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: 
     assert len(told) <= max(1, len(ours) // 6)
 
 
+@pytest.mark.no_cover
 @pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_the_converted_files_are_ordinary_ones(cases: Path, tmp_path: Path):
     """The cases are pairs with a task and a label, and a recording's rows are found by case and order."""

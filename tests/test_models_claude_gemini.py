@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adjudge import Usage, UsageError
-from adjudge.models import TokenLogprob
-from adjudge.models.providers.anthropic import Anthropic
-from adjudge.models.providers.catalog import ANTHROPIC, GEMINI
-from adjudge.models.providers.gemini import Gemini
+from adjudge.models import TokenLogprob, open_model
 from models_support import ASKED, FORM, read, talk
 
 KEY = "sk-very-secret-0123456789"
@@ -34,7 +31,7 @@ def message(text="fine", reason="end_turn", **changes):
 def test_a_message_is_asked_of_anthropic(monkeypatch):
     """System as a cached block, the form as output_config, no temperature, seed or log-probabilities."""
     monkeypatch.setenv("MY_KEY", KEY)
-    _, server = talk((200, {}, message()), kind=Anthropic, provider=ANTHROPIC, key_env="MY_KEY")
+    _, server = talk((200, {}, message()), prefix="anthropic", key_env="MY_KEY")
     body = server.bodies[0]
 
     assert server.paths == ["/v1/messages"]
@@ -58,7 +55,7 @@ def test_an_anthropic_message_becomes_a_reply():
         {"type": "tool_use", "id": "t", "name": "n", "input": {"text": "no"}},
         {"type": "text", "text": "b"},
     ]
-    reply = read(message(content=blocks), kind=Anthropic, provider=ANTHROPIC)
+    reply = read(message(content=blocks), prefix="anthropic")
 
     assert reply.text == "ab"
     assert reply.usage == Usage(input_tokens=115, output_tokens=2, cached_tokens=100, written_tokens=10)
@@ -80,21 +77,21 @@ def test_an_anthropic_message_becomes_a_reply():
 )
 def test_anthropic_stop_reasons_are_mapped(sent, read_as):
     """Only known words stop a reply well; Anthropic always says one."""
-    assert read(message(reason=sent), kind=Anthropic, provider=ANTHROPIC).finish_reason == read_as
+    assert read(message(reason=sent), prefix="anthropic").finish_reason == read_as
 
 
-@pytest.mark.parametrize(("kind", "provider"), [(Anthropic, ANTHROPIC), (Gemini, GEMINI)])
-def test_an_unknown_reason_is_no_reply(kind, provider):
+@pytest.mark.parametrize("prefix", ["anthropic", "gemini"])
+def test_an_unknown_reason_is_no_reply(prefix):
     """Something stopped the model: what it wrote until then may hold a verdict it was about to take back."""
     for reason in ("OTHER", "LANGUAGE", "MALFORMED_RESPONSE", "something new"):
-        body = message(reason=reason) if kind is Anthropic else generated(reason=reason)
-        assert f"ended its reply with the reason '{reason}'" in str(read(body, kind=kind, provider=provider))
+        body = message(reason=reason) if prefix == "anthropic" else generated(reason=reason)
+        assert f"ended its reply with the reason '{reason}'" in str(read(body, prefix=prefix))
 
 
 def test_an_old_claude_without_structured_output_is_asked_without():
     """output_config is left out once a model says that it does not support it."""
     complaint = {"type": "error", "error": {"type": "invalid_request_error", "message": "output_config: not supported"}}
-    said, server = talk((400, {}, complaint), (200, {}, message()), kind=Anthropic, provider=ANTHROPIC)
+    said, server = talk((400, {}, complaint), (200, {}, message()), prefix="anthropic")
 
     assert said.text == "fine"
     assert "output_config" not in server.bodies[1]
@@ -121,7 +118,7 @@ def generated(text="fine", reason="STOP", **changes):
 def test_content_is_asked_of_gemini(monkeypatch):
     """The key goes in a header and never in the address; the form is a JSON Schema."""
     monkeypatch.setenv("MY_KEY", KEY)
-    _, server = talk((200, {}, generated()), kind=Gemini, provider=GEMINI, key_env="MY_KEY")
+    _, server = talk((200, {}, generated()), prefix="gemini", key_env="MY_KEY")
 
     assert server.paths == ["/v1/models/some-model:generateContent"]
     assert server.headers[0]["x-goog-api-key"] == KEY
@@ -145,7 +142,7 @@ def test_a_gemini_candidate_becomes_a_reply():
     chosen = [{"token": "1", "logProbability": -0.5}]
     top = [{"candidates": [{"token": "1", "logProbability": -0.5}, {"token": "0", "logProbability": -2.0}]}]
     probabilities = {"chosenCandidates": chosen, "topCandidates": top}
-    reply = read(generated(logprobsResult=probabilities), kind=Gemini, provider=GEMINI)
+    reply = read(generated(logprobsResult=probabilities), prefix="gemini")
 
     assert reply.text == "fine"
     assert reply.usage == Usage(input_tokens=50, output_tokens=10, cached_tokens=30)
@@ -153,7 +150,7 @@ def test_a_gemini_candidate_becomes_a_reply():
     assert (reply.model, reply.request_id) == ("gemini-x", "r1")
 
     half = {"chosenCandidates": chosen, "topCandidates": [{"candidates": [{"token": "0"}]}]}
-    assert read(generated(logprobsResult=half), kind=Gemini, provider=GEMINI).logprobs is None
+    assert read(generated(logprobsResult=half), prefix="gemini").logprobs is None
 
 
 @pytest.mark.parametrize(
@@ -163,15 +160,15 @@ def test_a_gemini_candidate_becomes_a_reply():
 )
 def test_gemini_finish_reasons_are_mapped(sent, read_as):
     """Whatever a filter stopped is a refusal."""
-    assert read(generated(reason=sent), kind=Gemini, provider=GEMINI).finish_reason == read_as
+    assert read(generated(reason=sent), prefix="gemini").finish_reason == read_as
 
 
 def test_a_blocked_prompt_is_a_refusal():
     """Blocked, there is no candidate; neither blocked nor answered is an error."""
-    blocked = read({"promptFeedback": {"blockReason": "SAFETY"}}, kind=Gemini, provider=GEMINI)
+    blocked = read({"promptFeedback": {"blockReason": "SAFETY"}}, prefix="gemini")
     assert (blocked.finish_reason, blocked.text) == ("refusal", None)
 
-    assert "without a candidate" in str(read({"usageMetadata": {}}, kind=Gemini, provider=GEMINI))
+    assert "without a candidate" in str(read({"usageMetadata": {}}, prefix="gemini"))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +182,7 @@ def test_a_blocked_prompt_is_a_refusal():
 def test_gemini_parameters_are_dropped_in_pairs(message, dropped):
     """What only makes sense together goes together."""
     complaint = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
-    said, server = talk((400, {}, complaint), (200, {}, generated()), kind=Gemini, provider=GEMINI)
+    said, server = talk((400, {}, complaint), (200, {}, generated()), prefix="gemini")
 
     assert said.text == "fine"
     assert set(server.bodies[0]["generationConfig"]) - set(server.bodies[1]["generationConfig"]) == dropped
@@ -194,5 +191,5 @@ def test_gemini_parameters_are_dropped_in_pairs(message, dropped):
 @pytest.mark.parametrize("name", ["../evil", "a/b/c", "a b", "a?key=x", "a#b"])
 def test_a_gemini_name_cannot_change_the_address(name):
     """The name stands in the path, so only names are accepted there."""
-    with pytest.raises(UsageError, match="a Gemini model is called like"):
-        Gemini(name)
+    with pytest.raises(UsageError, match=r"a Gemini model is called like|has no option 'key'"):
+        open_model(f"gemini:{name}")

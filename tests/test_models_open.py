@@ -131,7 +131,11 @@ def test_python_names_work_only_where_they_are_allowed(tmp_path, monkeypatch):
     assert asyncio.run(model.complete(PLAIN)).text == "BE A JUDGE.\n\nJUDGE THIS."
     for bad, says in (
         ("python:judging_module", "must be like"),
-        ("python:no_such_module:f", "cannot be found"),
+        ("python:no_such_module:f", "cannot be found: .*in the current folder"),
+        ("python:./my/judging_module.py:f", "a module and not a file: python:my.judging_module:f"),
+        ("python:judging_module.py:f", "a module and not a file: python:judging_module:f"),
+        ("python:.judging_module:f", "a module and not a file: python:judging_module:f"),
+        ("judging_module:f", "for a function write python:judging_module:f"),
         ("python:judging_module:absent", "cannot be found"),
         ("python:judging_module:number", "not int"),
     ):

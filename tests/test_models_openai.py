@@ -8,7 +8,6 @@ import pytest
 
 from adjudge import ModelError, Usage
 from adjudge.models import Request, TokenLogprob
-from adjudge.models.providers.catalog import OPENAI_COMPATIBLE
 from models_support import ASKED, FORM, completion, error, read, talk
 
 
@@ -59,7 +58,7 @@ def test_what_is_not_asked_for_is_not_sent():
 )
 def test_providers_differ_as_data(prefix, expected, absent):
     """The same request in each provider's own words."""
-    _, server = talk(provider=OPENAI_COMPATIBLE[prefix])
+    _, server = talk(prefix=prefix)
     body = server.bodies[0]
 
     assert {name: body.get(name) for name in expected} == expected
@@ -122,7 +121,7 @@ def test_an_unknown_reason_is_no_reply(sent):
 def test_no_reason_is_an_end_only_where_it_may_be_left_out(prefix, read_as):
     """A provider that always says why a reply ended cut off one of which it does not."""
     choice = {"finish_reason": None, "message": {"content": "x"}}
-    assert read(completion(choices=[choice]), provider=OPENAI_COMPATIBLE[prefix]).finish_reason == read_as
+    assert read(completion(choices=[choice]), prefix=prefix).finish_reason == read_as
 
 
 def test_a_refusal_is_the_providers_own_signal():

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import Judge, PairResult, UsageError, compare_sync
-from adjudge.judges.pair import PREFERENCES, read_judged
+from adjudge.errors import Reason
+from adjudge.judges import Preference
 from adjudge.models import Reply
-from adjudge.result import REASONS
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, make_pair, prefer
+
+REASONS: tuple[str, ...] = get_args(Reason)
+PREFERENCES: tuple[str, ...] = get_args(Preference)
 
 BETTER = "Answers the question."
 
@@ -48,16 +51,6 @@ def test_a_pair_passes_only_when_every_order_prefers_the_first(ab: str, ba: str 
     assert (pair.outcome == "undecided") == (ab in REASONS or ba in REASONS)
     assert pair.passed == bool(pair) == (pair.score == 1.0)
     assert {"first": 1.0, "tie": 0.5, "second": 0.0, None: None}[pair.preferred] == pair.score
-
-
-@given(ab=st.sampled_from((*PREFERENCES, *REASONS)), ba=st.none() | st.sampled_from((*PREFERENCES, *REASONS)))
-def test_a_pair_comes_back_from_plain_data(ab: str, ba: str | None):
-    """``from_dict`` reads what ``to_dict`` wrote, through JSON; what is computed is computed again."""
-    pair = make_pair(ab, ba, metadata={"case": "7"}, subjects=("a", "b"))
-    data = json.loads(json.dumps(pair.to_dict()))
-
-    assert PairResult.from_dict(data) == pair
-    assert read_judged(data | {"outcome": "passed", "score": 1.0}) == pair
 
 
 @pytest.mark.parametrize(

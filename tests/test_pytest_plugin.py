@@ -105,12 +105,42 @@ def test_a_failed_assertion_says_criterion_by_criterion_why(suite):
     done.stdout.fnmatch_lines(
         [
             "E *AssertionError: ✗ failed 0.20 of 0.70 needed (judge fake)",
-            "E *✗ 0.20 ██░░░░░░░░ criteria",
+            "E *  0.20 ██░░░░░░░░ criteria",
             "E *·?31mas it reads",
             "E *again: pytest test_it.py::test_one",
         ]
     )
     assert "\x1b[31mas" not in done.stdout.str()
+
+
+def test_the_fixture_asserts_as_well(suite):
+    """``judge.assert_passes`` is the assertion with the suite's judge, in a test without an event loop."""
+    write(
+        suite,
+        f"def test_one(judge): assert judge.assert_passes('nice', {POLITE}).passed",
+        f"def test_two(judge): judge.assert_passes('rude', {POLITE})",
+        f"async def ask(judge): return judge.assert_passes('nice', {POLITE})",
+        "def test_three(judge): import asyncio; assert asyncio.run(ask(judge)).passed",
+    )
+    done = run(suite)
+
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["*AssertionError: ✗ failed*", "*judged:*", "*rude*"])
+
+
+def test_a_failing_marked_test_shows_what_it_returned(suite):
+    """Cut to its beginning, without a character that a terminal would act on."""
+    write(
+        suite,
+        f"@pytest.mark.judged({POLITE})",
+        "def test_one(): return 'rude \\x1b[31mand red\\nsecond line ' + 'x' * 5000",
+    )
+    done = run(suite)
+
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*judged:*", "*rude *and red*", "*second line xxx*…*"])
+    assert "\x1b[31mand" not in done.stdout.str()
+    assert "x" * 2_100 not in done.stdout.str()
 
 
 def test_an_undecided_judge_passes_nothing(suite):

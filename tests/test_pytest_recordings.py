@@ -157,15 +157,16 @@ def test_a_question_that_names_a_model_does_not_reach_it(suite):
     """A question of one's own is put to the suite's judge, on record, whatever model it names."""
     write(
         suite,
-        "from dataclasses import replace",
-        "from adjudge.judges.evaluate import make_prompt",
+        "from adjudge.question import Answer, Part, Question",
         "def test_one(judge):",
-        "    question = replace(make_prompt('Is it safe?'), model='openai:never-asked')",
+        "    said = {'parts': (Part(label='prompt', text='Is it safe?'),), 'digest': '0' * 64}",
+        "    said['answer'] = lambda reply, question: Answer(outcome='passed')",
+        "    question = Question(wording=None, model='openai:never-asked', **said)",
         "    assert judge.ask_sync(question).model != 'openai:never-asked'",
     )
     run(suite, "--judge-record").assert_outcomes(passed=1)
 
-    assert [row["model"] for rows in recordings(suite).values() for row in rows] == ["fake", "fake"]
+    assert [row["model"] for rows in recordings(suite).values() for row in rows] == ["fake"]
 
 
 def test_a_judgement_that_is_cut_short_is_not_recorded(suite):

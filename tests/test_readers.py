@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import ReplyError, UsageError
-from adjudge.question.readers import READERS, ReadOptions, find_reader
+from adjudge.question import READERS, ReadOptions, find_reader
 
 TWO = ("tea", "Tea")
 

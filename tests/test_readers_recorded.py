@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from adjudge import ReplyError
-from adjudge.question.readers import ReadOptions, find_reader
+from adjudge.question import ReadOptions, find_reader
 
 STYLES = {
     "fastchat [[A]]": "[[A]]",

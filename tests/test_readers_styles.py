@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import ReplyError
-from adjudge.question.readers import ReadOptions, find_reader
+from adjudge.question import ReadOptions, find_reader
 
 READ = [
     ("Rating: [[7]]", "[[6]]", 6.0, {"scale": (1, 10)}),

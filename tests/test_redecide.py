@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from adjudge import Criterion, Judge, JudgeChain, Rubric, Rule, open_run
 from adjudge.runs import redecide
 from redecide_support import RUBRIC, Told, do, make_cases, score, tell, tell_all
+from run_support import STORE
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -103,12 +106,12 @@ class Exact(Told):
     """A model that scores exactly the criteria it is asked about."""
 
     async def complete(self, request: Any, /) -> Any:
-        from adjudge.testing import speak
+        from adjudge.testing import make_scripted_reply
 
         scores = {
-            name: value for name, value in self._lines[str(request.case)].items() if f" {name}: " in request.system
+            name: value for name, value in self.lines[str(request.case)].items() if f" {name}: " in request.system
         }
-        return speak(score(**scores), request, self.name)
+        return make_scripted_reply(score(**scores), request, self.name)
 
 
 rubrics = st.builds(
@@ -147,7 +150,7 @@ def test_other_weights_and_fewer_criteria_are_what_they_would_have_been(
 
 def make_run(tmp_path: Path, *panel: Told, **how: Any) -> Path:
     judge = Judge(panel[0]) if len(panel) == 1 else JudgeChain(list(panel), **how)
-    do(make_cases(len(panel[0]._lines)), judge, out=tmp_path / "run")
+    do(make_cases(len(panel[0].lines)), judge, out=tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -424,7 +427,7 @@ def test_what_came_first_then_has_had_its_say(tmp_path: Path):
     """Seats that say what they said, under the policy they had, are not put together in another order."""
     panel = [Told("x", {"0": score(a=0.7, b=0.7)}), Told("y", {"0": score(a=0.9, b=0.9)})]
     folder = make_run(tmp_path, *panel, strategy="quorum", quorum=1, stop_early=False)
-    with open_run(folder) as done, done.store._writer.using() as connection:
+    with closing(sqlite3.connect(folder / STORE)) as connection, connection:
         # As if the second had answered first: the chain shows the seat that reached its number.
         connection.execute("UPDATE results SET body = CAST(json_set(CAST(body AS TEXT), '$.score', 0.9) AS BLOB)")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import stat
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,9 @@ import pytest
 from adjudge import Case, Criterion, Judge, JudgeChain, Rubric, UsageError, open_run
 from adjudge.models import Reply, Request
 from adjudge.runs import redecide
-from adjudge.runs.redecision.redecision import MOST_CHANGES
 from judge_support import Seat
 from redecide_support import RUBRIC, Told, do, make_cases, score, tell_all
+from run_support import STORE
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
 
@@ -86,19 +88,19 @@ def test_a_redecided_run_is_not_redecided(tmp_path: Path):
 
 def test_a_long_list_of_changes_ends(tmp_path: Path):
     """At most 2,000 changes are held in memory; the number of all is known."""
-    number = MOST_CHANGES + 5
+    number = 2_005
     model = Told("x", {str(case): score(a=0.5, b=0.5) for case in range(number)})
     do(make_cases(number), Judge(model), out=tmp_path / "run")
 
     found = redecide(tmp_path / "run", threshold=0.5)
-    assert (found.changed, len(found.changes)) == (number, MOST_CHANGES)
+    assert (found.changed, len(found.changes)) == (number, 2_000)
 
 
 class Named(Told):
     """A model of a provider that has others."""
 
     def named(self, name: str) -> Named:
-        return Named(name, self._lines)
+        return Named(name, self.lines)
 
 
 def test_a_model_that_the_rubric_named_is_found(tmp_path: Path):
@@ -132,7 +134,7 @@ def test_somebody_elses_judge_stays_as_it_was(tmp_path: Path):
 def test_a_reply_that_cannot_be_read_is_none(tmp_path: Path, body: bytes):
     """A file that somebody changed makes nothing pass; under the same rubric what was decided stands."""
     folder = make_run(tmp_path)
-    with open_run(folder) as done, done.store._writer.using() as connection:
+    with closing(sqlite3.connect(folder / STORE)) as connection, connection:
         connection.execute("UPDATE replies SET body = ?", (body,))
 
     assert redecide(folder).changed == 0

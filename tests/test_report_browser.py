@@ -12,10 +12,17 @@ from typing import Any
 
 import pytest
 
-from adjudge.report import write_html
-from adjudge.report.summary import summarise
+from adjudge.report import render_html
 from conftest import require
-from report_support import HOSTILE, list_example, list_hostile, make_hostile_manifest, make_item, make_manifest_of
+from report_support import (
+    HOSTILE,
+    list_example,
+    list_hostile,
+    make_hostile_manifest,
+    make_item,
+    make_manifest_of,
+    report_of,
+)
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
@@ -41,8 +48,8 @@ def provide_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The example and the hostile report, on disk."""
     folder = tmp_path_factory.mktemp("reports")
     pages = {
-        "example": write_html(summarise(list_example(), make_manifest_of(240))),
-        "hostile": write_html(summarise(list_hostile(), make_hostile_manifest())),
+        "example": render_html(report_of(list_example(), make_manifest_of(240))),
+        "hostile": render_html(report_of(list_hostile(), make_hostile_manifest())),
     }
     for name, text in pages.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -105,7 +112,7 @@ def test_filters_narrow_the_list(visit: Open):
     """By outcome, reason, group, disagreement and label; together they narrow further, and reset shows all again."""
     page = visit("example")
     found = page.locator("#found")
-    shown = summarise(list_example(), {}).shown
+    shown = report_of(list_example(), {}).shown
 
     def expect(wanted: Callable[[Any], bool]) -> None:
         ids = [case.id for case in shown if wanted(case)]
@@ -290,7 +297,7 @@ def test_2000_long_cases_open(visit: Open, tmp_path: Path):
     """The largest report there is can be searched."""
     items = [make_item(place, content=f"{HOSTILE} {place} " * 20) for place in range(2_100)]
     path = tmp_path / "large.html"
-    path.write_text(write_html(summarise(items, {})), encoding="utf-8")
+    path.write_text(render_html(report_of(items, {})), encoding="utf-8")
     page = visit(path)
     page.get_by_label("search").fill("case-1999")
     page.wait_for_function("() => document.getElementById('found').textContent === '1 of 2000 cases'")

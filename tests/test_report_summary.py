@@ -12,18 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import CriterionResult, JudgeChainResult, RuleResult, Usage, UsageError
-from adjudge.judges.pair import PairOrder, PairResult
+from adjudge import CriterionResult, JudgeChainResult, PairResult, RuleResult, Usage, UsageError
+from adjudge.judges import PairOrder
 from adjudge.report import Report, make_report
-from adjudge.report.report import ScoreTally, TimeTally, find_bin
-from adjudge.report.summary import summarise
 from adjudge.runs import RunItem
-from report_support import keep_run, list_example, make_item, make_manifest_of, make_result
+from report_support import keep_run, list_example, make_item, make_manifest_of, make_result, report_of
 
 
 def report(*items: RunItem, **options: Any) -> Report:
     """A report of items, finished and with nothing said of the run."""
-    return summarise(items, {"status": "finished"}, **options)
+    return report_of(items, {"status": "finished"}, **options)
 
 
 def chain(*seats: Any, outcome: str = "failed") -> JudgeChainResult:
@@ -212,6 +210,7 @@ def test_what_is_known_of_a_chains_cost_is_counted():
     assert (found.known_usd, found.unknown, found.input_tokens) == (0.25, 1, 10)
 
 
+@pytest.mark.no_cover
 def test_memory_does_not_grow_with_the_run():
     """Three times as many cases take about the same, once there are as many as are shown."""
 
@@ -219,7 +218,7 @@ def test_memory_does_not_grow_with_the_run():
         example = list_example(100)
         items = (replace(example[place % 100], place=place) for place in range(cases))
         tracemalloc.start()
-        summarise(items, {}, most_cases=30)
+        report_of(items, {}, most_cases=30)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
@@ -261,53 +260,6 @@ def test_a_group_has_its_own_accuracy_and_comparisons():
     assert compared.pairs is not None
     assert (compared.pairs.accuracy_ab.count, compared.pairs.accuracy_ba.count) == (1, 2)
     assert (compared.pairs.agreement.count, compared.mean_score) == (1, None)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
-def test_percentiles_of_scores_are_those_of_nearest_rank(scores: list[float]):
-    """To a thousandth; the ends and the mean are exact, and every score is in one bar."""
-    tally = ScoreTally()
-    for score in scores:
-        tally.add(score)
-    found = tally.finish()
-    ranked = sorted(scores)
-
-    assert found is not None
-    assert (found.lowest, found.highest, sum(found.bins)) == (ranked[0], ranked[-1], len(scores))
-    assert found.mean == pytest.approx(statistics.fmean(scores))
-    for name, share in (("p5", 0.05), ("median", 0.5), ("p95", 0.95)):
-        assert getattr(found, name) == pytest.approx(ranked[math.ceil(share * len(ranked)) - 1], abs=0.00051)
-
-
-@given(st.lists(st.floats(0.01, 1e7), min_size=1, max_size=60))
-def test_percentiles_of_durations_are_within_one_per_cent(durations: list[float]):
-    """From a hundredth of a millisecond to hours, in memory that does not grow."""
-    tally = TimeTally()
-    for duration in durations:
-        tally.add(duration)
-    found = tally.finish()
-    ranked = sorted(durations)
-
-    assert found is not None
-    assert found.median == pytest.approx(ranked[math.ceil(0.5 * len(ranked)) - 1], rel=0.011)
-    assert found.lowest <= found.p5 <= found.median <= found.p99 <= found.highest
-
-
-def test_bars_begin_at_their_lower_end():
-    """A score on the edge belongs to the bar above, whatever binary makes of it; 1 is in the last."""
-    assert [find_bin(n / 20) for n in range(21)] == [*range(20), 19]
-
-
-def test_a_result_file_may_hold_any_duration():
-    """NaN and infinity are in files too, and count as no time; nothing at all has no spread."""
-    tally = TimeTally()
-    for duration in (math.nan, math.inf, -1.0):
-        tally.add(duration)
-    found = tally.finish()
-
-    assert found is not None
-    assert (found.lowest, found.highest, found.mean) == (0, 0, 0)
-    assert ScoreTally().finish() is None
 
 
 def test_failures_are_shown_first():
@@ -393,7 +345,7 @@ def test_a_run_on_disk_is_reported(tmp_path):
 def test_a_manifest_need_not_be_whole():
     """What it does not say, or says in another type, is left empty; the path of a data set is nobody's business."""
     manifest = {"id": 5, "dataset": {"path": "/home/ada/secret/answers.jsonl", "cases": True}, "judge": [], "rubric": 1}
-    about = summarise([], manifest | {"options": {"repeat": "x"}, "command": "adjudge"}).about
+    about = report_of([], manifest | {"options": {"repeat": "x"}, "command": "adjudge"}).about
 
     assert (about.id, about.dataset, about.expected, about.judge, about.repeat) == ("", "answers.jsonl", None, "", 1)
     assert (about.command, about.title) == ((), "answers.jsonl")
@@ -411,4 +363,4 @@ def test_a_drawn_sample_is_what_is_expected():
     """Of a sample, the number drawn is what a whole run has."""
     manifest = make_manifest_of(100, options={"sample": 10, "repeat": 2})
 
-    assert summarise([], manifest).about.expected == 10
+    assert report_of([], manifest).about.expected == 10

@@ -9,14 +9,11 @@ import string
 from typing import Any
 
 import pytest
-import re2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import RuleResult
 from adjudge.rules import as_rule
-from adjudge.rules.personal_data import _IBAN_LENGTHS
-from adjudge.rules.secrets import FORMS
 
 
 def check(rule: object, content: Any) -> RuleResult:
@@ -123,14 +120,6 @@ def test_a_value_that_is_no_secret_can_be_named():
 
     assert check({"secrets": True, "ignore": key}, key).passed
     assert not check({"secrets": True, "ignore": [key]}, f"{key} {other}").passed
-
-
-def test_every_form_of_a_secret_is_a_pattern_of_its_own():
-    """No form matches nothing at all or plain words, and all are compiled together."""
-    for kind, pattern in FORMS:
-        assert kind
-        assert re2.search(pattern, "") is None
-        assert re2.search(pattern, "plain words with 123 numbers, and https://example.com/a?b=c#d") is None
 
 
 # Personal data
@@ -294,17 +283,6 @@ def test_data_that_is_nobody_s_can_be_named():
 
     assert check(rule, "write to help@example.com").passed
     assert not check(rule, "write to bob-help@example.com").passed
-
-
-@settings(max_examples=20)
-@given(st.sampled_from(sorted(_IBAN_LENGTHS.items())), st.randoms(use_true_random=False))
-def test_an_iban_is_one_by_its_check_digits(country: tuple[str, int], chance: random.Random):
-    """Of the hundred pairs of check digits at most two are right, and one always is."""
-    code, length = country
-    rest = "".join(chance.choices(string.digits + string.ascii_uppercase, k=length - 4))
-    found = [pair for pair in range(100) if not check({"personal_data": "iban"}, f"{code}{pair:02}{rest}").passed]
-
-    assert 1 <= len(found) <= 2
 
 
 @given(st.text("0123456789", min_size=12, max_size=18))

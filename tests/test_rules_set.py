@@ -12,12 +12,10 @@ import jsonschema_rs
 import pytest
 
 from adjudge import Gate, Judge, Rule, RuleResult, Rules, UsageError, load_rubric, load_rules
-from adjudge.formats.files import MAX_BYTES
-from adjudge.rubric.file import rubric_schema
 from adjudge.rules import SHIPPED, as_rule
-from adjudge.rules.ruleset import MAX_RULES
 from adjudge.testing import ScriptedModel
 from judge_support import scores
+from rubric_support import read_schema
 
 
 def greets(content: str) -> bool:
@@ -65,7 +63,7 @@ def test_hyphens_and_underscores_are_alike_in_a_lookup():
 @pytest.mark.parametrize("rules", [[{"regex": "a"}, {"regex": "b"}], [greets, greets], {"a-b": "json", "a_b": "json"}])
 def test_a_name_stands_for_one_rule(rules: Any):
     """Two rules with names that are found alike are refused, and the error says how to name them."""
-    with pytest.raises(UsageError, match=r"rules 1 and 2 are both called .*; give each its own name, as in Rules"):
+    with pytest.raises(UsageError, match=r"rules 1 and 2 .*; give each its own name"):
         Rules(rules)
 
 
@@ -80,7 +78,7 @@ def test_a_mapping_names_its_rules():
 @pytest.mark.parametrize("value", ["json", 3, None, Rule(name="x", evaluate=greets)])
 def test_what_is_not_several_rules_is_refused(value: Any):
     """A single name would be read letter by letter."""
-    with pytest.raises(UsageError, match="Rules takes a list of rules, or a mapping of names to rules"):
+    with pytest.raises(UsageError, match=r"Rules takes a list .* mapping"):
         Rules(value)
 
 
@@ -128,8 +126,9 @@ def test_rules_never_change():
     assert rules == Rules(["json", {"length": 3}])
     assert hash(rules) == hash(Rules(["json", {"length": 3}]))
     assert rules != Rules([{"length": 3}, "json"])
-    with pytest.raises(AttributeError):
-        rules._rules = ()  # pyrefly: ignore
+    for name in Rules.__slots__:
+        with pytest.raises(AttributeError):
+            setattr(rules, name, ())
     with pytest.raises(TypeError):
         rules[0] = rules[1]  # pyrefly: ignore
 
@@ -152,7 +151,7 @@ def test_rules_as_data_are_read_back():
     assert rules.to_dict()["schema"] == "adjudge/rules/1"
     assert load_rules(json.loads(json.dumps(rules.to_dict()))) == rules
     assert load_rules(rules) is rules
-    with pytest.raises(UsageError, match=r"rules: rules\.greets: a python: rule runs code"):
+    with pytest.raises(UsageError, match=r"rules\.greets: .* runs code"):
         load_rules(Rules([greets]).to_dict())
 
 
@@ -167,6 +166,8 @@ EXAMPLES = {
     "contains": {"contains": "a"},
     "not_contains": {"not-contains": ["a"]},
     "regex": {"regex": "a"},
+    "equals": {"equals": {"a": [1]}, "absent": True},
+    "starts_with": {"starts-with": "a", "ignore_case": True},
     "length": {"length": 3},
     "json": "json",
     "json_schema": {"json-schema": True},
@@ -177,7 +178,11 @@ EXAMPLES = {
     "unicode": {"unicode": ["bidi"]},
     "substance": {"name": "substance", "severity": "info"},
     "injection-screen": {"injection_screen": 0.4, "channel": "document"},
+    "some_of": {"some-of": ["json", {"contains": "a"}], "share": 0.5, "weights": [1, 2]},
     "similarity": "similarity",
+    "called": {"name": "called", "tool": ["search", "fetch"], "min": 2},
+    "not_called": {"not-called": "delete_*", "allow": "delete_draft"},
+    "call_order": {"call_order": ["search", "fetch"]},
 }
 
 
@@ -189,7 +194,7 @@ def test_a_rule_that_ships_is_known_to_editors(name: str):
     assert rule.kind == name
     for spec in (EXAMPLES[name], rule.spec):
         data = {"name": "r", "criteria": [{"name": "a", "description": "b", "rule": spec}]}
-        jsonschema_rs.validate(rubric_schema(), data)
+        jsonschema_rs.validate(read_schema(), data)
         assert load_rubric(data).criteria[0].rule.spec == rule.spec
 
 
@@ -265,7 +270,7 @@ LAUGHS = "a: &a [x, x]\n" + "".join(
         ("- json", "a rule file must be a mapping with rules, got ['json']"),
         ("rules: [json]\nrules: [secrets]", 'line 2: the key "rules" already stands in line 1'),
         ("rules: !!python/object/apply:os.system [id]", "could not determine a constructor"),
-        (f"rules: [{', '.join(['json'] * (MAX_RULES + 1))}]", "has 65 rules, and at most 64 may stand in one file"),
+        (f"rules: [{', '.join(['json'] * 65)}]", "has 65 rules, and at most 64 may stand in one file"),
         ("rules:\n" + "  - &a [*a]", "aliases"),
         ("rules: " + "[" * 1000, "nested more than 50 levels deep"),
         (LAUGHS, "multiply"),
@@ -285,7 +290,7 @@ def test_what_is_wrong_in_a_file_is_named_with_its_place(tmp_path: Path, text: s
 
 def test_a_rule_file_that_cannot_be_read_says_why(tmp_path: Path):
     """A directory, a missing, large, binary or oddly named file: one sentence each."""
-    (tmp_path / "large.yaml").write_bytes(b"#" * (MAX_BYTES + 1))
+    (tmp_path / "large.yaml").write_bytes(b"#" * (1_000_001))
     (tmp_path / "binary.yaml").write_bytes(b"\x00")
     (tmp_path / "rules.txt").write_text("rules: [json]")
     said = {
@@ -300,5 +305,5 @@ def test_a_rule_file_that_cannot_be_read_says_why(tmp_path: Path):
     for name, words in said.items():
         with pytest.raises(UsageError, match=words):
             load_rules(f"{tmp_path}/{name}")
-    with pytest.raises(UsageError, match="rules are read from a path or a mapping, not from int"):
+    with pytest.raises(UsageError, match=r"rules .* path or a mapping, not from int"):
         load_rules(3)  # pyrefly: ignore

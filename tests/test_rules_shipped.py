@@ -302,3 +302,106 @@ def test_a_large_json_value_is_searched():
     value = {"rows": [{"id": number, "note": "nothing"} for number in range(30_000)] + [{"note": "123-45-6789"}]}
 
     assert "in rows[30000].note" in check("personal_data", value).message
+
+
+# Equality, beginnings, and rules that mean the opposite
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ({"equals": "yes"}, "yes", "Yes"),
+        ({"equals": "yes", "ignore_case": True}, "YES", "yes "),
+        ({"equals": "yes", "absent": True}, "no", "yes"),
+        ({"equals": {"a": 1, "b": [True]}}, '{"b": [true], "a": 1.0}', '{"a": 1, "b": [1]}'),
+        ({"equals": 5}, "5", "six"),
+        ({"equals": {"a": 1}}, {"a": 1}, '{"a": 2, "a": 1}'),
+        ({"equals": {"a": 1}, "absent": True}, "no JSON", '{"a": 2, "a": 1}'),
+        ({"starts_with": "Dear"}, "Dear Ann", " Dear Ann"),
+        ({"starts_with": "dear", "ignore_case": True}, "DEAR Ann", "Ann"),
+        ({"starts_with": "Dear", "absent": True}, "Hi", "Dear Ann"),
+        ({"json": True, "absent": True}, "{", '{"a": 1, "a": 2}'),
+        ({"json": True, "absent": True}, "", "\ufeff[NaN]"),
+        ({"json": True, "absent": True}, "1,", "9" * 5000),
+        ({"json_schema": {"type": "object"}, "absent": True}, "[]", "{}"),
+        ({"json_schema": {"type": "object"}, "absent": True}, "{", '{"a": 1, "a": 2}'),
+        ({"not_contains": ["cat", "dog"], "all": True}, "a cat", "a cat, a dog"),
+        ({"not_contains": ["cat", "dog"], "all": True}, ["c\\u0061t"], '["cat", "d\\u006fg"]'),
+    ],
+)
+def test_what_must_be_and_what_must_not_be(rule: dict[str, Any], good: Any, bad: Any):
+    """A rule and its opposite: the first content passes, the second does not."""
+    assert check(rule, good).passed
+    assert not check(rule, bad).passed
+
+
+@pytest.mark.parametrize("rule", [{"json": True}, {"json_schema": True}, {"equals": {"a": 1}}])
+@pytest.mark.parametrize("absent", [False, True])
+def test_json_that_is_too_deep_to_read_passes_no_rule(rule: dict[str, Any], absent: bool):
+    """Nobody can say what it is, so neither a rule nor its opposite passes it."""
+    assert not check(rule | {"absent": absent}, "[" * 1_000 + "]" * 1_000).passed
+
+
+def test_as_written_takes_the_text_as_it_is():
+    """Escapes and invisible characters are read by default, and not by a rule that is asked for the text alone."""
+    said = '{"cmd": "\\u0072m"}'
+    for rule, passes in (({"contains": "rm"}, True), ({"not_contains": "rm"}, False), ({"regex": "rm"}, True)):
+        assert check(rule, said).passed is passes
+        assert check(rule | {"as_written": True}, said).passed is not passes
+    assert check({"not_contains": "rm", "as_written": True}, "r\u200bm").passed
+    assert not check({"not_contains": "rm"}, "r\u200bm").passed
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{"equals": None}, {"equals": {1}}, {"starts_with": ""}, {"starts_with": ["a"]}, {"json": True, "absent": 1}],
+)
+def test_parameters_of_these_are_checked(rule: dict[str, Any]):
+    """What could mean nothing is refused when the rule is made."""
+    with pytest.raises(UsageError, match=r"equals|starts_with|absent"):
+        as_rule(rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ({"some_of": [{"contains": "a"}, {"contains": "b"}], "share": 0.5}, "a", "c"),
+        ({"some_of": [{"contains": "a"}, {"contains": "b"}]}, "ab", "a"),
+        ({"some_of": [{"contains": "a"}, {"contains": "b"}], "share": 0.6, "weights": [2, 1]}, "a", "b"),
+        ({"some_of": ["json", {"regex": "^x"}], "share": 0.5}, "1", "y"),
+    ],
+)
+def test_some_of_several_rules_pass(rule: dict[str, Any], good: str, bad: str):
+    """The share counts by weight, and the message says how many held."""
+    assert check(rule, good).passed
+    result = check(rule, bad)
+    assert not result.passed
+    assert "hold" in result.message
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"some_of": []},
+        {"some_of": "json"},
+        {"some_of": ["json"] * 65},
+        {"some_of": [{"some_of": ["json"]}]},
+        {"some_of": ["similarity"]},
+        {"some_of": [{"python": "os:getcwd"}]},
+        {"some_of": ["json"], "share": 0},
+        {"some_of": ["json"], "share": 2},
+        {"some_of": ["json"], "weights": [1, 2]},
+        {"some_of": ["json"], "weights": [0]},
+        {"some_of": ["json"], "weights": ["1"]},
+    ],
+)
+def test_some_of_holds_plain_rules_that_can_fail(rule: dict[str, Any]):
+    """No code, no set in a set, nothing that could not fail; also where python rules are allowed elsewhere."""
+    with pytest.raises(UsageError):
+        as_rule(rule, allow_python=True)
+
+
+def test_some_of_fails_where_one_of_it_cannot_be_read():
+    """What nobody can read is no rule that did not hold: the opposite of one would pass it."""
+    rule = {"some_of": [{"contains": "["}, {"json": True, "absent": True}], "share": 0.5}
+    assert not check(rule, "[" * 1_000).passed

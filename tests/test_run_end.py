@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from adjudge import AdjudgeError, Case, Judge, UsageError, open_dataset, open_run, run
-from adjudge.runs import Progress
-from adjudge.runs.folder import LOCK_FILE, RunLock, is_locked
-from cli_support import serve
 from run_support import CRITERIA, Words, do, make_cases, take
 
 
@@ -61,29 +58,9 @@ def test_a_run_says_that_it_has_not_begun(tmp_path: Path):
 
 def test_an_id_that_two_cases_share_ends_the_run(tmp_path: Path):
     """It would make results of two cases into one; the error names both."""
-    with pytest.raises(UsageError, match="data, row 2: the id 'a' is that of case 0 already"):
+    with pytest.raises(UsageError, match=r"row 2: the id 'a' .* case 0"):
         do([Case(id="a", content="good"), Case(id="a", content="bad")], out=tmp_path / "run", concurrency=1)
     assert open_run(tmp_path / "run").counts["passed"] == 1
-
-
-def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
-    """Nothing is judged that could not be kept; what was kept stays, and with room again the run goes on."""
-    out, cases = tmp_path / "run", [Case(id=str(n), content="good " * 1000) for n in range(200)]
-
-    def fill(_: Progress) -> None:
-        assert running._work is not None
-        assert running._work.run is not None
-        with running._work.run.store._writer.using() as connection:
-            connection.execute("PRAGMA max_page_count = 1")  # as many as there are
-
-    running = run(cases, Judge(Words()), criteria=CRITERIA, out=out, concurrency=4, on_progress=fill)
-    with pytest.raises(AdjudgeError, match="cannot be written: database or disk is full"):
-        running.finish_sync()
-    left = open_run(out)
-    assert left.status == "interrupted"
-    assert 0 < left.counts["passed"] < 20
-
-    assert do(cases, out=out, resume=True).counts["passed"] == 200
 
 
 @pytest.mark.parametrize("room", [0, 20_000])
@@ -102,23 +79,6 @@ def test_a_disk_that_is_full_from_the_beginning_is_said(tmp_path: Path, room: in
     assert said.startswith(f"the run {out} cannot be written: disk I/O error")
     assert model.requests == []
     assert do(make_cases(3), out=out, resume=True).status == "finished"
-
-
-def test_a_run_whose_disk_is_full_is_not_being_written(tmp_path: Path):
-    """Looking whether somebody holds the lock needs room too; without it a run would be under way for ever."""
-    resource = pytest.importorskip("resource")
-    (tmp_path / LOCK_FILE).touch()
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    try:
-        free = not is_locked(tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert free
-    lock = RunLock(tmp_path)
-    lock.take()
-    assert is_locked(tmp_path)
-    lock.free()
 
 
 def test_leaving_early_cancels_what_is_under_way(tmp_path: Path):
@@ -171,20 +131,6 @@ def test_a_cancellation_ends_the_run_in_order(tmp_path: Path):
     left = open_run(tmp_path / "run")
     assert (left.status, left.counts["passed"]) == ("interrupted", 1)
     assert do(["good", "bad"], out=tmp_path / "other").status == "finished"
-
-
-def test_a_judge_that_the_run_made_is_closed_with_it():
-    """A name is opened and closed by the run; a judge that was handed in stays its owner's."""
-    with serve() as provider:
-
-        async def go() -> None:
-            done = await run(["good"], provider.spec, criteria=CRITERIA)
-            assert done.counts["passed"] == 1
-            async with Judge(provider.spec) as judge:
-                await run(["good"], judge, criteria=CRITERIA)
-                assert judge.model.transport._lines.get().session is not None
-
-        asyncio.run(go())
 
 
 def test_winding_down_finishes_what_is_under_way(tmp_path: Path):

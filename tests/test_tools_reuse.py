@@ -12,7 +12,7 @@ import pytest
 
 from adjudge import EmergentJudge
 from adjudge.testing import ScriptedModel
-from adjudge.tools import reuse, validate_reuse
+from adjudge.tools import validate_reuse
 from conftest import find_data
 from tools_support import DRAFT_7, DRAFT_2020, ITEM, ORDER, check, errors
 
@@ -365,18 +365,6 @@ def test_a_reference_inside_the_schema_is_followed():
 # ---------------------------------------------------------------- one compilation
 
 
-def test_a_schema_is_compiled_once():
-    """It is found again by its bytes, in another object too."""
-    schema = {"type": "string", "$comment": "test_a_schema_is_compiled_once"}
-    check("a", schema)
-    before = reuse._compile.cache_info()
-    for _ in range(5):
-        check("b", dict(schema))
-    after = reuse._compile.cache_info()
-
-    assert (after.misses, after.hits - before.hits) == (before.misses, 5)
-
-
 def test_a_schema_that_was_changed_in_place_is_another():
     """By identity it would be the one it was."""
     schema: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}}}
@@ -385,24 +373,6 @@ def test_a_schema_that_was_changed_in_place_is_another():
 
     assert not check({"x": 1}, schema)
     assert check({"x": "1"}, schema)
-
-
-def test_compiled_schemas_are_bounded():
-    """A caller that makes a new schema each time fills no memory."""
-    for size in range(reuse.KEPT + 20):
-        check("x", {"maxLength": size})
-
-    assert reuse._compile.cache_info().currsize <= reuse.KEPT
-
-
-def test_a_schema_that_is_none_is_compiled_once_too():
-    """Or whoever hands in a bad one could make every use slow."""
-    schema = {"type": "objekt", "$comment": "test_a_schema_that_is_none"}
-    check(1, schema)
-    before = reuse._compile.cache_info()
-    check(1, schema)
-
-    assert reuse._compile.cache_info().misses == before.misses
 
 
 def test_the_method_is_the_function():

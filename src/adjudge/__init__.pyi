@@ -33,6 +33,8 @@ from adjudge.judges.pair import PairResult as PairResult
 from adjudge.ledger.ledger import Ledger as Ledger
 from adjudge.models.budget import Budget as Budget
 from adjudge.models.cache_store import ReplyCache as ReplyCache
+from adjudge.models.function import judge_function as judge_function
+from adjudge.models.function import model_function as model_function
 from adjudge.models.model import Model as Model
 from adjudge.models.open import open_model as open_model
 from adjudge.question.question import Question as Question

@@ -204,7 +204,7 @@ def is_for_us(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt)
 
 
-def tell_error(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What an exception is and says, also where its own text cannot be had."""
     try:
         return f"{type(error).__name__}: {error}"
@@ -218,7 +218,11 @@ Item = TypeVar("Item")
 
 
 async def map_concurrently(
-    items: Iterable[Item], work: Callable[[Item], Awaitable[T]], concurrency: int, *, give_up: Callable[[Item], T]
+    items: Iterable[Item],
+    work: Callable[[Item], Awaitable[T]],
+    concurrency: int,
+    *,
+    give_up: Callable[[Item], T],
 ) -> list[T]:
     """What ``work`` makes of each item, in the order of the items, at most ``concurrency`` at once.
 

@@ -27,8 +27,13 @@ def content_text(content: Any, *, what: str = "content") -> str:
     model, msgspec Struct and list of chat messages becomes indented JSON. Raises ``UsageError`` for binary data,
     images, text that is not valid Unicode and what nests deeper than 200 levels.
     """
+    return write_content(content, what=what)[0]
+
+
+def write_content(content: Any, *, what: str = "content") -> tuple[str, bool]:
+    """As ``content_text``, and whether that text is the JSON of a value that is none."""
     if isinstance(content, str):
-        return _check_text(content, what)
+        return _check_text(content, what), False
     if isinstance(content, _BINARY):
         raise UsageError(f"the {what} is binary ({len(content)} bytes); decode it to text first")
     try:
@@ -36,10 +41,10 @@ def content_text(content: Any, *, what: str = "content") -> str:
     except RecursionError:  # a program may have lowered its limit
         raise _too_deep(what) from None
     if isinstance(plain, str):
-        return _check_text(plain, what)
+        return _check_text(plain, what), False
     _refuse_images(plain, what)
     try:
-        return _check_text(json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False), what)
+        return _check_text(json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False), what), True
     except (ValueError, TypeError, RecursionError) as error:
         raise UsageError(f"the {what} cannot be written as JSON ({error}); hand in text or plain JSON values") from None
 
@@ -181,8 +186,9 @@ def _refuse_images(plain: Any, what: str) -> None:
     for message in messages:
         parts = message.get("content") if isinstance(message, dict) and "role" in message else None
         for part in parts if isinstance(parts, list) else []:
-            if isinstance(part, dict) and part.get("type") in _IMAGE_PARTS:
-                raise UsageError(f"the {what} holds a message part of type {part['type']!r}; only text is judged")
+            kind = part.get("type") if isinstance(part, dict) else None
+            if isinstance(kind, str) and kind in _IMAGE_PARTS:  # it may be a list, which no set can be asked for
+                raise UsageError(f"the {what} holds a message part of type {kind!r}; only text is judged")
 
 
 def copy_plain(value: Any) -> Any:

@@ -21,10 +21,11 @@ from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from adjudge.errors import AdjudgeError, Reason, UsageError
-from adjudge.formats.display import say_models
+from adjudge.formats.display import describe_models
 from adjudge.formats.model_name import is_same_model
 from adjudge.formats.plain import AS_IS, to_plain
 from adjudge.formats.text import clean
+from adjudge.formats.typed import read_typed
 
 
 class JudgmentFailed(AdjudgeError):
@@ -253,6 +254,9 @@ class JudgeResult:
     earlier_responses: tuple[str, ...] = ()
     """Replies that could not be read and were followed by a re-ask, oldest first."""
     finish_reason: str | None = None
+    request_id: str | None = None
+    """What the provider calls the last request, for its support and its logs: one line of at most 200 characters. Of a
+    recorded or cached reply, that of the request that was made then."""
     attempts: int = 1
     """How often the model was asked; 2 after a re-ask, 0 when a rule decided."""
     duration_ms: float = 0.0
@@ -324,8 +328,10 @@ class JudgeResult:
             said += f" with {self.score:.2f}"
             said += f" (needs {self.threshold:.2f})" if self.threshold is not None else ""
         low = [item.name for item in self.criteria if item.threshold is not None and not item.passed]
-        said += f"; below their own threshold: {', '.join(low)}" if low else ""
-        said += "".join(f"; {note}" for note in say_models(self))
+        # Where a rule decided, the detail may name them already.
+        named = self.decided_by == "rule" and all(name in self.detail for name in low)
+        said += f"; below their own threshold: {', '.join(low)}" if low and not named else ""
+        said += "".join(f"; {note}" for note in describe_models(self))
         # Criteria are named by files and details quote replies; a log's reader may sit at a terminal.
         return clean(f"{said}; {self.detail}" if self.detail else said, keep_lines=False)
 
@@ -354,9 +360,9 @@ class JudgeResult:
         return draw_result(self)
 
     def _repr_html_(self) -> str:
-        from adjudge.formats.display import write_html
+        from adjudge.formats.display import render_result_html
 
-        return write_html(self)
+        return render_result_html(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -384,7 +390,7 @@ class JudgeChainResult(JudgeResult):
 
     @property
     def total_duration_ms(self) -> float:
-        """How long the chain took, in milliseconds (the seeds' name for ``duration_ms``)."""
+        """How long the chain took, in milliseconds: another name for ``duration_ms``."""
         return self.duration_ms
 
     def to_dict(self) -> dict[str, Any]:
@@ -408,7 +414,7 @@ class UnfitResultError(UsageError):
 
 _TEXTS = ("judge", "detail", "reasoning", "id")
 
-_NAMES = ("model", "raw_response", "finish_reason", "question", "subject", "qualification")
+_NAMES = ("model", "raw_response", "finish_reason", "request_id", "question", "subject", "qualification")
 
 _LISTS: Mapping[str, type[Any]] = {
     "criteria": CriterionResult,
@@ -516,10 +522,8 @@ def _add_seats(result: R, data: Mapping[str, Any], depth: int) -> R:
 
 def _convert(kind: type[V], data: Mapping[str, Any]) -> V:
     """An instance from plain data, every member of exactly its type; members it does not have are ignored."""
-    import msgspec
-
     try:
-        return msgspec.convert(dict(data.items()), kind)
+        return read_typed(dict(data.items()), kind)
     except (AttributeError, TypeError, ValueError) as error:
         said = clean(" ".join(str(error).split())[:200], keep_lines=False)
         raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: {said}") from None

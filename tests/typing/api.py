@@ -41,13 +41,15 @@ from adjudge import (
     UsageError,
     improve,
     judge,
+    judge_function,
     load_rules,
+    model_function,
 )
 from adjudge.guards import FirewallVerdict, InputVerdict, RejectedRule, Threat
-from adjudge.integrations.asgi import GateMiddleware, Receive, Scope, Send
+from adjudge.integrations.asgi import GateMiddleware, Receive, Scope, Send, identify_caller
 from adjudge.judges import Improvement, read_result
 from adjudge.ledger import Entry, Head, Verification, verify_export
-from adjudge.models import Reply, Request
+from adjudge.models import FunctionIdentity, Given, ReplayModel, Reply, Request
 from adjudge.testing import assert_passes
 
 
@@ -59,6 +61,23 @@ def answer(prompt: str) -> str:
 async def answer_parts(system: str, user: str) -> str:
     """So is a coroutine function of system and user part."""
     return system + user
+
+
+def look(content: dict[str, Any], rubric: Rubric | None = None) -> bool | float:
+    """A function that is given the content is a judge in code."""
+    return bool(content) and rubric is not None
+
+
+def say_outright() -> None:
+    """What a function is can be said, whatever its parameters are called."""
+    assert_type(judge_function(len, name="length", identity="v1", max_concurrency=4), Model)
+    assert_type(model_function(answer, name="mine"), Model)
+    judge_function("look")  # pyrefly: ignore[bad-argument-type]
+    JudgeChain([look, ("look", look), judge_function(answer)], strategy="consensus")
+    ReplayModel("said.jsonl", function=look)
+    which = FunctionIdentity(module="m", qualname="look", code="0" * 64)
+    assert_type(Reply(text="true", function=which).function, FunctionIdentity | None)
+    assert_type(Request(system="", user="").given, Given | None)
 
 
 class Adapter:
@@ -213,6 +232,8 @@ async def decide(single: Judge) -> None:
     assert_type(gate.guard(argument="prompt")(answer)("x"), str)
     decision.allowed = True  # pyrefly: ignore[read-only]
     GateMiddleware(serve, gate, on="response", largest=10_000, when=lambda scope: scope["type"] == "http")
+    GateMiddleware(serve, gate, identify=identify_caller, retry_after=30, resume_within=None)
+    assert_type(identify_caller({}), str | None)
     GateMiddleware(serve, gate, on="both")  # pyrefly: ignore[bad-argument-type]
     rules = PromptFirewall(single, on_unsafe="drop_flagged", on_event=print, name="support")
     PromptFirewall(single, on_unsafe="keep")  # pyrefly: ignore[bad-argument-type]

@@ -28,6 +28,7 @@ from adjudge import (
     ProbeReport,
     ReplyCache,
     Rubric,
+    Rule,
     SemanticProbe,
     ToolCandidate,
     ToolRegistry,
@@ -37,16 +38,62 @@ from adjudge import (
     compare_sync,
     evaluate_probe,
     evaluate_probes,
+    load_rubric,
     open_dataset,
     open_run,
     run,
 )
-from adjudge.dataset import BadRow, import_inspect, import_promptfoo, write_cases
-from adjudge.guards import Approval, ApprovalAnswer, ProbeResult, ProbeThresholds, Vote, Webhook, verify_webhook
+from adjudge.dataset import (
+    AnnotationTool,
+    BadRow,
+    CaseCriteria,
+    ImportedLabels,
+    Label,
+    LabelDesign,
+    LabelKind,
+    LabelMap,
+    LabelOrder,
+    LabelValue,
+    Taken,
+    import_inspect,
+    import_labels,
+    import_langfuse,
+    import_langsmith,
+    import_mlflow,
+    import_openai_evals,
+    import_phoenix,
+    import_promptfoo,
+    load_labels,
+    parse_label_map,
+    write_cases,
+    write_labels,
+)
+from adjudge.guards import (
+    Approval,
+    ApprovalAnswer,
+    PendingDecision,
+    ProbeResult,
+    ProbeThresholds,
+    Vote,
+    Webhook,
+    verify_webhook,
+)
 from adjudge.judges import with_layers
-from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, parse_audit, write_audit
+from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, parse_audit, render_audit
 from adjudge.models import Price
-from adjudge.report import Diff, Report, ShownCase, Spread, diff, make_report, write_html, write_junit, write_markdown
+from adjudge.report import (
+    Diff,
+    OwnSummary,
+    Report,
+    RubricSummary,
+    ShownCase,
+    Spread,
+    diff,
+    make_report,
+    render_html,
+    render_junit,
+    render_markdown,
+)
 from adjudge.runs import Redecision, Run, RunItem, redecide
 from adjudge.tools import (
     CreationVerdict,
@@ -166,7 +213,7 @@ async def audit(ledger: Ledger) -> None:
     """An audit is of a ledger or of an export, and goes to text and back."""
     found = await derive_audit(ledger, gate="publish", since=datetime.now().astimezone())
     assert_type(await derive_audit(Path("a.jsonl"), opinion="adverse", opinion_by="Ada", reason="..."), AuditEntry)
-    assert_type(parse_audit(write_audit(found)), AuditEntry)
+    assert_type(parse_audit(render_audit(found)), AuditEntry)
     assert_type(AuditQuery(opinion=["adverse"], min_critical=1).matches(found), bool)
     AuditQuery(opinion="fine")  # type: ignore[bad-argument-type]
     found.opinion = "unqualified"  # pyrefly: ignore[read-only]
@@ -191,10 +238,27 @@ async def approve(result: JudgeResult, held: Decision, single: Judge) -> None:
         assert_type(await approvals.is_open("id"), bool)
         assert_type(found.result, JudgeResult | None)
         assert_type(await approvals.history("id"), tuple[Entry, ...])
+        assert_type(await approvals.pending("id"), PendingDecision | None)
+        assert_type(await approvals.list_pending(gate="door", status="approved"), tuple[PendingDecision, ...])
+        assert_type(await approvals.find_pending("digest"), str | None)
         assert_type(await approvals.export_labels(Path("a.jsonl")), int)
-        Gate(
-            "door", rules=["json"], on_failed="ask", approvals=approvals, ask={"approvers": ["ana"]}, show_content=True
+        assert_type([label async for label in approvals.override_labels()], list[Label])
+        gate = Gate(
+            "door",
+            rules=["json"],
+            on_failed="ask",
+            on_rule="block",
+            approvals=approvals,
+            ask={"approvers": ["ana"]},
+            show_content=True,
         )
+        assert_type(await gate.pending(status=None), tuple[Decision, ...])
+        assert_type(await gate.resume("id", content={"a": 1}), Decision)
+        waits = await approvals.pending("id")
+        if waits is not None:
+            assert_type(waits.decision, Decision)
+            assert_type(waits.approval, Approval)
+            assert_type(await approvals.use(waits.decision), int | None)
     assert_type(verify_webhook({}, b"", "secret"), dict[str, Any])
 
 
@@ -225,21 +289,50 @@ async def read_data_sets(lots: Judge) -> None:
     assert_type(dataset.bad_rows, tuple[BadRow, ...])
     assert_type([case.id for case in dataset], list[str])
     assert_type(Dataset.of([Case(id="a", content="x"), "y"]), Dataset)
+    open_dataset("suite.csv", case_criteria=True, criteria_field="assert", rubrics={"mine": load_rubric("security")})
+    open_dataset("suite.csv", case_criteria="yes")  # pyrefly: ignore[bad-argument-type]
+    own = Case(id="a", content="x", criteria={"tone": "Is polite."}, rules=["secrets", {"length": 9}], threshold=0.5)
+    assert_type(own.rules, tuple[Rule, ...])
+    assert_type(Case(id="a", content="x", rubric="security").rubric, Rubric | None)
+    Case(id="a", content="x", threshold="0.5")  # pyrefly: ignore[bad-argument-type]
+    assert_type(CaseCriteria(members=True).take({"content": "x"}, ()), Taken)
     assert_type(import_promptfoo("promptfooconfig.yaml").notes, Mapping[str, int])
+    assert_type(import_openai_evals("items.jsonl", graders="eval.json").notes, Mapping[str, int])
     assert_type(write_cases("answers.jsonl", import_inspect("log.json")), int)
     async for result in lots.evaluate_many(dataset, criteria="Is polite."):
         assert_type(result, JudgeResult)
 
 
+def work_with_labels(words: LabelMap, tool: AnnotationTool) -> None:
+    """Labels have values of their own, files of their own, and are joined to cases."""
+    label = Label(case="late", rater="ann", value=True, design=LabelDesign(plan="p", stratum="s", p=0.5))
+    assert_type(label.kind, LabelKind)
+    assert_type(label.value, bool | float | str)
+    assert_type(label.order, LabelOrder | None)
+    assert_type(load_labels(Path("labels.csv"), label_map=words), tuple[Label, ...])
+    assert_type(write_labels("labels.jsonl", [label]), int)
+    assert_type(parse_label_map("yes=true"), dict[str, LabelValue])
+    assert_type(open_dataset("answers.csv", label_map={"yes": True}).with_labels([label], name="polite"), Dataset)
+    found = assert_type(import_labels("scores.json", format=tool, label_name="correct"), ImportedLabels)
+    assert_type(found.labels, tuple[Label, ...])
+    import_labels("scores.json", format="excel")  # type: ignore[arg-type]  # pyrefly: ignore[bad-argument-type]
+    for load in (import_langfuse, import_langsmith, import_mlflow, import_phoenix):
+        assert_type(load("export.json", label_map=words, label_name="correct"), Dataset)
+
+
 def report_run(done: Run) -> None:
     """A report is made of a run, and written in the forms it has."""
-    report = make_report(done, most_cases=100)
+    report = make_report(done, most_cases=100, labels=load_labels("labels.jsonl"), label_name="polite")
     assert_type(report, Report)
     assert_type(report.shown, tuple[ShownCase, ...])
-    assert_type(write_html(report), str)
-    assert_type(write_markdown(report, needed=0.9), str)
-    assert_type(list(write_junit(report, done.items())), list[str])
+    assert_type(render_html(report), str)
+    assert_type(render_markdown(report, needed=0.9), str)
+    assert_type(list(render_junit(report, done.items())), list[str])
     assert_type(report.scores, Spread | None)
+    assert_type(report.own, OwnSummary | None)
+    assert_type(report.rubrics, tuple[RubricSummary, ...])
+    assert_type([item.rubric for item in done.items()], list[Rubric | None])
+    assert_type(done.read_case("a"), list[RunItem])
     make_report("monday")  # type: ignore[bad-argument-type]
 
 
@@ -248,6 +341,7 @@ def look_back(done: Run) -> None:
     found = redecide(done, rubric="security", strategy="majority", fail_open=False, judges=["a"], out=Path("new"))
     assert_type(found, Redecision)
     assert_type(found.changes[0].known, bool)
+    assert_type(redecide("run", threshold=0.5, all_cases=True).kept_own, int)
     redecide("run", strategy="votes")  # type: ignore[bad-argument-type]
     compared = diff(done, "new")
     assert_type(compared, Diff)

@@ -11,15 +11,18 @@ import re
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from adjudge import __version__
 from adjudge.cli.commands.approvals import approvals_app
 from adjudge.cli.commands.cache import cache_app
+from adjudge.cli.commands.completion import COMPLETE, SHELLS, print_completion
 from adjudge.cli.commands.dataset import dataset_app
 from adjudge.cli.commands.demo import demo
 from adjudge.cli.commands.diff import diff_runs
 from adjudge.cli.commands.doctor import doctor
 from adjudge.cli.commands.gate import gate_app, resume
+from adjudge.cli.commands.init import init
 from adjudge.cli.commands.judge import judge
 from adjudge.cli.commands.ledger import ledger_app
 from adjudge.cli.commands.ledger import report as report_ledger
@@ -30,40 +33,56 @@ from adjudge.cli.commands.rubric import rubric_app
 from adjudge.cli.commands.rules import rules_app
 from adjudge.cli.commands.run import run_data
 from adjudge.cli.commands.tools import review, tools_app, validate
-from adjudge.cli.output import complain, finish, note, say
+from adjudge.cli.output import complain, finish, note, print_line
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import find_nearest, show
-
-COMPLETE = "_ADJUDGE_COMPLETE"
-"""The variable in which a shell asks for its completion."""
-
-SHELLS = ("bash", "zsh", "fish")
-
 
 DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 
+WIDEST = 160
+"""Columns of a help text at most; it takes those of the terminal below that."""
+
+GROUPS = {
+    "Everyday": ("judge", "run", "report", "diff", "redecide"),
+    "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
+    "Prove": ("ledger",),
+    "Set up": ("init", "demo", "doctor", "rubric", "dataset", "cache", "completion"),
+}
+"""Headings of ``adjudge --help``, and the commands under each."""
+
+
+class GroupedCommands(TyperGroup):
+    """Commands listed under the headings of ``GROUPS``, each with its whole first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each heading."""
+        del ctx
+        for group, names in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=1_000)) for name in names])
+
+
 app = typer.Typer(
     name="adjudge",
+    cls=GroupedCommands,
     help="Ask judges whether something is good enough, and act on the answer safely.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
 
 app.command()(judge)
 
 app.command("run")(run_data)
 
+app.command()(report)
+
 app.command("diff")(diff_runs)
 
 app.command("redecide")(redecide_run)
-
-app.add_typer(rubric_app, name="rubric")
-
-app.add_typer(rules_app, name="rules")
 
 app.add_typer(gate_app, name="gate")
 
@@ -71,19 +90,7 @@ gate_app.command("resume")(resume)
 
 app.add_typer(approvals_app, name="approvals")
 
-ledger_app.command("report")(report_ledger)
-
-app.add_typer(ledger_app, name="ledger")
-
-app.add_typer(dataset_app, name="dataset")
-
-app.add_typer(cache_app, name="cache")
-
-app.command()(report)
-
-app.command()(demo)
-
-app.command()(doctor)
+app.add_typer(rules_app, name="rules")
 
 app.command()(probe)
 
@@ -93,10 +100,28 @@ app.command()(validate)
 
 app.add_typer(tools_app, name="tools")
 
+ledger_app.command("report")(report_ledger)
+
+app.add_typer(ledger_app, name="ledger")
+
+app.command()(init)
+
+app.command()(demo)
+
+app.command()(doctor)
+
+app.add_typer(rubric_app, name="rubric")
+
+app.add_typer(dataset_app, name="dataset")
+
+app.add_typer(cache_app, name="cache")
+
+app.command("completion")(print_completion)
+
 
 def _show_version(asked: bool) -> None:
     if asked:
-        say(f"adjudge {__version__}")
+        print_line(f"adjudge {__version__}")
         raise typer.Exit
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from adjudge.ledger.entry import Entry
 
 
-def tell_entry(entry: Entry) -> str:
+def describe_entry(entry: Entry) -> str:
     """What happened, as far as the entry says; nothing for kinds that say it with their outcome."""
     if entry.payload is None:
         return "(erased)"
@@ -20,13 +20,13 @@ def tell_entry(entry: Entry) -> str:
     return tell(entry.payload) if tell is not None and member in entry.payload else ""
 
 
-def _tell_decision(said: Mapping[str, Any]) -> str:
+def _describe_decision(said: Mapping[str, Any]) -> str:
     if said.get("pending") is True:
         return "pending"
     return f"{'allowed' if said.get('allowed') is True else 'blocked'} by {said.get('decided_by')}"
 
 
-def _tell_voted(said: Mapping[str, Any]) -> str:
+def _describe_voted(said: Mapping[str, Any]) -> str:
     if said.get("voter") == "judge":
         return str(said.get("reason"))
     word = "approves" if said.get("approved") is True else "denies"
@@ -34,20 +34,20 @@ def _tell_voted(said: Mapping[str, Any]) -> str:
     return f"{said.get('by')} {word}{counts}" + (f": {said['reason']}" if said.get("reason") else "")
 
 
-def _tell_override(said: Mapping[str, Any]) -> str:
+def _describe_override(said: Mapping[str, Any]) -> str:
     what = f"audit is {said.get('opinion')}, says" if "audit" in said else "overruled by"
     return f"{what} {_list_names(said, 'by')}"
 
 
-def _tell_requested(said: Mapping[str, Any]) -> str:
+def _describe_requested(said: Mapping[str, Any]) -> str:
     return f"{said.get('required')} of {_list_names(said, 'approvers')} asked"
 
 
-def _tell_closed(said: Mapping[str, Any]) -> str:
+def _describe_closed(said: Mapping[str, Any]) -> str:
     return f"{said.get('status')} by {_list_names(said, 'closed_by')}"
 
 
-def _tell_erasure(said: Mapping[str, Any]) -> str:
+def _describe_erasure(said: Mapping[str, Any]) -> str:
     return f"of entry {said.get('seq')} by {said.get('by')}"
 
 
@@ -58,11 +58,11 @@ def _list_names(said: Mapping[str, Any], name: str) -> str:
 
 
 _TOLD: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
-    "decision": ("allowed", _tell_decision),
-    "approval.requested": ("approvers", _tell_requested),
-    "approval.voted": ("by", _tell_voted),
-    "approval.closed": ("status", _tell_closed),
-    "override": ("by", _tell_override),
-    "erasure": ("seq", _tell_erasure),
+    "decision": ("allowed", _describe_decision),
+    "approval.requested": ("approvers", _describe_requested),
+    "approval.voted": ("by", _describe_voted),
+    "approval.closed": ("status", _describe_closed),
+    "override": ("by", _describe_override),
+    "erasure": ("seq", _describe_erasure),
 }
 """Of each kind the member without which an entry says nothing, and how it is told."""

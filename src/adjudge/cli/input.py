@@ -8,15 +8,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from adjudge.cli.folder import list_texts
 from adjudge.cli.output import is_terminal
 from adjudge.dataset.dataset import Dataset
+from adjudge.dataset.formats import FORMATS, count_rows
+from adjudge.dataset.label import load_labels
+from adjudge.dataset.label_map import parse_label_map
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import QUOTED, show
+from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
+
+SUITES = frozenset(("promptfoo", "openai-evals"))
+"""Kinds of data that say themselves by what their cases are judged: to read one as such is to ask for that."""
 
 LARGEST = 50_000_000
 """Bytes of the largest file that is read at once; a data set may be of any size."""
@@ -52,13 +61,38 @@ class Inputs:
     items: Iterable[InputItem]
     """Read once, while it is judged."""
     total: int | None
-    """How many there are; ``None`` while a data set is not read."""
+    """How many there are; ``None`` where the rows of a data set cannot be counted before they are read."""
     single: bool
-    """Whether exactly one thing was named that is not a data set, so that there is one result."""
+    """Whether exactly one thing was named that is no data set and no folder, so that there is one result."""
+    left_out: tuple[str, ...] = ()
+    """A sentence for each folder of which something is not judged."""
 
 
-def list_inputs(paths: Sequence[str] | None) -> Inputs:
-    """What to judge; raises ``UsageError`` when nothing is named and nobody writes to standard input."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCriteria:
+    """What ``--case-criteria`` and ``--criteria-field`` say, and the rubrics that cases may name."""
+
+    members: bool = False
+    criteria_field: str | None = None
+    rubrics: Mapping[str, Rubric] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> bool:
+        """Whether a case may say how it is judged, so that no rubric is needed for all."""
+        return self.members or self.criteria_field is not None
+
+
+def list_inputs(
+    paths: Sequence[str] | None,
+    own: OwnCriteria | None = None,
+    *,
+    label_map: str | None = None,
+    folders: bool = False,
+) -> Inputs:
+    """What to judge; raises ``UsageError`` when nothing is named and nobody writes to standard input.
+
+    With ``folders``, a folder stands for the text files in it.
+    """
     given = list(paths or ())
     if not given:
         if sys.stdin is None or is_terminal(sys.stdin):
@@ -66,14 +100,46 @@ def list_inputs(paths: Sequence[str] | None) -> Inputs:
         given = ["-"]
     if given.count("-") > 1:
         raise UsageError("- stands for standard input, which can be read once; name it once")
-    sets = any(_is_set(path) for path in given)
+    alone = len(given) == 1 and not _is_set(given[0]) and not (folders and _is_folder(given[0]))
+    sources, left_out = _expand(given) if folders else (given, [])
+    sets = [isinstance(found, str) and _is_set(found) for found in sources]
+    own = own or OwnCriteria()
+    if own.asked and not all(sets):
+        raise UsageError("--case-criteria and --criteria-field are about cases; name data sets, like CASES.jsonl")
+    if label_map is not None and not any(sets):
+        raise UsageError("--label-map is for the labels of a data set, and none is named; leave it out")
+    sizes = [count_rows(str(found)) if is_set else 1 for found, is_set in zip(sources, sets, strict=True)]
     # What is not a plain file may keep us waiting (a pipe); read now, before a judge's time begins to run.
-    parts = [_read_path(path) if _is_file(path) else list(_read_path(path)) for path in given]
+    read = [_read_path(found, own, label_map) for found in sources]
+    parts = [part if _is_file(found) else list(part) for found, part in zip(sources, read, strict=True)]
     return Inputs(
         items=(item for part in parts for item in part),
-        total=None if sets else len(given),
-        single=len(given) == 1 and not sets,
+        total=None if None in sizes else sum(size or 0 for size in sizes),
+        single=alone,
+        left_out=tuple(left_out),
     )
+
+
+def _expand(paths: Sequence[str]) -> tuple[list[str | InputItem], list[str]]:
+    """The texts of each folder in its place, and a sentence for each of which something is left out."""
+    sources: list[str | InputItem] = []
+    left_out: list[str] = []
+    for path in paths:
+        try:
+            texts, said = list_texts(path) if _is_folder(path) else ([path], None)
+        except UsageError as error:
+            sources.append(InputItem(name=path, error=str(error)))
+            continue
+        sources += texts
+        left_out += [said] if said is not None else []
+    return sources, left_out
+
+
+KINDS = ("inspect", "langfuse", "langsmith", "mlflow", "openai-evals", "phoenix", "promptfoo")
+"""Other tools whose files are read."""
+
+ANNOTATED = ("langfuse", "langsmith", "mlflow", "phoenix")
+"""Those of them in which people annotate."""
 
 
 def open_from_options(
@@ -84,15 +150,18 @@ def open_from_options(
     other: Sequence[str] | None = None,
     on_bad_row: str = "fail",
     check_ids: bool = True,
+    label_map: str | None = None,
+    label_file: str | None = None,
+    label_name: str | None = None,
+    own: OwnCriteria | None = None,
 ) -> Dataset:
     """The data set that a command line describes with the options of ``options``.
 
     ``fields`` are ``--content`` and its like by the name of the part: ``None`` was not given, an empty text leaves a
-    field of that name in the metadata. ``other`` are the ``PART=F`` of ``--field``.
+    field of that name in the metadata. ``other`` are the ``PART=F`` of ``--field``, and ``own`` is what rows may say
+    of how they are judged.
     """
-    from adjudge.dataset.dataset import open_dataset
-    from adjudge.dataset.importers.inspect import import_inspect
-    from adjudge.dataset.importers.promptfoo import import_promptfoo
+    from adjudge import dataset
 
     if on_bad_row not in {"fail", "skip"}:
         raise UsageError(f"--on-bad-row must be fail or skip, got {on_bad_row!r}")
@@ -103,10 +172,22 @@ def open_from_options(
             wrong = "is given twice" if part in given else "must be like content.a=FIELD"
             raise UsageError(f"--field {text!r} {wrong}; give each part once, with the field it is in")
         given[part] = field or None
-    choice: Any = {"fields": given, "on_bad_row": on_bad_row}
-    if kind in {"promptfoo", "inspect"}:
-        return (import_promptfoo if kind == "promptfoo" else import_inspect)(path, **choice)
-    return open_dataset(path, format=kind, check_ids=check_ids, **choice)
+    if kind is not None:
+        check_choice("--from", kind, (*FORMATS, *KINDS))
+    if label_name is not None and label_file is None and kind not in ANNOTATED:
+        raise UsageError("--label-name chooses among the annotations of a tool or of --label-file; leave it out here")
+    words = parse_label_map(label_map) if label_map is not None else None
+    own = own or OwnCriteria()
+    choice: Any = {"fields": given, "on_bad_row": on_bad_row, "label_map": words}
+    if kind in KINDS:
+        if own.asked:
+            raise UsageError(f"--case-criteria and --criteria-field are for rows of ours; leave them out with {kind}")
+        choice |= {"label_name": label_name} if kind in ANNOTATED else {}
+        found: Dataset = getattr(dataset, f"import_{kind.replace('-', '_')}")(path, **choice)
+    else:
+        choice |= {"case_criteria": own.members, "criteria_field": own.criteria_field, "rubrics": own.rubrics}
+        found = dataset.open_dataset(path, format=kind, check_ids=check_ids, **choice)
+    return found if label_file is None else found.with_labels(load_labels(label_file, label_map=words), name=label_name)
 
 
 def read_text_file(path: Path, *, what: str) -> str:
@@ -141,23 +222,26 @@ def read_rule(text: str) -> Rule:
         raise UsageError(said if said.startswith("--rule") else f"--rule {text!r}: {said}") from None
 
 
-def _read_path(path: str) -> Iterator[InputItem]:
+def _read_path(path: str | InputItem, own: OwnCriteria, label_map: str | None) -> Iterator[InputItem]:
+    if isinstance(path, InputItem):
+        yield path
+        return
     try:
         if path == "-":
             text = _decode(sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b"", "standard input")
             yield InputItem(name=path, content=_check_some(text, "standard input"))
         elif _is_set(path):
-            yield from _read_set(path)
+            yield from _read_set(path, own, label_map)
         else:
             yield InputItem(name=path, content=_check_some(read_text_file(Path(path), what="the content"), path))
     except UsageError as error:
         yield InputItem(name=path, error=str(error))
 
 
-def _read_set(path: str) -> Iterator[InputItem]:
+def _read_set(path: str, own: OwnCriteria, label_map: str | None) -> Iterator[InputItem]:
     found = False
     try:
-        for case in open_from_options(path):
+        for case in open_from_options(path, own=own, label_map=label_map):
             found = True
             yield InputItem(name=path, case=case.id, content=case)
     except UsageError as error:
@@ -192,8 +276,15 @@ def _is_set(path: str) -> bool:
     return path.lower().endswith((".jsonl", ".ndjson", ".parquet", ".jsonl.gz", ".ndjson.gz", ".csv.gz", ".tsv.gz"))
 
 
-def _is_file(path: str) -> bool:
+def _is_folder(path: str) -> bool:
     try:
-        return path != "-" and Path(path).is_file()
+        return path != "-" and Path(path).is_dir()
+    except OSError:  # a name that is too long
+        return False
+
+
+def _is_file(path: str | InputItem) -> bool:
+    try:
+        return isinstance(path, str) and path != "-" and Path(path).is_file()
     except OSError:  # a name that is too long
         return False

@@ -23,10 +23,10 @@ Rubrics = Annotated[list[str], typer.Argument(metavar="R", hidden=True)]
 
 RubricName = Annotated[
     str | None,
-    typer.Option("--rubric", metavar="R", help="What is good: a shipped rubric, one of adjudge.toml, a file."),
+    typer.Option("--rubric", "-r", metavar="R", help="What is good: a shipped rubric, one of adjudge.toml, a file."),
 ]
 
-Criteria = Annotated[str | None, typer.Option("--criteria", metavar="TEXT", help="What is good, in a sentence.")]
+Criteria = Annotated[str | None, typer.Option("--criteria", "-c", metavar="TEXT", help="What is good, in a sentence.")]
 
 Threshold = Annotated[float | None, typer.Option("--threshold", metavar="T", help="The score to reach, from 0 to 1.")]
 
@@ -43,12 +43,20 @@ Context = Annotated[Path | None, typer.Option("--context", metavar="F", help="Fi
 Judges = Annotated[
     list[str] | None,
     typer.Option(
-        "--judge", metavar="SPEC", help="Who judges: a model or a judge of adjudge.toml; give several for a chain."
+        "--judge",
+        "-j",
+        metavar="SPEC",
+        help="Who judges: a model or a judge of adjudge.toml; give several for a chain.",
     ),
 ]
 
 StrategyName = Annotated[
-    str | None, typer.Option("--strategy", metavar="S", help="How several judges decide: fallback, consensus, ...")
+    str | None,
+    typer.Option(
+        "--strategy",
+        metavar="S",
+        help="How several judges decide: fallback, consensus, majority, quorum, hedged, cascade.",
+    ),
 ]
 
 FailOpen = Annotated[bool, typer.Option("--fail-open", help="Let an undecided chain pass; the result says so.")]
@@ -56,11 +64,17 @@ FailOpen = Annotated[bool, typer.Option("--fail-open", help="Let an undecided ch
 Quorum = Annotated[int | None, typer.Option("--quorum", metavar="N", help="How many must pass, for --strategy quorum.")]
 
 HedgeAfter = Annotated[
-    float | None, typer.Option("--hedge-after", metavar="SEC", help="When the next is asked, for hedged.")
+    float | None,
+    typer.Option(
+        "--hedge-after", metavar="SEC", help="Seconds until the next judge is asked too, for --strategy hedged."
+    ),
 ]
 
 EscalateBelow = Annotated[
-    float | None, typer.Option("--escalate-below", metavar="C", help="The confidence to be sure, for cascade.")
+    float | None,
+    typer.Option(
+        "--escalate-below", metavar="C", help="Below this confidence the next judge is asked, for --strategy cascade."
+    ),
 ]
 
 ReaderName = Annotated[
@@ -106,9 +120,10 @@ ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would
 Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]
 
 
-# What a data set is, and which of its fields is which part of a case; handed to `_input.open_from_options`.
+# What a data set is, and which of its fields is which part of a case; handed to `input.open_from_options`.
 DataKind = Annotated[
-    str | None, typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., promptfoo or inspect; else by the name.")
+    str | None,
+    typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., or the tool it is from; else by the name."),
 ]
 
 FieldContent = Annotated[str | None, typer.Option("--content", metavar="F", help="The field that is judged.")]
@@ -129,8 +144,28 @@ FieldOther = Annotated[
     list[str] | None, typer.Option("--field", metavar="PART=F", help="Any part: content.a=F, labels.ann=F, ...")
 ]
 
+LabelMapText = Annotated[
+    str | None, typer.Option("--label-map", metavar="MAP", help="What labels stand for: yes=true,no=false,unsure=null.")
+]
+
+LabelFile = Annotated[
+    str | None, typer.Option("--label-file", metavar="F", help="Labels of the cases, a row for each rater's.")
+]
+
+LabelName = Annotated[
+    str | None, typer.Option("--label-name", metavar="N", help="The annotation or criterion that is the label.")
+]
+
 OnBadRow = Annotated[
     str, typer.Option("--on-bad-row", metavar="X", help="fail, or skip: count and list what is no case.")
+]
+
+CaseCriteria = Annotated[
+    bool, typer.Option("--case-criteria", help="Judge each case by its own criteria, rubric, rules, threshold.")
+]
+
+CriteriaField = Annotated[
+    str | None, typer.Option("--criteria-field", metavar="F", help="The field with each case's own criteria.")
 ]
 
 DataPath = Annotated[str, typer.Argument(metavar="DATA|-", hidden=True)]
@@ -138,7 +173,8 @@ DataPath = Annotated[str, typer.Argument(metavar="DATA|-", hidden=True)]
 
 # What a run is.
 RunFolder = Annotated[
-    Path | None, typer.Option("--out", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time.")
+    Path | None,
+    typer.Option("--out", "-o", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time."),
 ]
 
 Repeat = Annotated[int, typer.Option("--repeat", metavar="K", help="How often each case is judged.")]

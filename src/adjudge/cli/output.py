@@ -12,11 +12,14 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from adjudge.errors import AdjudgeError
+from adjudge.cli.wording import name_options
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import clean
 
 if TYPE_CHECKING:
@@ -41,7 +44,13 @@ class _Shown:
 
 def complain(text: str) -> None:
     """One sentence on standard error."""
-    _write_above(f"adjudge: {clean(text, keep_lines=False)}")
+    _write_above(f"adjudge: {clean(name_options(text), keep_lines=False)}")
+
+
+def complain_once(texts: Iterable[str]) -> None:
+    """Each sentence once, with how often it is said where that is more than once; the first ones first."""
+    for text, number in Counter(iter(texts)).items():
+        complain(text if number == 1 else f"{text} ({number:,} times)")
 
 
 def note(text: str | None) -> None:
@@ -50,7 +59,7 @@ def note(text: str | None) -> None:
         _write_above(clean(text))
 
 
-def say(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     """A line on standard output."""
     _write(sys.stdout, f"{clean(text)}\n")
 
@@ -63,6 +72,17 @@ def write_json(document: dict[str, Any]) -> None:
 def write_lines(lines: Iterable[str]) -> None:
     """Lines for the next program on standard output, as they are: ASCII without control characters, like JSON."""
     _write(sys.stdout, "".join(f"{line}\n" for line in lines))
+
+
+def write_file(path: Path, parts: Iterable[str], *, tell: bool = True) -> None:
+    """Write a file, and tell a person its name; raises ``UsageError`` where it cannot be written."""
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(parts)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; name another file") from None
+    if tell:
+        note(f"wrote {path}")
 
 
 def show_drawing(drawing: RenderableType) -> None:
@@ -180,10 +200,23 @@ class ProgressBar:
         """One more is done."""
         self.done += 1
 
-    def describe(self) -> str:
-        """The line that is shown."""
-        of = f" of {self.total}" if self.total else ""
-        return f"{self.what}: {self.done}{of}"
+    def describe(self, seconds: float | None = None) -> str:
+        """The line that is shown, ``seconds`` after the first step could begin."""
+        of = f" of {self.total:,} ({100 * self.done / self.total:.0f} %)" if self.total else ""
+        said = f"{self.what}: {self.done:,}{of}"
+        if seconds is None:
+            return said
+        said += f", {format_seconds(seconds)}"
+        # At the pace so far; nothing is known of it before the first is done.
+        left = seconds / self.done * (self.total - self.done) if self.total and 0 < self.done < self.total else None
+        return said if left is None else f"{said}, about {format_seconds(left)} left"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as a person reads it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager
@@ -193,7 +226,7 @@ def show_progress(what: str, total: int | None = None) -> Iterator[ProgressBar]:
     if not _can_redraw():
         yield progress
         return
-    with watch(lambda: f"{progress.describe()} ({time.monotonic() - started:.0f} s)"):
+    with watch(lambda: progress.describe(time.monotonic() - started)):
         yield progress
 
 

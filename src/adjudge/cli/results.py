@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adjudge.cli.input import InputItem
-from adjudge.cli.output import complain, draws, note, say, show_drawing, write_json
+from adjudge.cli.output import complain, draws, note, print_line, show_drawing, write_json
+from adjudge.cli.wording import name_options
 from adjudge.dataset.case import Case
-from adjudge.formats.display import COLOURS, say_models, say_outcome
+from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark
 from adjudge.formats.text import clean
 from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
@@ -48,17 +50,19 @@ def write_results(done: Sequence[Done], *, single: bool) -> None:
     if single:
         for item, result in done:
             if result is not None:
-                write_json(_write_one(item, result))
+                write_json(_to_dict(item, result))
         return
     entries = [
-        _write_one(item, result) if result is not None else name_item(item) | {"error": item.error}
+        _to_dict(item, result) if result is not None else name_item(item) | {"error": item.error}
         for item, result in done
     ]
     write_json({"schema": "adjudge/results/1", "results": entries})
 
 
-def _write_one(item: InputItem, result: JudgeResult) -> dict[str, Any]:
-    return name_item(item) | result.to_dict() | {"ledger_seq": item.ledger_seq}
+def _to_dict(item: InputItem, result: JudgeResult) -> dict[str, Any]:
+    case = get_case(item)
+    own = {"own": list(case.own)} if case is not None and case.brings_own else {}
+    return name_item(item) | own | result.to_dict() | {"ledger_seq": item.ledger_seq}
 
 
 def print_results(done: Sequence[Done], *, single: bool) -> None:
@@ -72,22 +76,40 @@ def print_results(done: Sequence[Done], *, single: bool) -> None:
         _print_summary(done)
 
 
-def complain_about(done: Sequence[Done], *, single: bool) -> None:
-    """One sentence on standard error for each item that could not be read or decided, equal ones once."""
-    said = {item.error: None for item, _ in done if item.error is not None}
+def complain_about(done: Sequence[Done], *, single: bool, shown: bool) -> None:
+    """One sentence on standard error for each item that could not be read or decided.
+
+    What is the same of several is said once, with their number: a hundred lines about one server hide everything else.
+    ``shown`` says that standard output told a person why an item is undecided; only what may help is said then.
+    """
+    said: dict[str, list[str]] = {}
+    for item, _ in done:
+        if item.error is not None:
+            said.setdefault(item.error.removeprefix(f"{item.label}: "), []).append(item.error)
     for item, result in done:
         if result is not None and result.outcome == "undecided":
-            said.setdefault(("" if single else f"{item.label}: ") + explain_undecided(result))
-    for text in said:
-        complain(text)
+            text = explain_undecided(result, shown=shown)
+            said.setdefault(text, []).append(text if single else f"{item.label}: {text}")
+    said.pop("", None)
+    for text, whole in said.items():
+        complain(whole[0] if len(whole) == 1 else f"{text} ({len(whole):,} times)")
 
 
-def explain_undecided(result: JudgeResult) -> str:
-    """Why nobody decided, in one sentence: which judge said what, and what may help."""
-    seats = [seat for seat in getattr(result, "results", ()) if seat.outcome == "undecided"]
-    said = "; ".join(f"{seat.judge}: {seat.detail}" for seat in seats) or f"{result.judge}: {result.detail}"
+def explain_undecided(result: JudgeResult, *, shown: bool = False) -> str:
+    """Why nobody decided, in one sentence: which judge said what, and what may help.
+
+    With ``shown``, what may help alone; an empty text where nothing is known to.
+    """
     remedy = _REMEDIES.get(result.undecided_because or "")
-    return f"undecided ({result.undecided_because}): {said}" + (f"; {remedy}" if remedy else "")
+    if shown:
+        return f"undecided ({result.undecided_because}): {remedy}" if remedy else ""
+    return f"undecided ({result.undecided_because}): {list_seats(result)}" + (f"; {remedy}" if remedy else "")
+
+
+def list_seats(result: JudgeResult) -> str:
+    """What each judge said that could not decide, in one line."""
+    seats = [seat for seat in getattr(result, "results", ()) if seat.outcome == "undecided"]
+    return "; ".join(f"{seat.judge}: {seat.detail}" for seat in seats) or f"{result.judge}: {result.detail}"
 
 
 def list_prompts(item: InputItem, question: Question, judge: Judge | JudgeChain) -> list[dict[str, Any]]:
@@ -98,10 +120,12 @@ def list_prompts(item: InputItem, question: Question, judge: Judge | JudgeChain)
 def print_prompt(prompt: Mapping[str, Any]) -> None:
     """A prompt for people."""
     form = prompt["form"]
-    say(f"=== {prompt['judge']}: {prompt['input']}: about {prompt['tokens']} tokens (estimated at four bytes each)")
-    say(f"--- system\n{prompt['system']}\n--- user\n{prompt['user']}")
+    print_line(
+        f"=== {prompt['judge']}: {prompt['input']}: about {prompt['tokens']} tokens (estimated at four bytes each)"
+    )
+    print_line(f"--- system\n{prompt['system']}\n--- user\n{prompt['user']}")
     if form is not None:
-        say(f"--- structured output: JSON Schema {form['name']}, {len(json.dumps(form['schema']))} characters")
+        print_line(f"--- structured output: JSON Schema {form['name']}, {len(json.dumps(form['schema']))} characters")
 
 
 def get_case(item: InputItem) -> Case | None:
@@ -131,9 +155,11 @@ def name_item(item: InputItem) -> dict[str, Any]:
 def _print_line(item: InputItem, result: JudgeResult) -> None:
     from rich.text import Text
 
-    said = clean(result.detail or result.reasoning, keep_lines=False)
-    line = Text(f"{say_outcome(result)}  {clean(item.label, keep_lines=False)}", style=COLOURS[result.outcome])
-    show_drawing(line + Text(f"  {said[:160]}" if said else "", style="default"))
+    undecided = result.outcome == "undecided"
+    said = name_options(list_seats(result)) if undecided else result.detail or result.reasoning
+    said = clean(said, keep_lines=False)
+    line = Text(f"{describe_outcome(result)}  {clean(item.label, keep_lines=False)}", style=COLOURS[result.outcome])
+    show_drawing(line + Text(f"  {said[: 400 if undecided else 160]}" if said else "", style="default"))
 
 
 def _print_summary(done: Sequence[Done]) -> None:
@@ -145,24 +171,35 @@ def _print_summary(done: Sequence[Done]) -> None:
 
 def _print_one(result: JudgeResult) -> None:
     if draws():
-        show_drawing(result)
+        show_drawing(replace(result, detail=name_options(result.detail)))
         return
-    say(say_outcome(result))
+    print_line(describe_outcome(result))
     for item in result.criteria:
         score = "-" if item.score is None else f"{item.score:.2f}"
-        _say_fields("pass" if item.passed else "fail", score, item.name, item.reasoning)
-    for text in (result.detail, result.reasoning, *result.suggestions):
+        _print_fields(name_mark(item, "-"), score, item.name, item.reasoning)
+    for text in (name_options(result.detail), result.reasoning, *result.suggestions):
         if text:
-            _say_fields(text)
+            _print_fields(text)
     for rule in result.rule_results:
         if not rule.passed:
-            _say_fields(rule.severity, rule.name, rule.message)
-    for text in say_models(result):
-        _say_fields("warning", text)
+            _print_fields(rule.severity, rule.name, rule.message)
+    for text in describe_models(result):
+        _print_fields("warning", text)
     for seat in getattr(result, "results", ()):
-        _say_fields("seat", seat.judge, say_outcome(seat), seat.detail)
+        _print_fields("seat", seat.judge, describe_outcome(seat), seat.detail)
 
 
-def _say_fields(*fields: str) -> None:
+def _print_fields(*fields: str) -> None:
     """Fields with a tab between: whatever a judge wrote cannot make a line or a field of its own."""
-    say("\t".join(" ".join(text.split()) for text in fields))
+    print_line("\t".join(" ".join(text.split()) for text in fields))
+
+
+def list_own(own: Any, needed: float) -> Iterator[str]:
+    """What cases say themselves of how they are judged: what one lowers has to be seen where the outcome is."""
+    parts = {"criteria": "criteria of their own", "rules": "rules of their own", "threshold": "their own threshold"}
+    said = [f"{own[name]:,} with {what}" for name, what in parts.items() if own.get(name)]
+    if said:
+        yield f"cases judged by what they bring: {', '.join(said)}"
+    if own.get("below"):
+        verb = "needs" if own["below"] == 1 else "need"
+        yield f"{own['below']:,} of the cases {verb} less than the {needed:.2f} that is asked for"

@@ -7,7 +7,7 @@ Whoever can edit it can change what passes; in CI, take it from the trusted bran
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -49,8 +49,8 @@ MODEL_KEYS = ("key_env", "max_concurrency", "requests_per_minute", "max_input_ch
 
 _DEFAULTS = ("judge", "rubric", "timeout")
 
-_GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_undecided", "on_tampering", "mode", "sample", "ask",
-              "cache", "cache_expires_in", "budget", "budget_per")  # fmt: skip
+_GATE_KEYS = ("rubric", "judge", "rules", "on_failed", "on_rule", "on_undecided", "on_tampering", "mode", "sample",
+              "ask", "cache", "cache_expires_in", "budget", "budget_per")  # fmt: skip
 
 _LEDGER = ("url", "store_content", "redact", "key")
 
@@ -105,6 +105,30 @@ class Config:
     def beside(self, path: str) -> Path:
         """A path that this file names, from its folder."""
         return self.path.parent / path if self.path else Path(path)
+
+
+class ConfiguredRubrics(Mapping[str, Rubric]):
+    """The rubrics that a configuration file names, each opened when it is looked up."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._opened: dict[str, Rubric] = {}
+
+    def __getitem__(self, name: str) -> Rubric:
+        if name not in self._config.rubrics:
+            raise KeyError(name)
+        if name not in self._opened:
+            self._opened[name] = self._config.find_rubric(name)
+        return self._opened[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._config.rubrics)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._config.rubrics
+
+    def __len__(self) -> int:
+        return len(self._config.rubrics)
 
 
 def read_config(path: Path | None) -> Config:

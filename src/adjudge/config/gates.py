@@ -81,7 +81,7 @@ def list_bells(config: Config) -> list[str]:
         return []
 
 
-_ASKING = ("on_failed", "on_undecided", "on_tampering")
+_ASKING = ("on_failed", "on_rule", "on_undecided", "on_tampering")
 
 _POLICIES = (*_ASKING, "mode", "sample")
 

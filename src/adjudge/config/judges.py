@@ -41,6 +41,13 @@ LOCAL_PORTS = ((11434, "Ollama"), (8080, "llama.cpp"), (8000, "vLLM"), (1234, "L
 """Where local servers usually listen on 127.0.0.1."""
 
 
+SEAT_SECONDS = 60.0
+"""How long each judge of a chain may take, in seconds, where neither ``adjudge.toml`` nor the command line says.
+
+The library's 5 seconds are right for a gate that holds up a user; whoever waits at a terminal waits for a slow model.
+"""
+
+
 _LARGEST_ANSWER = 65_536
 """Bytes that are read of what a port answers."""
 
@@ -135,6 +142,7 @@ class Opener:
             more.setdefault("timeout", timeout)
         if set(more) <= {"timeout"}:
             return Judge(self._open_model(name), **self.seat, **more)
+        more.setdefault("timeout", SEAT_SECONDS)
         return JudgeChain([self.open_seat(name)], **more)
 
     def open_seat(self, name: str) -> Judge | JudgeChain:
@@ -162,6 +170,7 @@ class Opener:
                 nested[seat] if seat in nested else Judge(self._open_model(seat, options), timeout=None, **own)
                 for seat in names
             ]
+            chain.setdefault("timeout", SEAT_SECONDS)
             return JudgeChain(seats, name=name, **chain)
 
     def _open_model(self, name: str, options: Mapping[str, Any] | None = None) -> Model:
@@ -224,7 +233,8 @@ def _at(where: str) -> Iterator[None]:
 
 _NOTHING = (
     "nobody is here to judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
-    "start a local server such as Ollama, or name one with --judge"
+    "start a local server such as Ollama, or name one with --judge; adjudge demo judges without one, and "
+    "adjudge doctor says what is set here"
 )
 
 
@@ -297,7 +307,7 @@ def _open(names: list[str], panel: Panel, config: Config) -> Judge | JudgeChain:
     default: float | None = config.defaults.get("timeout")
     if len(names) == 1:
         return opener.open(names[0], chain=given, timeout=default)
-    limits: Mapping[str, Any] = {} if default is None else {"timeout": default}
+    limits: Mapping[str, Any] = {"timeout": SEAT_SECONDS if default is None else default}
     return JudgeChain([opener.open_seat(name) for name in names], **{**limits, **given})
 
 

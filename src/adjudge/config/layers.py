@@ -57,7 +57,9 @@ def explain_uncached(judge: Any) -> str | None:
     rewire(judge, look)
     if not names:
         return None
-    return f"--cache keeps only replies of models behind an address, so none of {', '.join(names)}"
+    return (
+        f"--cache keeps only replies of models behind an address and of judges in code, so none of {', '.join(names)}"
+    )
 
 
 def open_layers(

@@ -3,51 +3,137 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
 from adjudge.formats.text import flatten, show
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Rubric, make_rubric
+from adjudge.rules.rule import Rule
+from adjudge.rules.ruleset import AnyRule, Rules
 
 SCHEMA = "adjudge/case/1"
 
 KEYS = ("id", "content", "reference", "task", "context", "label", "labels", "group", "metadata")
 
+OWN_KEYS = ("criteria", "rubric", "rules", "threshold")
+"""By what a case is judged where it brings that itself; in a file it counts only when asked for."""
 
-Label = bool | float | str | None
+
+_SHORT = 40
+
+LabelValue = bool | float | str | None
+"""What a label says: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One item of a data set."""
+    """One item to judge, with its reference, task, context, labels and metadata."""
 
     content: Any
-    """What is judged; a pair to compare is ``{"a": ..., "b": ...}``."""
+    """What is judged: a text or a JSON value. A pair to compare is ``{"a": ..., "b": ...}``."""
     id: str
-    """Unique in its data set; without one in the file, the SHA-256 of the content."""
+    """Unique in its data set. A case of a file without an id gets the SHA-256 of its content."""
     reference: Any = None
     task: Any = None
     context: Any = None
-    label: Label = None
+    label: LabelValue = None
     """What a person decided: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` is unknown."""
-    labels: Mapping[str, Label] = field(default_factory=dict)
-    """What each rater decided."""
+    labels: Mapping[str, LabelValue] = field(default_factory=dict)
+    """What each rater decided, by the rater's name."""
     group: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Copied to the result, never sent to a model."""
+    criteria: str | Sequence[str] | Mapping[str, str] | None = None
+    """Judge this case by these criteria instead of the call's rubric: a sentence, a list of sentences, or a mapping of
+    names to sentences."""
+    rubric: Rubric | None = None
+    """Judge this case by this rubric instead of the call's: a ``Rubric``, a mapping, a path (read when the case is
+    created) or a shipped name."""
+    rules: tuple[Rule, ...] = ()
+    """Rules for this case, in addition to the call's: a list of rules, or a mapping of names to rules."""
+    threshold: float | None = None
+    """The passing threshold of this case, in 0 to 1; it replaces the call's."""
+
+    if TYPE_CHECKING:  # what may be handed in is wider than what is then there
+
+        def __init__(
+            self,
+            *,
+            content: Any,
+            id: str,  # noqa: A002 - the word for it
+            reference: Any = None,
+            task: Any = None,
+            context: Any = None,
+            label: LabelValue = None,
+            labels: Mapping[str, LabelValue] = ...,
+            group: str | None = None,
+            metadata: Mapping[str, Any] = ...,
+            criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+            rubric: Rubric | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+            rules: Sequence[AnyRule] | Mapping[str, AnyRule] = (),
+            threshold: float | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.criteria is None and self.rubric is None and self.threshold is None and self.rules == ():
+            return  # nearly always
+        if self.criteria is not None and self.rubric is not None:
+            raise UsageError("a case has criteria or a rubric, not both; keep one")
+        set_field = object.__setattr__
+        if self.threshold is not None:
+            set_field(self, "threshold", check_share("threshold", self.threshold))
+        if self.criteria is not None:
+            make_rubric(self.criteria, self.threshold)
+            set_field(self, "criteria", _copy_criteria(self.criteria))
+        if self.rubric is not None:
+            set_field(self, "rubric", load_rubric(self.rubric))
+        set_field(self, "rules", tuple(Rules(self.rules)))
+
+    @property
+    def brings_own(self) -> bool:
+        """Whether the case has criteria, a rubric, rules or a threshold of its own."""
+        return not (self.criteria is None and self.rubric is None and self.threshold is None and not self.rules)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of those that the case has of its own: ``criteria``, ``rubric``, ``rules``, ``threshold``."""
+        return tuple([name for name in OWN_KEYS if getattr(self, name) not in (None, ())])
 
     def to_dict(self) -> dict[str, Any]:
-        """The case as a line of a data set has it; what it does not have is left out."""
+        """Return the case as a row of a data set, without the members it does not have.
+
+        A rule that is a function is only described (``{"python": ...}``) and cannot be read back.
+        """
         said: dict[str, Any] = {"schema": SCHEMA, "id": self.id, "content": self.content}
-        optional = {name: getattr(self, name) for name in KEYS[2:]}
+        optional = {name: getattr(self, name) for name in (*KEYS[2:], *OWN_KEYS)}
         optional |= {"labels": self.labels or None, "metadata": self.metadata or None}
+        if self.brings_own:
+            optional["rubric"] = self.rubric.to_dict() if self.rubric is not None else None
+            optional["rules"] = {rule.name: dict(rule.spec) for rule in self.rules} or None
+            optional["criteria"] = list(self.criteria) if isinstance(self.criteria, tuple) else self.criteria
+        else:
+            optional["rules"] = None
         return said | {name: value for name, value in optional.items() if value is not None}
 
 
-def make_case(data: Mapping[str, Any]) -> Case:
-    """A case from what a row says under the names of ``KEYS``; raises ``UsageError`` saying what is wrong with it."""
+def _copy_criteria(given: str | Sequence[str] | Mapping[str, str]) -> str | Sequence[str] | Mapping[str, str]:
+    # A copy: what its owner changes later must not change a case that was checked.
+    if isinstance(given, str):
+        return given
+    return dict(given) if isinstance(given, Mapping) else tuple(given)
+
+
+def make_case(data: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> Case:
+    """A case from what a row says under the names of ``KEYS``; raises ``UsageError`` saying what is wrong with it.
+
+    ``own`` is by what it is judged itself, checked.
+    """
     if data.get("content") is None:
         has = flatten(", ".join(map(repr, data))) or "nothing"
         raise UsageError("the 'content' is null" if "content" in data else f"the row has no 'content'; it has {has}")
@@ -64,7 +150,7 @@ def make_case(data: Mapping[str, Any]) -> Case:
     known = {key: data[key] for key in KEYS[2:] if data.get(key) is not None}
     if "group" in known:
         known["group"] = _read_name("group", known["group"])
-    return Case(content=data["content"], id=_find_id(data), **known)
+    return Case(content=data["content"], id=_find_id(data), **known, **(own or {}))
 
 
 def _find_id(data: Mapping[str, Any]) -> str:
@@ -86,7 +172,16 @@ def _read_name(key: str, value: Any) -> str:
 def _check_label(label: object) -> None:
     if label is None or isinstance(label, bool | int | float) or label in ("first", "second", "tie"):
         return
-    raise UsageError(f"label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}")
+    raise UsageError(
+        f"label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}; say what it stands for "
+        f"(--label-map {_suggest_map(label)}, or label_map=)"
+    )
+
+
+def _suggest_map(label: object) -> str:
+    """An option that can be copied: only for a word that a shell takes as it is."""
+    plain = isinstance(label, str) and label.strip().isalnum() and len(label) <= _SHORT
+    return f"{label.strip()}=true" if plain else "WORD=true"  # type: ignore[union-attr]
 
 
 def _explain_unknown(key: object) -> str:

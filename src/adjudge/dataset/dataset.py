@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
 
-from adjudge.dataset.case import Case, make_case
+from adjudge.dataset.case import Case, LabelValue, make_case
+from adjudge.dataset.case_criteria import CaseCriteria, Taken, read_case_criteria
 from adjudge.dataset.fields import Fields, read_fields
 from adjudge.dataset.formats import TABLES, check_path, find_format, read_rows
 from adjudge.dataset.frames import Given, open_frame
+from adjudge.dataset.label import Label, LabelJoin, group_labels
+from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
 from adjudge.errors import UsageError
-from adjudge.formats.text import show
+from adjudge.formats.text import flatten, show
+from adjudge.hooks import logger
+from adjudge.rubric.rubric import Rubric
 
 MOST_LISTED = 100
 """Bad rows that are kept with the reason; the others are counted."""
@@ -73,6 +79,8 @@ class Dataset:
         size: int | None = None,
         once: bool = False,
         path: str | None = None,
+        label_map: LabelMap | None = None,
+        own: CaseCriteria | None = None,
     ) -> None:
         if on_bad_row not in {"fail", "skip"}:
             raise UsageError(f"on_bad_row must be 'fail' or 'skip', got {show(on_bad_row)}")
@@ -82,14 +90,24 @@ class Dataset:
         """The file it is read from; ``None`` for standard input, and for what a program holds."""
         self.size = size
         """How many rows there are, where that is known without reading them."""
+        self.may_judge_itself = own is None or own.asked
+        """Whether its cases may bring criteria, rubrics, rules or thresholds of their own: not from a file that nobody
+        asked for them."""
+        self._own = own or CaseCriteria()
+        self.has_warned = False
+        """Whether it was said that rows bring criteria which do not count; that is said once."""
         self._read = read
         self._unit = unit
         self._fields = fields or Fields()
+        self._mapped = frozenset([path for _, path in self._fields.mapped])
         self._skips = on_bad_row == "skip"
         self._checks_ids = check_ids
-        self._once = once
+        self._label_map = check_label_map(label_map)
+        self.reads_once = once
+        """Whether it can be read once only."""
         self._was_read = False
         self._latest = _Reading()
+        self._labels: Mapping[str, Mapping[str, LabelValue]] = {}
 
     @classmethod
     def of(
@@ -100,26 +118,36 @@ class Dataset:
         fields: Mapping[str, str | None] | None = None,
         on_bad_row: OnBadRow = "fail",
         check_ids: bool = True,
+        label_map: LabelMap | None = None,
+        case_criteria: bool = False,
+        criteria_field: str | None = None,
+        rubrics: Mapping[str, Rubric] | None = None,
     ) -> Dataset:
         """The cases in what a program holds.
 
         ``source`` is a list, a generator, or a function that makes one, of cases, mappings, texts or lists of chat
         messages; a frame of pandas or polars, an Arrow table, a Hugging Face data set. A generator can be read once.
-        The other parameters are those of ``open_dataset``; ``name`` is what messages call it.
+        The other parameters are those of ``open_dataset``; ``name`` is what messages call it. A ``Case`` is judged by
+        what it brings, asked for or not; ``case_criteria`` is about rows.
         """
         frame = open_frame(source)
         spec = read_fields(fields, table=frame.table)
+        own = read_case_criteria(case_criteria, criteria_field, rubrics, table=frame.table)
         if frame.columns is not None:
             spec.check_columns(list(frame.columns))
-        return cls(
+        made = cls(
             lambda _notes: frame.read(),
             name=name,
             fields=spec,
             on_bad_row=on_bad_row,
             check_ids=check_ids,
+            label_map=label_map,
             size=frame.size,
             once=frame.once,
+            own=own,
         )
+        made.may_judge_itself = own.asked or not frame.table
+        return made
 
     @property
     def bad_rows(self) -> tuple[BadRow, ...]:
@@ -137,12 +165,25 @@ class Dataset:
         return dict(self._latest.notes)
 
     def __iter__(self) -> Iterator[Case]:
-        if self._once and self._was_read:
+        if self.reads_once and self._was_read:
             raise UsageError(f"{self.name} was read already and can be read once only; hand in a file or a list")
         self._was_read = True
         # Of its own for each reading, so that one which is half-way does not count into the next.
         self._latest = _Reading()
         return self._iterate(self._latest)
+
+    def with_labels(self, labels: Iterable[Label], *, name: str | None = None) -> Dataset:
+        """The same cases with the labels of others joined to them by id; this data set stays as it is.
+
+        People's labels and overrides count, a model's do not: they become ``labels`` of the case, where ``cannot_tell``
+        is unknown. Who labelled a case twice counts with the later label. ``label`` is what the case has already, else
+        what more than half of these people said, else unknown. ``name`` takes the labels for that criterion; without
+        it, those of the case as a whole. ``notes`` counts labels whose case did not occur.
+        """
+        joined = copy(self)
+        joined._latest, joined._labels = _Reading(), group_labels(labels, name)  # noqa: SLF001 - a copy of ours
+        self._was_read = self._was_read or self.reads_once  # the copy reads it now
+        return joined
 
     def refuse(self, why: str) -> None:
         """Treat the row that was read last as one that is no case, for whoever compares ids elsewhere.
@@ -155,6 +196,13 @@ class Dataset:
         return f"Dataset({self.name!r})"
 
     def _iterate(self, reading: _Reading) -> Iterator[Case]:
+        labels = LabelJoin(self._labels)
+        for case in self._read_cases(reading):
+            yield labels.join(case)
+        if labels.missing:
+            reading.notes[labels.describe_missing("data set")] = len(labels.missing)
+
+    def _read_cases(self, reading: _Reading) -> Iterator[Case]:
         for line, row in self._read(reading.notes):
             reading.line = line
             try:
@@ -171,7 +219,27 @@ class Dataset:
             return row
         if isinstance(row, UsageError):
             raise row
-        return make_case(self._fields.arrange(row))
+        taken = self._own.take(row, self._mapped)
+        rest = self._set_aside(taken) if taken.ignored else taken.rest
+        return make_case(map_labels(self._fields.arrange(rest), self._label_map), taken.own)
+
+    def _set_aside(self, taken: Taken) -> dict[str, Any]:
+        """The row with what it says of its own judgement in its metadata, where it counts for nothing."""
+        if not self.has_warned:
+            self.has_warned = True
+            said = flatten(", ".join(taken.ignored), 200)
+            logger.warning(
+                "%s: rows say themselves how they are judged (%s), which does not count and is kept as metadata; where "
+                "the file is a suite of your own, case_criteria=True (--case-criteria of judge, run and dataset) asks "
+                "for it",
+                flatten(self.name, 200),
+                said,
+            )
+        if not self._fields.strict:
+            return taken.rest
+        others = {name: taken.rest.pop(name) for name in taken.ignored}
+        metadata = taken.rest.get("metadata") or {}
+        return taken.rest | ({"metadata": {**others, **metadata}} if isinstance(metadata, Mapping) else {})
 
     def _check_id(self, name: str, line: int, seen: dict[str | bytes, int]) -> None:
         # A digest of what is long: without an id of its own, each case has one of 64 characters.
@@ -198,21 +266,38 @@ def open_dataset(
     fields: Mapping[str, str | None] | None = None,
     on_bad_row: OnBadRow = "fail",
     check_ids: bool = True,
+    label_map: LabelMap | None = None,
+    case_criteria: bool = False,
+    criteria_field: str | None = None,
+    rubrics: Mapping[str, Rubric] | None = None,
 ) -> Dataset:
-    """The cases of a file, read when it is iterated; ``-`` is standard input.
+    """Open a file of cases, which are read when you iterate over the data set. ``-`` is standard input.
 
-    ``format`` is ``jsonl``, ``csv``, ``tsv``, ``json``, ``yaml`` or ``parquet``; by default the suffix tells (standard
-    input: ``jsonl``). Lines of JSON and tables may be compressed (``.jsonl.gz``), and are streamed like Parquet.
-    ``fields`` says which field is which part of a case (``{"content": "answer", "label": "ok"}``; paths with dots reach
-    inside, ``None`` leaves a field of that name in the metadata). ``on_bad_row="skip"`` counts and lists what is no
-    case where ``"fail"`` raises. ``check_ids=False`` leaves finding repeated ids to the caller, since that
-    takes memory for every case. Raises ``UsageError`` naming file, line, value and remedy, here for a file that
-    cannot be read and while iterating for what is in it.
+    Raises ``UsageError`` with file, line, value and remedy: at once for a file that cannot be read, and while iterating
+    for a row that cannot be used.
+
+    Args:
+        path: The file. Lines of JSON and tables may be compressed (``.jsonl.gz``). They are streamed, like Parquet.
+        format: ``jsonl``, ``csv``, ``tsv``, ``json``, ``yaml`` or ``parquet``; by default the suffix tells, and
+            standard input is ``jsonl``.
+        fields: Which field is which part of a case: ``{"content": "answer", "label": "ok"}``. Use dots for fields
+            inside fields. ``None`` leaves a field of that name in the metadata.
+        on_bad_row: ``"fail"`` raises for a row that is not a case; ``"skip"`` counts and lists it.
+        check_ids: Whether to find repeated ids, which takes memory for every case.
+        label_map: What the words of labels mean: ``{"yes": True, "no": False, "unsure": None}``, or numbers. Case does
+            not matter. A row with another word is a bad row.
+        case_criteria: Let ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row say how it is judged. Use it
+            only for a suite that you wrote: its author decides what passes. By default these members are ignored, with
+            one line in the log, and kept as metadata.
+        criteria_field: The field that holds the criteria of a row; the other members are then ignored.
+        rubrics: Rubrics that rows may name. A row may also contain a rubric, or name a shipped one, but not a path.
+            Rules must be shipped ones.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)
     once = check_path(name)
     spec = read_fields(fields, table=form in TABLES)
+    own = read_case_criteria(case_criteria, criteria_field, rubrics, table=form in TABLES)
     return Dataset(
         lambda _notes: read_rows(name, form, spec, gz=gz),
         name="standard input" if name == "-" else name,
@@ -220,6 +305,8 @@ def open_dataset(
         fields=spec,
         on_bad_row=on_bad_row,
         check_ids=check_ids,
+        label_map=label_map,
         once=once,
         path=None if name == "-" else name,
+        own=own,
     )

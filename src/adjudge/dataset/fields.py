@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.dataset.case import KEYS, SCHEMA
+from adjudge.dataset.case import KEYS, OWN_KEYS, SCHEMA
+from adjudge.dataset.label_map import WORDS, read_number
 from adjudge.errors import UsageError
 from adjudge.formats.json import MOST_DEPTH, read_json
 from adjudge.formats.text import flatten, show, suggest
-
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-
-_WORDS = {"true": True, "false": False, "first": "first", "second": "second", "tie": "tie"}
 
 _AS_IS = frozenset((str, int, bool, type(None)))
 
@@ -34,11 +30,10 @@ def read_label(value: Any) -> Any:
     text = value.strip()
     if not text:
         return None
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    if not _NUMBER.fullmatch(text) or len(text) > 100:
-        return value
-    return int(text) if text.lstrip("+-").isdigit() else _check_finite(float(text))
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    number = read_number(text)
+    return value if number is None else number
 
 
 def read_object(name: str, value: Any) -> Any:
@@ -200,6 +195,8 @@ def read_fields(fields: Mapping[str, str | None] | None, *, table: bool) -> Fiel
     unread: set[str] = set()
     for name, path in (fields or {}).items():
         key, _, inner = str(name).partition(".")
+        if key in OWN_KEYS:
+            raise UsageError(f"fields: {key!r} is not read from any field; see case_criteria and criteria_field")
         if key not in KEYS or (inner and inner not in (_INSIDE.get(key, ()) or (inner,))):
             raise UsageError(f"fields: a case has no {show(name)}{suggest(name, KEYS)}; it has {', '.join(KEYS)}")
         if path is None and not inner:
@@ -223,7 +220,7 @@ def check_names(columns: list[str]) -> None:
         raise UsageError(f"the column {show(twice[0])} stands twice; name each column once")
 
 
-def take_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], set[str]]:
+def select_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], set[str]]:
     """The parts of a case that were mapped, and the names of the row's fields they were taken from."""
     found: dict[str, Any] = {}
     used: set[str] = set()

@@ -169,6 +169,55 @@ def read_rows(path: str, form: str, fields: Fields | None, *, gz: bool = False) 
         yield from whole[form](path) if form in whole else _read_parquet(path, fields)
 
 
+COUNTED = {"jsonl": 256_000_000, "csv": 256_000_000, "tsv": 256_000_000, "json": 10_000_000}
+"""Bytes of the largest file whose rows are counted before they are read, which takes about a second."""
+
+
+def count_rows(path: str, form: str | None = None) -> int | None:
+    """How many rows a file has, at most, where that can be said within about a second; else ``None``.
+
+    What is no case and would be refused is counted too. Nothing is raised: reading it says what is wrong with it.
+    """
+    try:
+        kind, gz = find_format(path, form)
+        size = Path(path).stat().st_size if path != "-" and Path(path).is_file() else None
+        if size is None:
+            return None
+        if kind == "parquet":
+            return int(import_parquet(path)[1].read_metadata(path).num_rows)
+        most = COUNTED.get(kind, -1)
+        if size > most:
+            return None
+        if kind == "json":
+            data = read_json(read_whole(path, LARGEST_JSON))
+            return len(data) if isinstance(data, list) else None
+        with open_bytes(path, gz=gz) as file:
+            lines = _take_lines(file, most)
+            return sum(1 for line in lines if not line.isspace()) if kind == "jsonl" else _count_records(lines)
+    except (UsageError, OSError, ValueError, RecursionError):
+        return None
+
+
+def _take_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """The lines of at most so many bytes; raises ``ValueError`` beyond, since a packed file may hold any number."""
+    read = 0
+    while line := file.readline(LONGEST):
+        read += len(line)
+        if read > most:
+            raise ValueError(f"more than {most:,} bytes")
+        yield line
+
+
+def _count_records(lines: Iterator[bytes]) -> int:
+    """Rows below the header: a line break between quotes ends none, and a row of empty cells is none."""
+    records, inside = 0, False
+    for line in lines:
+        continued = inside
+        inside ^= bool(line.count(b'"') & 1)
+        records += not continued and bool(line.strip(b",\t\r\n "))
+    return max(records - 1, 0)
+
+
 def _read_objects(lines: Iterator[Line]) -> Iterator[Row]:
     for number, line in lines:
         if isinstance(line, UsageError):

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from adjudge.dataset.case import KEYS, Case, check_text
+from adjudge.dataset.case import KEYS, OWN_KEYS, Case, check_text
 from adjudge.dataset.formats import LARGEST_YAML, MOST_YAML, PAGE, find_format, import_parquet
 from adjudge.errors import UsageError
 from adjudge.formats.json import to_json_value
@@ -27,7 +27,7 @@ _FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x20\"'\u200b-\u200f\u2060\ufeff]*[=+\-
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
 
-_TEXTS = ("id", "content", "reference", "task", "context", "group")
+_TEXTS = ("id", "content", "reference", "task", "context", "group", "criteria", "rubric", "rules")
 """Keys that are a column of text where every case has text there, else one of JSON, ``content.json``."""
 
 
@@ -40,6 +40,7 @@ def write_cases(
 ) -> int:
     """Write cases to a new file and return how many; reading it gives equal cases.
 
+    Where they bring criteria, rubrics, rules or thresholds of their own, that takes ``case_criteria=True``.
     The formats are those of ``open_dataset``. In tables, what is no text is JSON in a column whose name ends in
     ``.json``. Raises ``UsageError`` when the file exists, when a case holds what JSON has no form for, and for more
     YAML than is read (10 MB); nothing is left behind then.
@@ -52,10 +53,10 @@ def write_cases(
     if for_spreadsheet and form not in _FOR_SPREADSHEETS:
         raise UsageError(f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out")
     place, dicts = Path(name), map(_flatten, cases)
-    with _begin(place):
+    with begin_file(place):
         if form == "parquet":
             return _write_parquet(place, dicts)
-        with _open(place, gz=gz) as file:
+        with open_text(place, gz=gz) as file:
             return (_FOR_SPREADSHEETS if for_spreadsheet else _WRITERS)[form](file, dicts)
 
 
@@ -65,10 +66,10 @@ def encode_case(case: Case) -> str:
 
 
 @contextmanager
-def _begin(path: Path) -> Iterator[None]:
-    """Take a name that is free, and give it back when writing goes wrong."""
+def begin_file(path: Path, *, mode: int = 0o666) -> Iterator[None]:
+    """Take a name that is free, and give it back when writing goes wrong; ``mode`` is who may read and write it."""
     try:
-        path.open("xb").close()
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
     except FileExistsError:
         raise UsageError(f"{path} exists already; name a new file") from None
     except (OSError, ValueError) as error:
@@ -84,6 +85,10 @@ def _begin(path: Path) -> Iterator[None]:
 
 
 def _flatten(case: Case) -> dict[str, Any]:
+    criteria = case.rubric.criteria if case.rubric is not None else ()
+    for rule in (*case.rules, *(item.rule for item in criteria if item.rule is not None)):
+        if not rule.spec or "python" in rule.spec:
+            raise UsageError(f"the case {show(case.id)} cannot be written: its rule {show(rule.name)} is a function")
     try:
         said: dict[str, Any] = to_json_value(case.to_dict())
         check_text(said)
@@ -92,7 +97,8 @@ def _flatten(case: Case) -> dict[str, Any]:
     return said
 
 
-def _open(path: Path, *, gz: bool) -> TextIO:
+def open_text(path: Path, *, gz: bool) -> TextIO:
+    """A file to write text into, compressed if asked for."""
     if not gz:
         return path.open("w", encoding="utf-8", newline="")
     import gzip
@@ -100,14 +106,16 @@ def _open(path: Path, *, gz: bool) -> TextIO:
     return cast("TextIO", gzip.open(path, "wt", encoding="utf-8", newline=""))
 
 
-def _write_lines(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+def write_lines(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+    """Write a line of JSON for each, and return how many there were."""
     count = 0
     for count, said in enumerate(dicts, 1):  # noqa: B007 - how many there were
         file.write(json.dumps(said, ensure_ascii=False) + "\n")
     return count
 
 
-def _write_array(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+def write_array(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+    """Write a list in JSON, and return how many were in it."""
     count = 0
     for count, said in enumerate(dicts, 1):
         file.write(("[\n" if count == 1 else ",\n") + json.dumps(said, ensure_ascii=False))
@@ -153,9 +161,9 @@ def _spool(dicts: Iterator[dict[str, Any]]) -> Iterator[tuple[Iterator[list[str 
             as_json |= {key for key in _TEXTS if key in said and not _fits_text(key, said[key])}
             file.write(json.dumps(said) + "\n")
         file.seek(0)
-        keys = [key for key in KEYS if key in used]
+        keys = [key for key in (*KEYS, *OWN_KEYS) if key in used]
         columns = [f"{key}.json" if key in as_json else key for key in keys]
-        yield (_write_cells(json.loads(line), keys, as_json) for line in file), columns, count
+        yield (_render_cells(json.loads(line), keys, as_json) for line in file), columns, count
 
 
 def _fits_text(key: str, value: Any) -> bool:
@@ -163,11 +171,11 @@ def _fits_text(key: str, value: Any) -> bool:
     return isinstance(value, str) and "\x00" not in value and (bool(value) or key == "content")
 
 
-def _write_cells(said: dict[str, Any], keys: list[str], as_json: set[str]) -> list[str | None]:
-    return [None if key not in said else _write_cell(key, said[key], key in as_json) for key in keys]
+def _render_cells(said: dict[str, Any], keys: list[str], as_json: set[str]) -> list[str | None]:
+    return [None if key not in said else _render_cell(key, said[key], key in as_json) for key in keys]
 
 
-def _write_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
+def _render_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
     if key == "label":
         return value if isinstance(value, str) else json.dumps(value)
     return value if key in _TEXTS and not as_json else json.dumps(value, ensure_ascii=False)
@@ -180,7 +188,7 @@ def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: st
         quoting = csv.QUOTE_ALL if disarmed else csv.QUOTE_MINIMAL
         writer = csv.writer(file, delimiter=delimiter, quoting=quoting)
         writer.writerow(columns)
-        writer.writerows([_disarm(cell) for cell in row] for row in rows) if disarmed else writer.writerows(rows)
+        writer.writerows([disarm(cell) for cell in row] for row in rows) if disarmed else writer.writerows(rows)
     return count
 
 
@@ -188,7 +196,7 @@ def _write_tabs(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
     return _write_table(file, dicts, delimiter="\t")
 
 
-def _disarm(cell: str | None) -> str | None:
+def disarm(cell: str | None) -> str | None:
     """A cell as text where a spreadsheet would run it; what is a number to it stays one."""
     if not cell or _NUMBER.fullmatch(cell) or not _FORMULA.match(cell):
         return cell
@@ -196,8 +204,8 @@ def _disarm(cell: str | None) -> str | None:
 
 
 _WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {
-    "jsonl": _write_lines,
-    "json": _write_array,
+    "jsonl": write_lines,
+    "json": write_array,
     "yaml": _write_sequence,
     "csv": _write_table,
     "tsv": _write_tabs,

@@ -33,10 +33,10 @@ def check_whole_number(
 def check_share(what: str, value: Any) -> float:
     """The value as a float, or ``UsageError`` unless it is a number between 0 and 1; NaN is none."""
     if not is_finite(value):
-        raise UsageError(f"{what} must be a number between 0 and 1, got {_show_number(value)}")
+        raise UsageError(f"{what} must be a number between 0 and 1, got {_format_number(value)}")
     if not 0 <= value <= 1:
         hint = f"; for {value:g} % write {value / 100:g}" if 1 < value <= 100 else ""
-        raise UsageError(f"{what} must be between 0 and 1, got {_show_number(value)}{hint}")
+        raise UsageError(f"{what} must be between 0 and 1, got {_format_number(value)}{hint}")
     return float(value) + 0.0  # -0.0 equals 0.0 and must not have a digest of its own
 
 
@@ -48,7 +48,7 @@ def check_above_zero(what: str, value: Any, *, of: str = "", otherwise: str = ""
     if (value is None and otherwise) or (is_finite(value) and value > 0):
         return value
     none = f", or None {otherwise};" if otherwise else ","
-    raise UsageError(f"{what} must be a finite number{of} above 0{none} got {_show_number(value)}")
+    raise UsageError(f"{what} must be a finite number{of} above 0{none} got {_format_number(value)}")
 
 
 def check_timeout(what: str, value: Any) -> None:
@@ -61,7 +61,7 @@ def check_seconds(what: str, value: Any, *, most: float | None = None) -> None:
     if most is None:
         check_above_zero(what, value, of=" of seconds")
     elif not is_finite(value) or not 0 < value <= most:
-        raise UsageError(f"{what} must be a number of seconds above 0 and up to {most:,g}, got {_show_number(value)}")
+        raise UsageError(f"{what} must be a number of seconds above 0 and up to {most:,g}, got {_format_number(value)}")
 
 
 def check_flag(what: str, value: Any) -> bool:
@@ -109,7 +109,7 @@ def is_finite(value: object) -> bool:
         return False
 
 
-def _show_number(value: object) -> str:
+def _format_number(value: object) -> str:
     """A number as people write it: 70 for 70.0, but only where nothing is rounded away."""
     short = f"{value:g}" if isinstance(value, float) else show(value)
     return short if not isinstance(value, float) or float(short) == value else show(value)

@@ -35,6 +35,8 @@ class DrawnCriterion(Protocol):
     def reasoning(self) -> str: ...
     @property
     def threshold(self) -> float | None: ...
+    @property
+    def rule(self) -> str | None: ...
 
 
 class DrawnRule(Protocol):
@@ -121,7 +123,29 @@ class DrawnPair(Protocol):
     def duration_ms(self) -> float: ...
 
 
-def say_outcome(result: DrawnResult) -> str:
+def find_mark(item: DrawnCriterion) -> str | None:
+    """``passed`` or ``failed`` for a criterion with a threshold of its own or a rule; ``None`` for any other.
+
+    Any other has a number and nothing to reach: a ✓ beside 0.60 of a content that needed 0.80 would be read as praise
+    for what made it fail.
+    """
+    if item.threshold is None and item.rule is None:
+        return None
+    return "passed" if item.passed else "failed"
+
+
+def name_mark(item: DrawnCriterion, otherwise: str = "") -> str:
+    """``pass`` or ``fail`` where a criterion has a mark."""
+    return {"passed": "pass", "failed": "fail"}.get(find_mark(item) or "", otherwise)
+
+
+def format_criterion_score(item: DrawnCriterion) -> str:
+    """A criterion's score with two digits, and its sign before it where it has one."""
+    score, mark = "–" if item.score is None else f"{item.score:.2f}", find_mark(item)
+    return score if mark is None else f"{SIGNS[mark]} {score}"
+
+
+def describe_outcome(result: DrawnResult) -> str:
     """The outcome with its sign, score, threshold and reason, in one line."""
     text = f"{SIGNS[result.outcome]} {result.outcome}"
     if result.undecided_because:
@@ -137,7 +161,7 @@ def say_outcome(result: DrawnResult) -> str:
 _MOST_NOTES = 5
 
 
-def say_models(result: DrawnResult | DrawnPair) -> list[str]:
+def describe_models(result: DrawnResult | DrawnPair) -> list[str]:
     """A sentence for each judge that another model answered than was asked for, equal ones once; usually none."""
     if not result.model_differs:
         return []
@@ -146,7 +170,7 @@ def say_models(result: DrawnResult | DrawnPair) -> list[str]:
     return said if more <= 0 else [*said[:_MOST_NOTES], f"and {more} more judges were answered by other models"]
 
 
-def say_model_change(judge: str, expected: str, reported: str, *, asked: bool) -> str:
+def describe_model_change(judge: str, expected: str, reported: str, *, asked: bool) -> str:
     """The sentence itself; ``asked`` is false where ``expected`` was not asked for, but reported before."""
     names = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
     return "judge {}: {} answered, {}".format(*names[:2], f"not {names[2]}" if asked else f"and {names[2]} before")
@@ -156,7 +180,7 @@ def _list_other_models(result: DrawnResult | DrawnPair) -> Iterator[str]:
     for leaf in list_answers(result):
         if leaf.model_differs:
             expected = leaf.model_expected or leaf.model_requested or ""
-            yield say_model_change(leaf.judge, expected, leaf.model or "", asked=not leaf.model_expected)
+            yield describe_model_change(leaf.judge, expected, leaf.model or "", asked=not leaf.model_expected)
 
 
 def list_answers(result: R | DrawnPair) -> Iterator[R]:
@@ -178,12 +202,12 @@ def draw_result(result: DrawnResult) -> RenderableType:
     for said in (result.reasoning, result.detail):
         parts += [Text(clean(said))] if said else []
     parts += [Text(f"→ {clean(item)}") for item in result.suggestions]
-    parts += [Text(note, style="yellow") for note in say_models(result)]
+    parts += [Text(note, style="yellow") for note in describe_models(result)]
     for item in result.rule_results:
         if not item.passed:
             parts.append(Text(clean(f"{item.severity}: {item.name}: {item.message}"), style="yellow"))
     parts += [_draw_seats(result)] if getattr(result, "results", ()) else []
-    title = Text(say_outcome(result), style=COLOURS[result.outcome])
+    title = Text(describe_outcome(result), style=COLOURS[result.outcome])
     foot = Text(f"{clean(result.judge, keep_lines=False)} · {result.duration_ms:.0f} ms")
     return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
 
@@ -196,11 +220,9 @@ def _draw_criteria(result: DrawnResult) -> RenderableType:
     for name, side in (("criterion", "left"), ("score", "right"), ("needs", "right"), ("reasoning", "left")):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
     for item in result.criteria:
-        colour = "green" if item.passed else "red"
-        score = "–" if item.score is None else f"{item.score:.2f}"
+        score = Text(format_criterion_score(item), style=COLOURS.get(find_mark(item) or "", ""))
         needs = "" if item.threshold is None else f"{item.threshold:.2f}"
-        said = Text(clean(item.reasoning))
-        table.add_row(Text(clean(item.name, keep_lines=False)), Text(score, style=colour), needs, said)
+        table.add_row(Text(clean(item.name, keep_lines=False)), score, needs, Text(clean(item.reasoning)))
     return table
 
 
@@ -216,22 +238,23 @@ def _draw_seats(result: Any) -> RenderableType:
     for item in result.results:
         colour = COLOURS[item.outcome]
         name, said = clean(item.judge, keep_lines=False), clean((item.detail or item.reasoning)[:200])
-        table.add_row(Text(name), Text(say_outcome(item), style=colour), Text(said))
+        table.add_row(Text(name), Text(describe_outcome(item), style=colour), Text(said))
     return table
 
 
-def write_html(result: DrawnResult) -> str:
+def render_result_html(result: DrawnResult) -> str:
     """A result as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
-    rows = "".join(_write_row(item) for item in result.criteria)
+    rows = "".join(_render_row(item) for item in result.criteria)
     table = f"<table><tr><th>criterion<th>score<th>needs<th>reasoning</tr>{rows}</table>" if rows else ""
     seats = "".join(
-        f"<li>{_escape(item.judge)}: {_escape(say_outcome(item))}" for item in getattr(result, "results", ())
+        f"<li>{_escape(item.judge)}: {_escape(describe_outcome(item))}" for item in getattr(result, "results", ())
     )
-    texts = (result.reasoning, result.detail, *say_models(result))
+    texts = (result.reasoning, result.detail, *describe_models(result))
     said = "".join(f"<p>{_escape(text)}</p>" for text in texts if text)
     hints = "".join(f"<li>{_escape(item)}" for item in result.suggestions)
     return (
-        f"<div><p><b>{_escape(say_outcome(result))}</b> · {_escape(result.judge)} · {result.duration_ms:.0f} ms</p>"
+        f"<div><p><b>{_escape(describe_outcome(result))}</b> · {_escape(result.judge)} · "
+        f"{result.duration_ms:.0f} ms</p>"
         f"{table}{said}{f'<ul>{hints}</ul>' if hints else ''}{f'<ol>{seats}</ol>' if seats else ''}</div>"
     )
 
@@ -239,7 +262,7 @@ def write_html(result: DrawnResult) -> str:
 _PREFERRED = {"first": "✓ the first is preferred", "second": "✗ the second is preferred", "tie": "= a tie"}
 
 
-def say_preference(pair: DrawnPair) -> str:
+def describe_preference(pair: DrawnPair) -> str:
     """The preference with its sign, or why there is none, in one line."""
     if pair.preferred is None:
         return f"? undecided ({pair.undecided_because})"
@@ -258,23 +281,25 @@ def draw_pair(pair: DrawnPair) -> RenderableType:
     for name in ("order", "preferred", "reasoning"):
         table.add_column(name)
     for item in pair.orders:
-        table.add_row(_name_order(item), _say_order(item), Text(clean(item.result.reasoning or item.result.detail)))
-    title = Text(say_preference(pair), style=COLOURS[pair.outcome])
+        table.add_row(
+            _name_order(item), _describe_order(item), Text(clean(item.result.reasoning or item.result.detail))
+        )
+    title = Text(describe_preference(pair), style=COLOURS[pair.outcome])
     foot = Text(f"{clean(pair.judge, keep_lines=False)} · {pair.duration_ms:.0f} ms")
-    parts = [table, Text(clean(pair.detail)), *[Text(note, style="yellow") for note in say_models(pair)]]
+    parts = [table, Text(clean(pair.detail)), *[Text(note, style="yellow") for note in describe_models(pair)]]
     return Panel(Group(*parts), title=title, subtitle=foot, title_align="left", subtitle_align="right")
 
 
-def write_pair(pair: DrawnPair) -> str:
+def render_pair_html(pair: DrawnPair) -> str:
     """A comparison as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
     rows = "".join(
-        f"<tr><td>{_name_order(item)}<td>{_escape(_say_order(item))}"
+        f"<tr><td>{_name_order(item)}<td>{_escape(_describe_order(item))}"
         f"<td>{_escape(item.result.reasoning or item.result.detail)}</tr>"
         for item in pair.orders
     )
-    head = f"<b>{_escape(say_preference(pair))}</b> · {_escape(pair.judge)} · {pair.duration_ms:.0f} ms"
+    head = f"<b>{_escape(describe_preference(pair))}</b> · {_escape(pair.judge)} · {pair.duration_ms:.0f} ms"
     table = f"<table><tr><th>order<th>preferred<th>reasoning</tr>{rows}</table>"
-    said = "".join(f"<p>{_escape(text)}</p>" for text in (pair.detail, *say_models(pair)))
+    said = "".join(f"<p>{_escape(text)}</p>" for text in (pair.detail, *describe_models(pair)))
     return f"<div><p>{head}</p>{table}{said}</div>"
 
 
@@ -282,14 +307,15 @@ def _name_order(item: DrawnOrder) -> str:
     return "first, second" if item.order == "ab" else "second, first"
 
 
-def _say_order(item: DrawnOrder) -> str:
+def _describe_order(item: DrawnOrder) -> str:
     return item.preferred or f"undecided ({item.result.undecided_because})"
 
 
-def _write_row(item: DrawnCriterion) -> str:
-    score = "–" if item.score is None else f"{item.score:.2f}"
+def _render_row(item: DrawnCriterion) -> str:
     needs = "" if item.threshold is None else f"{item.threshold:.2f}"
-    return f"<tr><td>{_escape(item.name)}<td>{score}<td>{needs}<td>{_escape(item.reasoning)}</tr>"
+    return (
+        f"<tr><td>{_escape(item.name)}<td>{format_criterion_score(item)}<td>{needs}<td>{_escape(item.reasoning)}</tr>"
+    )
 
 
 def _escape(text: str) -> str:

@@ -166,7 +166,7 @@ class _Reading:
 
     def _take(self, where: str, fragment: str) -> None:
         # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
-        name = (_write_plainly(where), unquote(fragment))
+        name = (_render_plainly(where), unquote(fragment))
         if name in self.taken:
             raise DialectError(
                 f"two parts of it have the name {_show(f'{where}#{fragment}')}, and one would be ignored"
@@ -205,7 +205,7 @@ def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from [item for item in held if isinstance(item, dict)]
 
 
-def _write_plainly(address: str) -> str:
+def _render_plainly(address: str) -> str:
     """An address without what makes two of one: case, a port that goes without saying, dots, and escapes."""
     scheme, _, rest = unquote(address).partition("://")
     host, slash, path = rest.partition("/")
@@ -252,21 +252,25 @@ def _is_schema(schema: dict[str, Any], how: dict[str, Any]) -> bool:
 def _compile(schema: Any, how: dict[str, Any]) -> Any:
     import jsonschema_rs
 
-    # Offline, because a remote $ref would let whoever writes a schema make this machine read a file or call a
-    # host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
+    # Nothing is fetched, because a remote $ref would let whoever writes a schema make this machine read a file or call
+    # a host. Linear patterns only: a limit on backtracking makes `not: {pattern: ...}` pass when it is exceeded.
     share = PATTERN_BYTES // max(1, len(set(_find_patterns(schema))))
     options = jsonschema_rs.RegexOptions(size_limit=share, dfa_size_limit=share)
     if how.get("validate_formats") and isinstance(schema, dict):
         # An older draft would ignore the formats that later ones brought, and its reader takes them for checks.
         how = {**how, "formats": {name: _make_format_check(name) for name in list_new_formats(schema)}}
-    return jsonschema_rs.validator_for(schema, offline=True, pattern_options=options, **how)
+    return jsonschema_rs.validator_for(schema, retriever=_refuse_fetch, pattern_options=options, **how)
+
+
+def _refuse_fetch(uri: str) -> Any:
+    raise ValueError(f"{uri} is not part of the schema, and nothing is fetched")
 
 
 @cache
 def _make_format_check(name: str) -> Callable[[str], bool]:
     import jsonschema_rs
 
-    check = jsonschema_rs.validator_for({"$schema": DRAFT_2020, "format": name}, offline=True, validate_formats=True)
+    check = jsonschema_rs.validator_for({"$schema": DRAFT_2020, "format": name}, validate_formats=True)
     return lambda text: bool(check.is_valid(text))
 
 

@@ -11,7 +11,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>|~&#$]|:(?=//|[\w+-]+:)|(?<=www)\.", re.IGNOR
 readers make links of. What only means something where a line begins needs nothing, since no cell begins one."""
 
 
-def write_code(text: str, most: int = 120, *, nothing: str = "–") -> str:
+def render_code(text: str, most: int = 120, *, nothing: str = "–") -> str:
     """A text as a code span that it cannot leave, of one line, in a table too; a vertical bar is shown as ``¦``.
 
     For comments on GitHub: it looks for ``@somebody`` and ``#12`` once escapes and entities are read, so they write to

@@ -38,7 +38,7 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     if not isinstance(held, _HOLDERS):
         return held
     if depth >= MOST_DEPTH:  # in a value that holds itself there is always one more
-        return _say(value, f"nested more than {MOST_DEPTH} levels deep")
+        return _render_placeholder(value, f"nested more than {MOST_DEPTH} levels deep")
     if isinstance(held, dict | Mapping):
         return {
             key if type(key) is str else str(key): item if type(item) in AS_IS else to_plain(item, depth + 1)
@@ -62,7 +62,9 @@ def _open(value: Any) -> Any:
     if isinstance(opened, _HOLDERS):
         return opened
     # An object that stands for a further object is not followed: it may stand for itself.
-    return _open(opened) if isinstance(opened, _LEAVES) else _say(value, "cannot be written as plain data")
+    return (
+        _open(opened) if isinstance(opened, _LEAVES) else _render_placeholder(value, "cannot be written as plain data")
+    )
 
 
 def _take_apart(value: Any) -> Any:
@@ -84,5 +86,5 @@ def _take_apart(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=str)
 
 
-def _say(value: object, what: str) -> str:
+def _render_placeholder(value: object, what: str) -> str:
     return clean(f"<{type(value).__name__}: {what}>", keep_lines=False)

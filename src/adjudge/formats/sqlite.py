@@ -5,8 +5,10 @@ Who opens a file says what its refusal is called; what is raised here is ``UNUSA
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,7 +31,32 @@ def create_private(path: str | os.PathLike[str], *, new: bool = False) -> None:
     Before SQLite does: it would leave it to the umask. It gives its log the mode of the database, so this one decides
     for all three files.
     """
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | (os.O_EXCL if new else 0), 0o600))
+    with _BEGINNING:  # another thread must not open the new file before this one has closed it
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            if new:
+                raise
+            _check_usable(path)
+
+
+_BEGINNING = threading.Lock()
+
+
+def _check_usable(path: str | os.PathLike[str]) -> None:
+    """Raise ``OSError`` for a path that cannot be a database, without opening it.
+
+    Do not open the file here: on POSIX, closing it would drop every lock that this process has on it. Another process
+    could then believe to be the last user and delete the write-ahead log while this process still writes to it, and
+    every commit after that would be lost.
+    """
+    place = Path(path)
+    if not place.exists():  # a link to a file that is not there yet, and has no locks
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return
+    wrong = errno.EISDIR if place.is_dir() else 0 if os.access(path, os.R_OK | os.W_OK) else errno.EACCES
+    if wrong:
+        raise OSError(wrong, os.strerror(wrong), str(path))
 
 
 def name_sqlite(path: str | os.PathLike[str], mode: Literal["write", "read"]) -> str:

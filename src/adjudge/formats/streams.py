@@ -102,7 +102,7 @@ def read_events(text: str, *, strict: bool = True) -> dict[str, Any]:
     data = [value for name, value in lines if name == "data"]
     # Readers that take no heed of the rules: each line for itself, blanks cut off.
     loose = ["".join(data), "".join(map(str.strip, data))] if len(data) > 1 else []
-    found = tell(records, loose)
+    found = summarise_records(records, loose)
     # Nobody shows these, and any script can.
     for key, kind in (("ids", "id"), ("comments", ""), ("retries", "retry")):
         said = [value for name, value in lines if name == kind and value]
@@ -141,7 +141,7 @@ def read_sequence(text: str) -> dict[str, Any]:
 
 
 def _read_each(texts: list[str]) -> dict[str, Any]:
-    return tell([Record(value=read_json(item)) for item in texts if item.strip(_JSON_BLANKS)])
+    return summarise_records([Record(value=read_json(item)) for item in texts if item.strip(_JSON_BLANKS)])
 
 
 def find_records(text: str) -> dict[str, Any] | None:
@@ -153,7 +153,7 @@ def find_records(text: str) -> dict[str, Any] | None:
     if sum(line.startswith("data") for line in lines) > 1:
         return {"text": text, **read_events(text, strict=False)}
     records = _find_values(text) or [item for line in lines if (item := _find_value(line)) is not None]
-    return {"text": text, **tell(records)} if len(records) > 1 else None
+    return {"text": text, **summarise_records(records)} if len(records) > 1 else None
 
 
 def _find_values(text: str) -> list[Record]:
@@ -208,7 +208,7 @@ def read_value(text: str) -> Any:
 # ---------------------------------------------------------------- telling
 
 
-def tell(records: list[Record], loose: Iterable[str] = ()) -> dict[str, Any]:
+def summarise_records(records: list[Record], loose: Iterable[str] = ()) -> dict[str, Any]:
     """What records say together, and each of them; raises ``ValueError`` for more of them than are read."""
     if len(records) > MOST_RECORDS:
         raise ValueError(f"there are more than {MOST_RECORDS:,} records")
@@ -262,7 +262,7 @@ def _merge(values: list[Any], name: str = "") -> Any:
     found: list[Any] = []
     if any(isinstance(item, str) for item in values):
         # With the numbers among them: a reader that writes them all out does not tell 4 from "4".
-        pieces = [_write(item) for item in values if isinstance(item, str | int | float)]
+        pieces = [_render(item) for item in values if isinstance(item, str | int | float)]
         found.append("".join([key for key, _ in groupby(pieces)] if name in _PLUMBING else pieces))
     else:
         found += dict.fromkeys(item for item in values if isinstance(item, int | float))
@@ -297,7 +297,7 @@ def _list_texts(value: Any, name: str = "") -> Iterator[str]:
         yield value
 
 
-def _write(value: Any) -> str:
+def _render(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 

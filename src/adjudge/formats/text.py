@@ -20,6 +20,15 @@ def clean(text: str, *, keep_lines: bool = True) -> str:
     )
 
 
+LONGEST_ID = 200
+"""The most characters that are kept of an id which somebody else chose."""
+
+
+def clean_id(value: object) -> str | None:
+    """An id that somebody else chose, a server or a row of data, as one short line; ``None`` for what is no text."""
+    return clean(value[:LONGEST_ID], keep_lines=False) if isinstance(value, str) and value else None
+
+
 QUOTED = 120
 """The most characters of content that one message quotes."""
 

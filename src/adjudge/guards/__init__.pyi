@@ -5,6 +5,7 @@ from adjudge.guards.approval.approval import OnExpiry as OnExpiry
 from adjudge.guards.approval.approval import Status as Status
 from adjudge.guards.approval.approval import Vote as Vote
 from adjudge.guards.approval.approvals import Approvals as Approvals
+from adjudge.guards.approval.pending import PendingDecision as PendingDecision
 from adjudge.guards.approval.webhook import Webhook as Webhook
 from adjudge.guards.approval.webhook import verify_webhook as verify_webhook
 from adjudge.guards.decision import ApprovalAnswer as ApprovalAnswer

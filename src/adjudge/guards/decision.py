@@ -11,6 +11,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.plain import AS_IS, to_plain
 from adjudge.formats.text import clean
+from adjudge.formats.typed import read_typed
 from adjudge.result import DecidedBy, JudgeResult, make_id, read_result
 
 
@@ -181,11 +182,9 @@ class Decision:
             kinds = ", ".join(type(value).__name__ for value in flags.values())
             raise UsageError(f"allowed and pending of a decision are true or false; got {kinds}")
         results = {name: read_result(data[name]) for name in ("result", "answer") if data.get(name) is not None}
-        import msgspec
-
         try:
             # Read as a blocked one, whose members are checked; what it allows is added together with its result.
-            read = msgspec.convert({**data, "allowed": False, "pending": False, "result": None, "answer": None}, cls)
+            read = read_typed({**data, "allowed": False, "pending": False, "result": None, "answer": None}, cls)
         except (TypeError, ValueError) as error:
             said = clean(" ".join(str(error).split())[:200], keep_lines=False)
             raise UsageError(f"this is not a dictionary that Decision.to_dict wrote: {said}") from None

@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, get_args
 
 from adjudge.concurrency import is_for_us
 from adjudge.content import content_text, copy_plain, digest_text, has_changed
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_share
 from adjudge.formats.plain import to_plain
+from adjudge.formats.text import show
 from adjudge.guards.decision import (
     ApprovalAnswer,
     Asker,
@@ -34,7 +35,8 @@ from adjudge.guards.decision import (
     Recorder,
 )
 from adjudge.guards.decorator import Checks, make_guard
-from adjudge.guards.policy import Policy, choose_step
+from adjudge.guards.http_request import HttpRequest
+from adjudge.guards.policy import Policy, choose_step, was_failed_by_rule
 from adjudge.guards.request_digest import DATA, describe_terms, digest_request, make_basis
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
@@ -50,16 +52,20 @@ from adjudge.rules.shipped import as_rule
 from adjudge.sync import run_sync
 
 if TYPE_CHECKING:
+    from adjudge.guards.approval.approval import Status
     from adjudge.judges.evaluate import EvaluateArguments
 
 
 class Check:
     """One check under way: what was asked and since when. It lives as long as the call."""
 
-    __slots__ = ("content", "data", "digests", "gate", "metadata", "started", "subject")
+    __slots__ = ("content", "data", "digests", "gate", "metadata", "request", "started", "subject")
 
-    def __init__(self, gate: Gate, data: Mapping[str, object], metadata: dict[str, Any]) -> None:
+    def __init__(
+        self, gate: Gate, data: Mapping[str, object], metadata: dict[str, Any], request: HttpRequest | None
+    ) -> None:
         self.gate = gate
+        self.request = request
         # Copies, like the content: what is judged, what an approval is bound to and what is recorded are one thing,
         # whatever somebody else does to a list meanwhile.
         self.data = {name: copy_plain(value) for name, value in data.items() if value is not None}
@@ -79,7 +85,7 @@ class Check:
         except BaseException as error:  # an object of anybody's may raise anything when it is opened
             if is_for_us(error):
                 raise
-            return await self._conclude(self._give_up(error), readable=False)
+            return await self._conclude(self._make_undecided(error), readable=False)
         self.content = content
         reference = self.data.get("reference")
         # Each is handed a copy of its own: a rule that changes what it is given changes nothing for the next.
@@ -91,7 +97,7 @@ class Check:
         opens = result is None or choose_step(result, gate.policy, readable=readable)[0] == "allow"
         if opens and self._has_changed():
             # An object of somebody's own cannot be copied, and may have been judged in another state than it is in.
-            result, readable = self._give_up(AdjudgeError(_CHANGED)), False
+            result, readable = self._make_undecided(AdjudgeError(_CHANGED)), False
         if result is None:
             said = f"not sampled (sample={gate.sample:g})"
             return await self._record(self._make("policy", allowed=True, detail=said, sampled=False))
@@ -105,11 +111,12 @@ class Check:
             decision = self._make("policy", detail=why, would_allow=False)
         return await self._record(decision)
 
-    async def resume(self, pending: Decision) -> Decision:
-        """The decision in place of a pending one, once the person has answered."""
+    async def resume(self, pending: Decision, given: Mapping[str, object]) -> Decision:
+        """The decision in place of a pending one, once the person has answered; ``given`` is to be what was held."""
         self.subject = pending.subject
-        doubt = self._find_doubt(pending)  # before anybody is waited for: what they say could open nothing
-        return await self._record(_block(pending, doubt) if doubt else await self._hear(pending))
+        # Before anybody is waited for: what they say could open nothing.
+        doubt = _find_other(pending, given) or self._find_doubt(pending)
+        return await self._record(_block(pending, doubt) if doubt else await self._apply_answer(pending))
 
     async def withdraw(self, decision: Decision, why: str) -> Decision:
         """The decision in place of one that allowed what is not the same any more."""
@@ -154,7 +161,7 @@ class Check:
                 if error is not None or said is None:
                     # Its type alone: what a redaction raises is likely to quote what it should have hidden.
                     kind = type(error).__name__ if error is not None else "None"
-                    return self._give_up(
+                    return self._make_undecided(
                         AdjudgeError(f"the redaction of the {name} gave {kind}; nothing was sent")
                     ), False
                 how[name] = said
@@ -165,13 +172,13 @@ class Check:
                 for own, item in zip(read_parts(gate).rules, ran, strict=True)
             ]
         how |= {"rules": rules, "metadata": self.metadata}
-        result, error = await call_safely(self._put, content, how)
+        result, error = await call_safely(self._ask_judge, content, how)
         if error is not None:
-            return self._give_up(error), False
+            return self._make_undecided(error), False
         settled = result.rule_results[len(ran) :]
         return replace(result, subject=self.subject, rule_results=(*ran, *settled)), True
 
-    async def _put(self, content: object, how: EvaluateArguments) -> JudgeResult:
+    async def _ask_judge(self, content: object, how: EvaluateArguments) -> JudgeResult:
         """The judge's result; a gate that can open, or ask, has every seat heard that might object."""
         made: Any = self.gate.judge  # there is one, or rules alone would have settled it
         judge: Judge | JudgeChain = made
@@ -182,7 +189,7 @@ class Check:
         wants = {"wants_objections": opens, "wants_reasons": True}
         return await judge._evaluate(content, rubric, how, **wants)  # noqa: SLF001 - evaluate, and what a gate wants
 
-    def _give_up(self, error: BaseException) -> JudgeResult:
+    def _make_undecided(self, error: BaseException) -> JudgeResult:
         """The result when nobody could be asked."""
         ours = isinstance(error, AdjudgeError)
         if not ours:
@@ -202,7 +209,7 @@ class Check:
 
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
         await notify(self.gate.on_result, result, what="on_result")
-        await self._tell("judged", detail=result.outcome)
+        await self._notify("judged", detail=result.outcome)
         return await self._record(await self._decide(result, readable=readable))
 
     async def _decide(self, result: JudgeResult, *, readable: bool) -> Decision:
@@ -226,8 +233,11 @@ class Check:
             return replace(blocked, detail="nobody was asked: what cannot be read cannot be told from anything else")
         message = f"gate {gate.name!r} held this back: {result.explain()}"
         ask, shown = dict(gate.ask), await self._show()
+        basis = self._make_basis(self.digests)
+        basis |= {} if self.request is None else {"http": self.request.describe(gate.name)}
+        detail = f"{_ASKED}: on_rule='ask'" if was_failed_by_rule(result) else _ASKED
         # Plain, as it will be read back: an object that says something else later would make another request of it.
-        blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=self._make_basis(self.digests))
+        blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=basis, detail=detail)
         try:
             blocked = replace(blocked, request=self._digest(blocked))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
@@ -235,9 +245,9 @@ class Check:
         said, error = await call_safely(gate.approvals.request, blocked, message, **shown, **ask)
         if error is not None or not isinstance(said, str) or not said:
             return replace(blocked, detail=self._report(error, "nobody could be asked"))
-        await self._tell("asked", detail=said)
-        pending = replace(blocked, pending=True, approval_id=said, detail="a person was asked")
-        return await self._hear(pending) if gate.wait or await self._is_answered(said) else pending
+        await self._notify("asked", detail=said)
+        pending = replace(blocked, pending=True, approval_id=said)
+        return await self._apply_answer(pending) if gate.wait or await self._is_answered(said) else pending
 
     async def _is_answered(self, approval: str) -> bool:
         """Whether a request has an end already: a judge that was asked first may have approved it."""
@@ -254,7 +264,7 @@ class Check:
         said, error = await call_safely(self.gate.redact, copy_plain(self.content))
         return {} if error is not None or said is None else {"content": said}
 
-    async def _hear(self, pending: Decision) -> Decision:
+    async def _apply_answer(self, pending: Decision) -> Decision:
         """The decision once somebody has answered; anything but a plain yes about this content blocks."""
         assert self.gate.approvals is not None  # noqa: S101 - for the type checker; _ask and resume have looked
         said, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
@@ -266,7 +276,7 @@ class Check:
         if doubt is not None:
             return _block(pending, doubt)
         word = "approved" if answer.approved else "denied"
-        await self._tell("answered", detail=word)
+        await self._notify("answered", detail=word)
         detail = f"{word} by {answer.by}" if answer.by else f"{word} by policy"
         by = "policy" if not answer.by else "judge" if answer.judged is not None else "human"
         new = _renew() | {"allowed": answer.approved, "decided_by": by, "answer": answer.judged}
@@ -280,6 +290,7 @@ class Check:
             return f"the decision that waits has no request digest, as those of older versions have none; {_AGAIN}"
         given = {name: pending.basis.get(name) for name in DATA}
         own = self._make_basis({name: said for name, said in given.items() if isinstance(said, str)})
+        own |= {name: pending.basis[name] for name in ("http",) if name in pending.basis}
         try:
             same = self._digest(replace(pending, basis=own)) == pending.request
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what was read back may hold anything
@@ -294,6 +305,8 @@ class Check:
         gate, parts = self.gate, read_parts(self.gate)
         own = parts.judge._own_rubric() if parts.judge is not None else None  # noqa: SLF001 - as the gate itself asks
         policy = {item.name: getattr(gate.policy, item.name) for item in fields(gate.policy)}
+        if policy["on_rule"] == policy["on_failed"]:
+            del policy["on_rule"]  # a default that is written down is the same gate, and so is an earlier version's
         return make_basis(data, parts.rubric if parts.rubric is not None else own, parts.rules, policy)
 
     def _digest(self, decision: Decision) -> str:
@@ -311,19 +324,7 @@ class Check:
         """The decision with its place in the ledger; one that cannot be recorded does not let anything through."""
         gate = self.gate
         decision = replace(decision, duration_ms=since(self.started))
-        if gate.ledger is not None:
-            seq, error = await call_safely(
-                gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
-            )
-            if error is not None:
-                decision = await self._lose(decision, self._report(error, "not recorded"))
-            elif isinstance(seq, bool) or not isinstance(seq, int) or seq < 1:
-                # 0, -1 and None are how stores say that they kept nothing.
-                found = "a number below 1" if type(seq) is int else type(seq).__name__
-                said = f"not recorded: the ledger answered {found}, and a place in it is a whole number from 1"
-                decision = await self._lose(decision, said)
-            else:
-                decision = replace(decision, ledger_seq=seq)
+        decision = await (self._use(decision) if self._uses(decision) else self._append(decision))
         logger.info(
             "gate %r %s by %s, decision %s",
             gate.name,
@@ -331,12 +332,47 @@ class Check:
             decision.decided_by,
             decision.id,
         )
-        await self._tell("decided", decision=decision)
+        await self._notify("decided", decision=decision)
+        return decision
+
+    def _uses(self, decision: Decision) -> bool:
+        """Whether recording this decision uses an approval."""
+        return decision.allowed and decision.approval_id is not None and hasattr(self.gate.approvals, "use")
+
+    async def _use(self, decision: Decision) -> Decision:
+        """Record the decision and mark its approval as used, in one transaction."""
+        approvals: Any = self.gate.approvals
+        seq, error = await call_safely(approvals.use, decision)
+        if error is not None:
+            return await self._lose(decision, self._report(error, "not recorded"))
+        if not _is_place(seq):
+            logger.warning("gate %r: approval %s was to be used again", self.gate.name, decision.approval_id)
+            return await self._append(_block(decision, _USED))
+        decision = replace(decision, ledger_seq=seq)
+        own = getattr(self.gate.ledger, "ledger", self.gate.ledger)  # one that records for a command holds a ledger
+        # It is recorded already, unless the gate has another ledger than its approvals.
+        return decision if own is None or own is getattr(approvals, "ledger", None) else await self._append(decision)
+
+    async def _append(self, decision: Decision) -> Decision:
+        gate = self.gate
+        if gate.ledger is not None:
+            seq, error = await call_safely(
+                gate.ledger.append, decision, kind="decision", subject=decision.subject, gate=gate.name
+            )
+            if error is not None:
+                decision = await self._lose(decision, self._report(error, "not recorded"))
+            elif not _is_place(seq):
+                # 0, -1 and None are how stores say that they kept nothing.
+                found = "a number below 1" if type(seq) is int else type(seq).__name__
+                said = f"not recorded: the ledger answered {found}, and a place in it is a whole number from 1"
+                decision = await self._lose(decision, said)
+            else:
+                decision = replace(decision, ledger_seq=seq)
         return decision
 
     async def _lose(self, decision: Decision, why: str) -> Decision:
         logger.error("gate %r: decision %s was %s", self.gate.name, decision.id, why)
-        await self._tell("unrecorded", detail=why)
+        await self._notify("unrecorded", detail=why)
         said = f"{why}; {decision.detail}" if decision.detail else why
         allowed = self.gate.mode == "observe"
         return replace(decision, allowed=allowed, pending=False, decided_by="policy", would_allow=False, detail=said)
@@ -348,7 +384,7 @@ class Check:
         logger.debug("gate %r: %s", self.gate.name, what, exc_info=error)
         return f"{what}: {error}" if isinstance(error, UsageError) else f"{what}: {type(error).__name__}"
 
-    async def _tell(self, kind: EventKind, *, detail: str = "", decision: Decision | None = None) -> None:
+    async def _notify(self, kind: EventKind, *, detail: str = "", decision: Decision | None = None) -> None:
         if self.gate.on_event is not None:
             event = GateEvent(kind=kind, gate=self.gate.name, subject=self.subject, detail=detail, decision=decision)
             await notify(self.gate.on_event, event, what="on_event")
@@ -377,10 +413,32 @@ def _repeat(known: RuleResult) -> Rule:
 
 _CHANGED = "the content, or what it is judged with, was changed while it was judged"
 
+_ASKED = "a person was asked"
+
+_USED = "the approval was used before, and can be used once"
+
 _AGAIN = "put the content through the gate again"
 
 _MOST_MEMBERS = 8
 """Of an answer: the six of the tuple, and the digest of the request and the result's id, where a plain one has them."""
+
+
+def _is_place(seq: object) -> TypeGuard[int]:
+    """Whether a ledger has said where it keeps something."""
+    return isinstance(seq, int) and not isinstance(seq, bool) and seq >= 1
+
+
+def _find_other(pending: Decision, given: Mapping[str, object]) -> str | None:
+    """Why the content, task, context or reference given to ``resume`` is not the one that was held back."""
+    for name, value in given.items():
+        known = pending.subject if name == "content" else pending.basis.get(name)
+        try:
+            said = None if value is None and name != "content" else digest_text(content_text(value, what=name))
+        except AdjudgeError:
+            said = ""
+        if said != known:
+            return f"the {name} is not what was held back; {_AGAIN}"
+    return None
 
 
 def _renew() -> dict[str, Any]:
@@ -436,51 +494,57 @@ _ASKS = ("request", "wait")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Gate:
-    """Rules, then a judge, then perhaps a person: may this go through?
+    """Decide whether some content may go through: by rules first, then a judge, then perhaps a person.
 
-    ``await gate.check(content)`` answers with a ``Decision``, which is true only when the content may go on. Raises
-    ``UsageError`` for a word that is not one of an option's, an ``"ask"`` without ``approvals``, and a gate that has
-    nothing to check.
+    ``await gate.check(content)`` returns a ``Decision``, which is true only if the content may go through. Undecided
+    content is blocked unless an option says otherwise. Raises ``UsageError`` for an unknown value of an option, an
+    ``"ask"`` without ``approvals``, and a gate that has nothing to check.
     """
 
     name: str = field(kw_only=False)
     rubric: RubricSource | None = field(default=None, kw_only=False)
-    """A ``Rubric``, a path or a shipped name; ``None`` for the judge's own, or a gate of rules alone."""
+    """A ``Rubric``, a path or a shipped name; ``None`` for the judge's own rubric, or a gate of rules alone."""
     judge: JudgeLike | ModelSource | None = field(default=None, kw_only=False)
-    """A judge, a chain, an object with ``ask``, or whatever ``Judge`` takes as its model. ``None`` for a gate of rules
-    alone, and for a rubric whose criteria are all rules."""
+    """A judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model. ``None`` for a gate of
+    rules alone, and for a rubric whose criteria are all rules."""
     rules: Sequence[AnyRule] = ()
-    """Checked first, on the content as it is; a failed ``error`` rule decides before a model is asked, a failed
-    ``warning`` is shown to the judge."""
+    """Checked first, on the content before ``redact``. A failed ``error`` rule decides before a model is asked; a
+    failed ``warning`` is shown to the judge."""
     on_failed: OnFailed = "block"
+    """What to do with content that the judge failed, and, without ``on_rule``, with content that a rule failed:
+    ``block``, or ``ask`` a person."""
+    on_rule: OnFailed | None = None
+    """What to do when a failed ``error`` rule decided; ``None`` means the same as ``on_failed``."""
     on_undecided: OnUndecided = "block"
-    """``allow`` lets through, by policy, what nobody could decide and nobody objected to."""
+    """What to do with undecided content: ``block``, ``ask`` a person, or ``allow`` it, by policy, if no judge
+    objected."""
     on_tampering: OnTampering = "block"
     mode: Mode = "enforce"
-    """``observe`` decides and records, asks no person, and lets everything through."""
+    """``enforce``, or ``observe``: decide and record, ask no person, and let everything through."""
     sample: float = 1.0
-    """The share of contents that the judge is asked about, in 0 to 1; rules check all. The rest is let through, by
-    policy. The same content is always treated alike by one gate, and nobody who writes it can know how."""
+    """The share of contents that the judge is asked about, in 0 to 1. Rules check all of them. The rest is let
+    through, by policy. One gate always treats the same content alike, and its author cannot know how."""
     seed: str | None = None
-    """Fixes which contents are sampled, for a repeatable experiment; without it a secret of this process does. Whoever
-    knows the seed can write content that is not judged."""
+    """Fixes which contents are sampled, for a repeatable experiment; by default a secret of this process does. Anyone
+    who knows the seed can write content that is not judged."""
     approvals: Asker | None = None
     ask: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of every approval request, such as ``approvers`` and ``expires_in``."""
     show_content: bool = False
-    """Hand the content to the approvals, as ``redact`` leaves it: for people to read, and for a judge that answers
-    first. They keep it. Without it a request carries the digest."""
+    """Give the content, after ``redact``, to the approvals, which store it: for people to read, and for a judge that
+    answers first. By default they get only the digest."""
     wait: bool = True
-    """Wait for the person; ``False`` returns a pending decision, for ``resume``, unless a judge that was asked first
+    """Wait for the person. ``False`` returns a pending decision for ``resume``, unless a judge that was asked first
     has approved."""
     ledger: Recorder | None = None
-    """Records every decision; what could not be recorded is blocked."""
+    """Records every decision. A decision that cannot be recorded is blocked."""
     redact: Callable[[Any], Any] | None = None
-    """From content to what may be sent; sync or async. Applied to content, task, context and reference."""
+    """A function, sync or async, from content to what may be sent. Applied to content, task, context and
+    reference."""
     on_result: Callable[[JudgeResult], Any] | None = None
-    """Called with every result; sync or async. What it raises is logged and never thrown."""
+    """Called with every result; sync or async. What it raises is logged and not raised."""
     on_event: Callable[[GateEvent], Any] | None = None
-    """Called with every event; sync or async. What it raises is logged and never thrown."""
+    """Called with every event; sync or async. What it raises is logged and not raised."""
     config: str | None = None
     """Digest of the configuration file this gate was read from; copied to every decision."""
     policy: Policy = field(init=False)
@@ -498,7 +562,12 @@ class Gate:
         set_field(
             self,
             "policy",
-            Policy(on_failed=self.on_failed, on_undecided=self.on_undecided, on_tampering=self.on_tampering),
+            Policy(
+                on_failed=self.on_failed,
+                on_undecided=self.on_undecided,
+                on_tampering=self.on_tampering,
+                on_rule=self.on_rule,
+            ),
         )
         set_field(self, "_secret", secrets.token_bytes(32) if self.seed is None else str(self.seed).encode())
         _check_options(self)
@@ -512,11 +581,11 @@ class Gate:
         reference: object = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Decision:
-        """Whether some content may go through.
+        """Decide whether some content may go through.
 
-        ``task``, ``context`` and ``reference`` reach the judge as data; ``metadata`` is copied to the result and the
-        decision and never sent. Content that cannot be read, or is too long, is blocked. ``UsageError`` is raised for
-        metadata that is not a mapping, and for nothing that is in the content.
+        The judge is shown ``task``, ``context`` and ``reference`` as data. ``metadata`` is copied to the result and the
+        decision and never sent. Content that cannot be read, or is too long, is blocked. Raises ``UsageError`` for
+        metadata that is not a mapping, and never because of the content.
         """
         return await self._start({"task": task, "context": context, "reference": reference}, metadata).run(content)
 
@@ -529,27 +598,57 @@ class Gate:
         reference: object = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Decision:
-        """``check`` for callers without an event loop; works inside a running loop too, and blocks it."""
+        """``check`` without an event loop. It also works inside a running loop, and blocks it."""
         return run_sync(self.check(content, task=task, context=context, reference=reference, metadata=metadata))
 
     async def refuse(self, why: str, *, metadata: Mapping[str, Any] | None = None) -> Decision:
-        """The decision about something that could not even be read: blocked and recorded; observe lets it through."""
+        """Block and record something that cannot be read; ``mode="observe"`` lets it through."""
         return await self._start({}, metadata).refuse(why)
 
-    async def resume(self, decision: Decision) -> Decision:
-        """Wait for the person that a pending decision is about; returns the decision that takes its place."""
-        if not decision.pending or decision.approval_id is None or self.approvals is None:
-            raise UsageError(f"only a pending decision can be resumed; this one is {decision.explain()}")
-        if decision.gate != self.name:
-            raise UsageError(f"a decision of gate {decision.gate!r} cannot be resumed by gate {self.name!r}")
-        return await self._start({}, decision.metadata).resume(decision)
+    async def resume(
+        self,
+        decision: Decision | str,
+        *,
+        content: object = ...,
+        task: object = ...,
+        context: object = ...,
+        reference: object = ...,
+    ) -> Decision:
+        """Wait until people have decided, and return the decision that replaces the pending one.
+
+        ``decision`` is a pending decision, or the id of its approval; with an id, the decision is read from where
+        ``Approvals`` store it. Pass the ``content`` (and ``task``, ``context``, ``reference``) that you are about to
+        use: if it is not what was held back, the decision is blocked and the approval is not used. Raises
+        ``UsageError`` when this gate has no such pending decision, and ``LedgerError`` when the ledger does not confirm
+        the stored one.
+        """
+        waits = await self._find_pending(decision) if isinstance(decision, str) else decision
+        if not waits.pending or waits.approval_id is None or self.approvals is None:
+            raise UsageError(f"only a pending decision can be resumed; this one is {waits.explain()}")
+        if waits.gate != self.name:
+            raise UsageError(f"a decision of gate {waits.gate!r} cannot be resumed by gate {self.name!r}")
+        given = {"content": content, "task": task, "context": context, "reference": reference}
+        given = {name: value for name, value in given.items() if value is not ...}
+        return await self._start({}, waits.metadata).resume(waits, given)
+
+    async def pending(self, *, status: Status | None = "open") -> tuple[Decision, ...]:
+        """This gate's pending decisions that have not been resumed, oldest first.
+
+        ``status`` is that of the approval: ``open`` (people have still to decide), ``approved``, ``denied``, or
+        ``None`` for all. Raises ``UsageError`` when the gate's ``approvals`` do not store pending decisions.
+        """
+        approvals: Any = self.approvals
+        if not hasattr(approvals, "list_pending"):
+            raise UsageError(f"gate {self.name!r} does not store pending decisions; give approvals=Approvals(...)")
+        return tuple([item.decision for item in await approvals.list_pending(gate=self.name, status=status)])
 
     def guard(self, *, argument: str | None = None) -> Callable[[F], F]:
-        """A decorator that checks an argument of a function before it runs, or else what it returns.
+        """Return a decorator that checks an argument of a function before it runs, or else its return value.
 
-        ``argument`` names the parameter. Without it the function runs first, and what it returned is handed on only
-        when it may go through. Raises ``Blocked`` with the decision. For sync and async functions; ``UsageError``
-        when the function has no such parameter, and for generators, whose pieces would be out before the check.
+        ``argument`` names the parameter. Without it the function runs first, and its return value is passed on only
+        if it may go through. The decorated function, sync or async, raises ``Blocked`` with the decision. Raises
+        ``UsageError`` if the function has no such parameter, for an async generator, and, without ``argument``, for a
+        generator, because its pieces would be out before the check.
         """
         return make_guard(Checks(name=self.name, check=self.check, withdraw=self._withdraw), argument)
 
@@ -560,7 +659,7 @@ class Gate:
             await judge.aclose()
 
     def takes(self, subject: str) -> bool:
-        """Whether the judge is asked about content with this digest, as ``sample`` says."""
+        """Return whether ``sample`` selects the content with this digest for the judge."""
         if self.sample >= 1:
             return True
         # Keyed: with a plain hash, whoever writes the content could try variants until one is not judged.
@@ -570,10 +669,26 @@ class Gate:
     def __repr__(self) -> str:
         return f"Gate({self.name!r}, mode={self.mode!r})"
 
-    def _start(self, data: Mapping[str, object], metadata: Mapping[str, Any] | None) -> Check:
+    async def _find_pending(self, ident: str) -> Decision:
+        approvals: Any = self.approvals
+        if not hasattr(approvals, "pending"):
+            raise UsageError(f"gate {self.name!r} does not store pending decisions; give approvals=Approvals(...)")
+        found = await approvals.pending(ident)
+        if found is None:
+            shown = show(ident[:80])
+            raise UsageError(f"no pending decision is stored for approval {shown}; {_AGAIN}")
+        return found.decision
+
+    def _start(
+        self,
+        data: Mapping[str, object],
+        metadata: Mapping[str, Any] | None,
+        *,
+        request: HttpRequest | None = None,
+    ) -> Check:
         if metadata is not None and not isinstance(metadata, Mapping):
             raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}")
-        return Check(self, data, dict(metadata or {}))
+        return Check(self, data, dict(metadata or {}), request)
 
     async def _withdraw(self, decision: Decision, why: str) -> Decision:
         """The decision in place of one that let something through which is not the same any more: blocked, recorded.
@@ -625,7 +740,10 @@ def _make_judge(gate: Gate) -> Judge | JudgeChain | None:
         raise UsageError(f"gate {gate.name!r}: {wants}")
     made = as_judge(source, keep_name=True)
     if rubric is None and made._own_rubric() is None:  # noqa: SLF001 - asked here, or every single check would say it
-        raise UsageError(f"gate {gate.name!r}: nothing says what good means; give rubric=")
+        raise UsageError(
+            f"gate {gate.name!r}: nothing says what good means; give rubric=, as "
+            "{'name': '...', 'criteria': [{'name': '...', 'description': '...'}]}, or the name or path of one"
+        )
     if (
         rubric is not None and rubric.model is not None and isinstance(made, JudgeChain)
     ):  # said by every check otherwise, as a blocked content

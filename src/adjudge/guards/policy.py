@@ -18,19 +18,27 @@ class Policy:
     on_failed: OnFailed = "block"
     on_undecided: OnUndecided = "block"
     on_tampering: OnTampering = "block"
+    on_rule: OnFailed | None = None
+    """What happens where a failed ``error`` rule decided; ``None`` is made to what ``on_failed`` says."""
 
     def __post_init__(self) -> None:
         for name, kind in (("on_failed", OnFailed), ("on_undecided", OnUndecided), ("on_tampering", OnTampering)):
             check_choice(name, getattr(self, name), get_args(kind))
+        if self.on_rule is None:
+            object.__setattr__(self, "on_rule", self.on_failed)
+        check_choice("on_rule", self.on_rule, get_args(OnFailed))
 
     @property
     def asks(self) -> bool:
         """Whether a person may have to be asked."""
-        return "ask" in (self.on_failed, self.on_undecided, self.on_tampering)
+        return "ask" in (self.on_failed, self.on_undecided, self.on_tampering, self.on_rule)
 
     @property
     def blocks_all(self) -> bool:
-        """Whether nothing but a pass may ever get through, so that nobody need know who else would have objected."""
+        """Whether every result of a judge that is not a pass is blocked, so a chain may stop early.
+
+        ``on_rule`` does not count, because no judge is asked when a rule decides.
+        """
         return {self.on_failed, self.on_undecided, self.on_tampering} == {"block"}
 
 
@@ -56,10 +64,23 @@ def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -
 
 def _list_wanted(result: JudgeResult, policy: Policy) -> list[Step]:
     """What each policy that applies says; the strictest counts."""
-    wanted: list[Step] = [policy.on_failed] if result.outcome == "failed" else []
+    wanted: list[Step] = [_choose_failed(result, policy)] if result.outcome == "failed" else []
     if _was_tampered_with(result):
         return [*wanted, policy.on_tampering]
     return wanted or [policy.on_undecided]
+
+
+def was_failed_by_rule(result: JudgeResult) -> bool:
+    """Whether a failed ``error`` rule decided, before any judge was asked."""
+    asked = (
+        isinstance(result, JudgeChainResult) and result.results
+    )  # a seat that judges in code is a judge all the same
+    return result.outcome == "failed" and result.decided_by == "rule" and not asked
+
+
+def _choose_failed(result: JudgeResult, policy: Policy) -> Step:
+    # `or`: the type allows None, which __post_init__ has replaced.
+    return (policy.on_rule or policy.on_failed) if was_failed_by_rule(result) else policy.on_failed
 
 
 def _was_tampered_with(result: JudgeResult) -> bool:

@@ -67,10 +67,10 @@ def describe_terms(ask: Mapping[str, Any]) -> dict[str, Any]:
 def _digest(value: Any) -> str:
     import json
 
-    from adjudge.ledger.payload import write_payload
+    from adjudge.ledger.payload import encode_payload
 
     # Twice: a number beyond 2^53 is a text once a ledger has kept it, and a request read back from there is the same.
-    return sha256(write_payload(json.loads(write_payload({"of": value})))).hexdigest()
+    return sha256(encode_payload(json.loads(encode_payload({"of": value})))).hexdigest()
 
 
 def _digest_rubric(rubric: Rubric) -> str:

@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Literal, get_args
 
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_choice, check_whole_number
+from adjudge.formats.arguments import check_choice, check_functions, check_whole_number
 from adjudge.formats.json import read_json
 from adjudge.formats.streams import find_records, read_escapes, read_events, read_lines, read_markup, read_sequence
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
+from adjudge.guards.http_request import HttpRequest
+from adjudge.guards.repetition import (
+    Repetition,
+    RepetitionStatus,
+    can_repeat,
+    check_request,
+    find_repeated,
+    repeat_request,
+)
+from adjudge.hooks import call_safely
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -191,7 +202,7 @@ _UNREADABLE: dict[Callable[[str], object], str] = {
 }
 
 
-__all__ = ["App", "GateMiddleware", "Message", "Receive", "Scope", "Send", "Side"]
+__all__ = ["App", "GateMiddleware", "Message", "Receive", "Scope", "Send", "Side", "identify_caller"]
 
 
 Scope = MutableMapping[str, Any]
@@ -207,12 +218,79 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Side = Literal["request", "response"]
 
 
+def identify_caller(scope: Scope) -> str | None:
+    """Identify the caller by a digest of ``Authorization``, or of ``Cookie`` without it; ``None`` without both.
+
+    A client that renews its token or cookie becomes another caller. If your application knows its users, give
+    ``identify`` a function that returns a stable name.
+    """
+    headers: Headers = scope.get("headers", ())
+    for name in (b"authorization", b"cookie"):
+        said = _list_values(headers, name)
+        if said:
+            return f"{name.decode()}:{sha256(json.dumps([item.hex() for item in said]).encode()).hexdigest()}"
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A response in place of the application's."""
+
+    status: int
+    said: Mapping[str, str]
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    async def send(self, send: Send) -> None:
+        """Send it as JSON."""
+        body = json.dumps(self.said).encode()
+        own = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"cache-control", b"no-store"),
+        ]
+        await send({"type": "http.response.start", "status": self.status, "headers": [*own, *self.headers]})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+_UNKNOWN = Answer(
+    status=404,
+    said={
+        "error": "unknown_approval",
+        "detail": "this id belongs to no request of yours; repeat exactly the request that was held back, with the "
+        "same credentials, or send it without the id to have it checked again",
+    },
+)
+"""The same response in every case, so that a client cannot find out which ids exist."""
+
+_BAD_KEY = Answer(
+    status=400, said={"error": "bad_idempotency_key", "detail": "give one Idempotency-Key of 1 to 255 characters"}
+)
+
+_REUSED_KEY = Answer(
+    status=422,
+    said={"error": "reused_idempotency_key", "detail": "this Idempotency-Key belongs to another request of yours"},
+)
+
+_STATUSES: Mapping[RepetitionStatus, int] = {"denied": 403, "expired": 403, "changed": 403, "blocked": 403, "used": 409}
+
+_ID = re.compile(rb"[0-9a-f-]{16,200}")
+
+_LONGEST_KEY = 255
+
+_SECONDS = 86_400.0
+"""One day."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GateMiddleware:
     """An ASGI application whose JSON and text bodies, event streams and JSON lines go through a gate.
 
     What is blocked is answered with 403 and ``{"error": "blocked", "decision": id}``; a request that cannot be read
-    with 400, 413 or 415. An empty body holds nothing to judge and passes; addresses and headers are not judged.
+    with 400, 413 or 415. A request that waits for a person is answered with 202 and the id of its approval if the
+    gate's ``approvals`` are ``Approvals`` and ``wait`` is false. The client sends it again with
+    ``Adjudge-Approval: ID``; once approved, it reaches the application, once. A response that waits is answered with
+    403, because it would take a second run of the application to send it. An empty body holds nothing to judge and
+    passes; addresses and headers are not judged.
     A part of a body is blocked, and a client cannot ask for one: ``on="response"`` takes ``Range`` out of the request.
     A websocket cannot be held, so it is refused. Raises ``UsageError`` for an option that cannot be.
     """
@@ -227,10 +305,21 @@ class GateMiddleware:
     """Tell the client why. Off: whoever wants to pass could learn from it, and a reason may quote the content."""
     when: Callable[[Scope], bool] | None = field(default=None, kw_only=True)
     """Which scopes go through the gate, by path for instance; all without it, and whenever it is not plainly false."""
+    identify: Callable[[Scope], str | Awaitable[str | None] | None] = field(default=identify_caller, kw_only=True)
+    """From a scope to the caller, sync or async; only this caller can use the approval. ``None``: unknown."""
+    retry_after: int = field(default=5, kw_only=True)
+    """Seconds after which a client whose request waits should try again (``Retry-After``)."""
+    resume_within: float | None = field(default=_SECONDS, kw_only=True)
+    """Seconds after the approval in which the request can be resumed; ``None`` is no limit."""
 
     def __post_init__(self) -> None:
         check_choice("on", self.on, get_args(Side))
         check_whole_number("largest", self.largest, least=1, of=" of bytes")
+        check_whole_number("retry_after", self.retry_after, least=1, of=" of seconds")
+        within = self.resume_within
+        if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or not within > 0):
+            raise UsageError(f"resume_within must be seconds above 0, or None for no limit; got {within!r}")
+        check_functions("middleware", identify=self.identify)
         if not isinstance(self.gate, Gate):
             raise UsageError(f"gate must be a Gate, got {type(self.gate).__name__}")
 
@@ -251,16 +340,19 @@ class GateMiddleware:
         if held is None:  # the client went away
             return
         raw, more = held
-        if raw:
-            decision, status = await self.decide(raw, scope["headers"], scope)
-            if not decision.allowed:
-                await _answer(send, status, decision, explain=self.explain)
-                return
+        found = await _Admission(self, scope, raw).decide()
+        if found is not None:
+            await found.send(send)
+            return
         first: list[Message] = [{"type": "http.request", "body": raw, "more_body": more}]
 
         async def replay() -> Message:
             return first.pop() if first else await receive()
 
+        if _list_values(scope["headers"], _APPROVAL):
+            # The id is used. A second gate further in does not know it and would answer 404.
+            kept = [item for item in scope["headers"] if item[0].lower().strip() != _APPROVAL]
+            scope = {**scope, "headers": kept}
         await self.app(scope, replay, send)
 
     async def _guard_response(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -295,6 +387,149 @@ class GateMiddleware:
         except UnreadableBodyError as error:
             return await self.gate.refuse(str(error), metadata=metadata), error.status
         return await self.gate.check(content, metadata=metadata), 403
+
+    def tell(self, decision: Decision, status: int = 403) -> Answer:
+        """The response to a request or response that is not allowed."""
+        said = {"error": "pending" if decision.pending else "blocked", "decision": decision.id}
+        return Answer(status=status, said=self._explain(said, decision))
+
+    def tell_waiting(self, decision: Decision) -> Answer:
+        """The response to a request that waits for a person, with the id for sending it again."""
+        ident = decision.approval_id or ""
+        said = {"status": "pending", "approval": ident, "decision": decision.id}
+        headers = ((_APPROVAL, ident.encode()), (b"retry-after", str(self.retry_after).encode()))
+        return Answer(status=202, said=self._explain(said, decision), headers=headers)
+
+    def _explain(self, said: dict[str, str], decision: Decision) -> dict[str, str]:
+        return said | {"reason": decision.explain()} if self.explain else said
+
+
+_APPROVAL = b"adjudge-approval"
+
+
+class _Admission:
+    """One request: checked as a new one, or resumed as one that was held back."""
+
+    def __init__(self, middleware: GateMiddleware, scope: Scope, raw: bytes) -> None:
+        self._middleware, self._scope, self._raw = middleware, scope, raw
+        self._metadata = _describe(scope, "request")
+
+    async def decide(self) -> Answer | None:
+        """``None`` to let the request through, otherwise the response."""
+        given = _list_values(self._scope["headers"], _APPROVAL)
+        # A gate that observes lets everything through and holds nothing back, so it ignores ids.
+        if given and self._middleware.gate.mode == "enforce":
+            known = can_repeat(self._middleware.gate) and len(given) == 1 and _ID.fullmatch(given[0])
+            return await self._read(given[0].decode()) if known and self._raw else _UNKNOWN
+        return await self._read(None) if self._raw else None
+
+    async def _read(self, ident: str | None) -> Answer | None:
+        middleware = self._middleware
+        try:
+            check_whole_request(self._scope["headers"])
+            content = read_body(self._raw, self._scope["headers"], largest=middleware.largest)
+        except UnreadableBodyError as error:
+            return await self._refuse(str(error), error.status)
+        if not can_repeat(middleware.gate):
+            return self._tell(await middleware.gate.check(content, metadata=self._metadata))
+        keys = _list_values(self._scope["headers"], b"idempotency-key")
+        if len(keys) > 1 or any(not 0 < len(key) <= _LONGEST_KEY for key in keys):
+            return _BAD_KEY
+        caller, error = await call_safely(middleware.identify, self._scope)
+        if error is not None or not (caller is None or isinstance(caller, str)):
+            return await self._refuse("the caller could not be identified", 403)
+        # An empty name is no caller: all anonymous clients would share their keys and approvals.
+        request = _describe_request(self._scope, self._raw, caller or None, keys[0] if keys else None)
+        return await (self._check(content, request) if ident is None else self._repeat(ident, content, request))
+
+    async def _check(self, content: object, request: HttpRequest) -> Answer | None:
+        """Check a new request, or resume the one that this caller sent with the same idempotency key."""
+        gate = self._middleware.gate
+        found, error = await call_safely(find_repeated, gate, request)
+        if error is not None:
+            return await self._refuse(f"the approvals could not be read: {type(error).__name__}", 403)
+        if found is not None:
+            return await self._repeat(found, content, request, by_key=True)
+        decision = await check_request(gate, content, request, self._metadata)
+        if not decision.allowed and not decision.pending and request.key is not None:
+            # The same request may have arrived twice at once; the other one may wait by now.
+            found, _ = await call_safely(find_repeated, gate, request)
+            if found is not None:
+                return await self._repeat(found, content, request, by_key=True)
+        return self._tell(decision)
+
+    async def _repeat(
+        self, ident: str, content: object, request: HttpRequest, *, by_key: bool = False
+    ) -> Answer | None:
+        middleware = self._middleware
+        found = await repeat_request(middleware.gate, ident, request, content, within=middleware.resume_within)
+        if found.status == "allowed":
+            return None
+        if found.status == "unknown":
+            return _REUSED_KEY if by_key else _UNKNOWN
+        if found.status == "waiting" and found.decision is not None:
+            return middleware.tell_waiting(found.decision)
+        return self._tell_end(found)
+
+    def _tell_end(self, found: Repetition) -> Answer:
+        said = {"error": found.status}
+        said |= {"approval": found.approval_id} if found.approval_id is not None else {}
+        if found.decision is not None and found.status != "used":
+            said |= {"decision": found.decision.id}
+            said |= {"reason": found.decision.explain()} if self._middleware.explain else {}
+        return Answer(status=_STATUSES[found.status], said=said)
+
+    def _tell(self, decision: Decision) -> Answer | None:
+        if decision.allowed:
+            return None
+        waits = decision.pending and can_repeat(self._middleware.gate)
+        return self._middleware.tell_waiting(decision) if waits else self._middleware.tell(decision)
+
+    async def _refuse(self, why: str, status: int) -> Answer | None:
+        decision = await self._middleware.gate.refuse(why, metadata=self._metadata)
+        return None if decision.allowed else self._middleware.tell(decision, status)
+
+
+_METHODS = (b"x-http-method-override", b"x-http-method", b"x-method-override")
+"""Headers with which some frameworks override the method."""
+
+_ADDRESSES = (b"x-forwarded-host", b"x-forwarded-prefix", b"x-original-url", b"x-rewrite-url")
+"""Headers with which some override the address."""
+
+_READ_BY = (b"content-type", b"content-encoding")
+
+
+def _describe_request(scope: Scope, raw: bytes, caller: str | None, key: bytes | None) -> HttpRequest:
+    headers = scope["headers"]
+    hosts = [item.decode("latin-1") for item in _list_values(headers, b"host")]
+    sent = scope.get("raw_path")
+    path = [str(scope.get("root_path", "")), str(scope.get("path", ""))]
+    return HttpRequest(
+        method=[str(scope.get("method", "")), *_list_named(headers, _METHODS)],
+        target=[
+            *path,
+            sent.decode("latin-1") if isinstance(sent, bytes) else "",
+            *hosts,
+            *_list_named(headers, _ADDRESSES),
+        ],
+        query=bytes(scope.get("query_string", b"")),
+        body=[*(item for name in _READ_BY for item in _list_values(headers, name)), raw],
+        caller=caller,
+        key=key,
+    )
+
+
+def _list_named(headers: Headers, wanted: Iterable[bytes]) -> list[str]:
+    """Headers with their names: an application goes by one of them, and does not look at another of the same value.
+
+    A bridge to WSGI takes ``_`` in a name for ``-``.
+    """
+    listed = [(name.replace(b"_", b"-"), value) for name, value in headers]
+    return [f"{name.decode()}: {value.decode('latin-1')}" for name in wanted for value in _list_values(listed, name)]
+
+
+def _list_values(headers: Headers, wanted: bytes) -> list[bytes]:
+    return [bytes(value).strip() for name, value in headers if name.lower().strip() == wanted]
 
 
 class _StoppedError(OSError):
@@ -383,7 +618,7 @@ class _Response:
     async def _block(self, decision: Decision) -> None:
         self._state = "blocked"
         self._held.clear()
-        await _answer(self._send, 403, decision, explain=self._middleware.explain)
+        await self._middleware.tell(decision).send(self._send)
 
 
 async def _hold(receive: Receive, largest: int) -> tuple[bytes, bool] | None:
@@ -397,20 +632,6 @@ async def _hold(receive: Receive, largest: int) -> tuple[bytes, bool] | None:
         held += message.get("body", b"")
         more = bool(message.get("more_body", False))
     return bytes(held), more
-
-
-async def _answer(send: Send, status: int, decision: Decision, *, explain: bool) -> None:
-    said = {"error": "pending" if decision.pending else "blocked", "decision": decision.id}
-    if explain:
-        said["reason"] = decision.explain()
-    body = json.dumps(said).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 def _describe(scope: Scope, side: str) -> dict[str, str]:

@@ -10,9 +10,10 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, TypeGuard
 
-from adjudge.concurrency import Timeout, is_for_us, stop_tasks, tell_error
+from adjudge.concurrency import Timeout, describe_error, is_for_us, stop_tasks
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag, check_functions, check_timeout
 from adjudge.hooks import logger, notify
@@ -45,36 +46,42 @@ from adjudge.rubric.rubric import Rubric
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class JudgeChain(Evaluates[JudgeChainResult]):
-    """Several judges as one judge, under a strategy and a stated failure policy.
+    """Several judges that answer as one.
 
-    ``judges`` are model specs, functions, ``(name, function)`` pairs, judges and chains; a chain is one seat. Equal
-    names become ``a``, ``a#2``. Raises ``UsageError`` for an empty chain, an unknown strategy, a parameter that
-    belongs to another strategy, and limits that are not finite numbers above 0.
+    ``judges`` are model names, functions, ``(name, function)`` pairs, judges and chains. Each is one *seat*, also an
+    inner chain. Equal names become ``a``, ``a#2``. ``strategy`` says in which order the seats are asked and how their
+    answers add up: ``fallback``, ``consensus``, ``majority``, ``quorum``, ``hedged`` or ``cascade``. If they do not
+    add up to an outcome, the chain is undecided and does not pass, unless ``fail_open`` says otherwise.
+
+    Raises ``UsageError`` for an empty chain, an unknown strategy, a parameter of another strategy, and limits that are
+    not finite numbers above 0.
     """
 
     judges: Sequence[JudgeLike | ModelSource] = field(kw_only=False)
     strategy: Strategy = "fallback"
     name: str = ""
-    """How results call this chain; the strategy and the seats' names by default."""
+    """The chain's name in results; by default the strategy and the names of the seats."""
     timeout: float | None = 5.0
-    """Seconds for one seat, whatever it is, its retries included; ``None`` means no limit."""
+    """Seconds for one seat, including its retries; ``None`` means no limit."""
     deadline: float | None = None
-    """Seconds for the whole chain; what is not finished then is undecided: timeout."""
+    """Seconds for the whole chain; seats that have not finished by then are ``undecided: timeout``."""
     fail_open: bool = False
-    """Let an undecided chain pass, by policy, when no seat at any depth failed or was tampered with."""
+    """Let an undecided chain pass, by policy, if no seat at any depth failed, was ``tampering`` or ``contradiction``,
+    or was stopped by a counting chain."""
     quorum: int | None = None
-    """How many seats must pass under ``quorum``."""
+    """How many seats must pass with ``quorum``."""
     hedge_after: float | None = None
     """Seconds after which ``hedged`` starts the next seat."""
     escalate_below: float | Sequence[float] | None = None
-    """The confidence a seat of a ``cascade`` needs to be sure, in 0 to 1: a number, or one per seat but the last."""
+    """The confidence, in 0 to 1, from which a seat of a ``cascade`` is sure: one number, or one per seat except the
+    last."""
     abstain_below: float | None = None
-    """The confidence below which the last seat of a ``cascade`` is undecided: unsure."""
+    """The confidence, in 0 to 1, below which the last seat of a ``cascade`` gives ``undecided: unsure``."""
     stop_early: bool = True
-    """Stop and cancel the rest when the outcome is settled; ``False`` asks everybody."""
+    """Cancel the remaining seats when the outcome is settled; ``False`` asks every seat."""
     on_result: Callable[[JudgeChainResult], Any] | None = None
-    """Called with every result of the chain, after its seats' own hooks; sync or async, and waited for. What it raises
-    is logged and never thrown."""
+    """Called with every result of the chain, after the hooks of its seats; sync or async, and awaited. What it raises
+    is logged and not raised."""
     _seats: tuple[tuple[str, JudgeLike], ...] = field(default=(), init=False)
     """``judges`` once more, with the type that they have when the chain is made."""
     _sure_at: tuple[float, ...] = field(default=(), init=False, repr=False, compare=False)
@@ -122,7 +129,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         return self._seats
 
     async def ask(self, question: Question | str, /) -> JudgeChainResult:
-        """Ask the seats as the strategy says; what a seat raises is that seat's undecided result."""
+        """Ask the seats as the strategy says. If a seat raises, that seat is undecided."""
         posed = make_question(question)
         self.check(posed)
         run = self._begin(posed)
@@ -132,7 +139,7 @@ class JudgeChain(Evaluates[JudgeChainResult]):
         return result
 
     def check(self, question: Question) -> None:
-        """Raise ``UsageError`` for what is wrong before anything is asked, at any seat."""
+        """Raise ``UsageError`` for mistakes that can be found before any seat is asked."""
         if question.model is not None:
             raise UsageError(
                 f"model {question.model!r} was given to the chain {self.name!r}, whose seats have models of their own; "
@@ -147,9 +154,9 @@ class JudgeChain(Evaluates[JudgeChainResult]):
             _check_seat(seat, question)
 
     def map_models(self, change: Callable[[Model], Model]) -> JudgeChain:
-        """A chain like this one, with the same names, whose every model, at any depth, is what ``change`` makes of it.
+        """Return a chain like this one, with the same names, in which every model, at any depth, is ``change(model)``.
 
-        A judge of another kind, or a subclass that asks in its own way, is left as it is.
+        Judges of another kind, and subclasses that override ``ask``, are left unchanged.
         """
         if not asks_as(self, JudgeChain):
             return self
@@ -249,7 +256,7 @@ class _Run:
         try:
             with limit:
                 verdict = await self._pursue()
-                await self._hear_rest(verdict)
+                await self._wait_for_rest(verdict)
         except TimeoutError:
             if not limit.late:
                 raise
@@ -260,7 +267,7 @@ class _Run:
             await self._stop("cancelled", "the chain was settled without it")
         return verdict
 
-    async def _hear_rest(self, verdict: Verdict) -> None:
+    async def _wait_for_rest(self, verdict: Verdict) -> None:
         """Wait for everybody that a policy has to know of, unless the outermost chain has passed.
 
         Only what is heard can keep a policy from opening: without this, finishing order alone would turn a block into
@@ -387,7 +394,7 @@ class _Run:
         name, judge = self.chain.seats[seat]
         limit, result = Timeout(self.chain.timeout), None
         try:
-            result = await self._put_to(seat, judge, limit, early)
+            result = await self._ask_judge(seat, judge, limit, early)
             result = result if is_ours(judge) else copy_result(result, judge=name)
             trouble = _find_trouble(result, self.question)
         except asyncio.CancelledError:
@@ -396,14 +403,15 @@ class _Run:
             if is_for_us(error):
                 raise
             # Whatever else a seat raises, or returns in place of a result, the seat is undecided.
-            trouble = str(error) if isinstance(error, UnfitResultError) else tell_error(error)
+            trouble = str(error) if isinstance(error, UnfitResultError) else describe_error(error)
         if limit.late:
-            return self._silent(seat, "timeout", f"no answer within {self.chain.timeout:g} s")
+            limit_of = f"no answer within {self.chain.timeout:g} s, the limit of each judge in the chain"
+            return self._silent(seat, "timeout", f"{limit_of}; raise the timeout of the chain")
         if trouble or result is None:
             return self._silent(seat, "error", trouble)
         return result if result.judge == name else replace(result, judge=name)
 
-    async def _put_to(self, seat: int, judge: JudgeLike, limit: Timeout, early: _Said | None) -> JudgeResult:
+    async def _ask_judge(self, seat: int, judge: JudgeLike, limit: Timeout, early: _Said | None) -> JudgeResult:
         if not is_ours(judge):
             # A chain in there cannot tell us early: only where its pass passes everything may it stop at one.
             all_of_it = self.question.wants_objections and not self._place(seat, None).decides
@@ -477,7 +485,7 @@ class _Run:
             reasoning=shown.reasoning if shown is not None else "",
             suggestions=shown.suggestions if shown is not None else (),
             value=shown.value if shown is not None else None,
-            detail=_explain(verdict, results, opened=opened),
+            detail=_explain(chain, verdict, results, opened=opened),
         )
         return _make_chain_result(
             chain,
@@ -491,6 +499,7 @@ class _Run:
             model_expected=shown.model_expected if shown is not None else None,
             raw_response=shown.raw_response if shown is not None else None,
             finish_reason=shown.finish_reason if shown is not None else None,
+            request_id=shown.request_id if shown is not None else None,
             attempts=sum(item.attempts for item in results),
             usage=add_usage(results),
             duration_ms=duration_ms,
@@ -569,9 +578,22 @@ def _make_chain_result(chain: JudgeChain, question: Question, answer: Answer, **
     )
 
 
-def _explain(verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> str:
+_SEQUENTIAL = ("fallback", "hedged", "cascade")
+"""Strategies in which a seat may decide because an earlier one did not."""
+
+
+def _describe_earlier(seat: JudgeResult, results: Sequence[JudgeResult]) -> str:
+    """Who was asked before the seat that decided, and why that did not settle it; empty where it was the first."""
+    earlier = list(takewhile(lambda item: item.id != seat.id, results))
+    earlier = [item for item in earlier if item.undecided_because != "cancelled"]
+    said = ", ".join(f"{item.judge} ({item.undecided_because or 'unsure'})" for item in earlier)
+    return f"{seat.judge} decided after {said}" if said else ""
+
+
+def _explain(chain: JudgeChain, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> str:
     if verdict.seat is not None:
-        return verdict.seat.detail
+        before = _describe_earlier(verdict.seat, results) if chain.strategy in _SEQUENTIAL else ""
+        return "; ".join([said for said in (before, verdict.seat.detail) if said])
     said = "; ".join(f"{item.judge}: {item.undecided_because or item.outcome}" for item in results)
     return f"nobody decided and fail_open let it pass ({said})" if opened else said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypedDict, Unpack, cast, get_args
 
@@ -18,7 +19,7 @@ from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import find_judge
 from adjudge.judges.pair import PREFERENCES, OnConflict, Order, PairOrder, PairResult, settle_orders
 from adjudge.models.model import UNBOUND, Call
-from adjudge.question.question import Part, Question, Wording, digest_question
+from adjudge.question.question import Question, Wording, digest_question, write_part
 from adjudge.question.score import answer_preference
 from adjudge.result import JudgeResult
 from adjudge.rubric.file import load_rubric
@@ -57,18 +58,14 @@ def prepare_pair(
     """The question in each of the orders; raises ``UsageError`` for what is wrong before anything is asked."""
     _check_about(about)
     instructions = about.get("instructions") or ""
-    given = [
-        Part(label=label, text=content_text(about.get(label), what=label))
-        for label in _DATA
-        if about.get(label) is not None
-    ]
-    texts = {"a": content_text(a, what="first content"), "b": content_text(b, what="second content")}
+    given = [write_part(label, about.get(label)) for label in _DATA if about.get(label) is not None]
+    both = {"a": write_part("first", a, what="first content"), "b": write_part("second", b, what="second content")}
     metadata = dict(about.get("metadata") or {})
     case = metadata.get("case")
     wording, subject = word_pair(rubric, instructions, ties), digest_pair(a, b)
     made = []
     for order in orders:
-        shown = [Part(label=label, text=texts[name]) for label, name in zip(("first", "second"), order, strict=True)]
+        shown = [replace(both[name], label=label) for label, name in zip(("first", "second"), order, strict=True)]
         parts = (*given, *shown)
         made.append(
             Question(
@@ -94,13 +91,16 @@ def digest_pair(a: object, b: object) -> str:
     return digest_text(content_text({"a": a, "b": b}))
 
 
+NOTHING_BETTER = "nothing says what better means: give a rubric or criteria='...'"
+
+
 def choose_rubric(rubric: RubricSource | None, criteria: Any, own: Rubric | None) -> Rubric:
     """What better means in this comparison; raises ``UsageError`` when nothing, or two things, say it."""
     if rubric is not None and criteria is not None:
         raise UsageError("give a rubric or criteria, not both")
     chosen = load_rubric(rubric) if rubric is not None else make_rubric(criteria, None) if criteria is not None else own
     if chosen is None:
-        raise UsageError("nothing says what better means: give a rubric or criteria='...'")
+        raise UsageError(NOTHING_BETTER)
     if chosen.has_rules:
         ruled = ", ".join(repr(item.name) for item in chosen.criteria if item.rule is not None)
         raise UsageError(
@@ -117,7 +117,7 @@ def word_pair(rubric: Rubric, instructions: str, ties: bool) -> Wording:  # noqa
     named = '"first", "second" or "tie"' if ties else '"first" or "second"'
     also = 'Say "tie" only where neither is better on the whole. ' if ties else "Choose one even where it is close. "
     return Wording(
-        role=_write_role(rubric, instructions),
+        role=_render_role(rubric, instructions),
         shape=('"reasoning": "<what speaks for each, before you decide>"', f'"preferred": <{named}>'),
         notes=f"{also}Write the reasoning before you decide.",
         properties={
@@ -133,7 +133,7 @@ def word_pair(rubric: Rubric, instructions: str, ties: bool) -> Wording:  # noqa
     )
 
 
-def _write_role(rubric: Rubric, instructions: str) -> str:
+def _render_role(rubric: Rubric, instructions: str) -> str:
     duty = (
         "You are a judge. You are shown two contents and decide which of them is better by the rubric below, on "
         "evidence that stands in them. They are called first and second by the order they are shown in, which is "
@@ -208,7 +208,7 @@ async def compare(
     Args:
         a: One content.
         b: The other.
-        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
         rubric: What better means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's
             own.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
@@ -296,7 +296,7 @@ def compare_sync(
     Args:
         a: One content.
         b: The other.
-        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
         rubric: What better means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's
             own.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
@@ -336,7 +336,8 @@ async def compare_case(
 ) -> PairResult:
     """Compare the two contents of a case, ``{"a": ..., "b": ...}``, with what belongs to it; ``how`` as in ``compare``.
 
-    Raises ``UsageError`` when the case is not a pair.
+    The criteria or the rubric of the case replace those of the call. Raises ``UsageError`` when the case is not a
+    pair, and when it has rules or a threshold, which judge one content by itself.
     """
     return await compare_case_as(UNBOUND, case, judge, rubric, how)
 
@@ -348,7 +349,18 @@ async def compare_case_as(
     content = case.content
     if not isinstance(content, Mapping) or set(content) != {"a", "b"}:
         raise UsageError(f'the case {case.id[:80]!r} is not a pair; its content must be {{"a": ..., "b": ...}}')
-    return await _compare((content["a"], content["b"]), find_judge(judge), rubric, merge_case(case, how), call)
+    check_pair_case(case)
+    asked = find_judge(judge)
+    chosen, merged = merge_case(case, rubric, how)
+    about: Any = {name: value for name, value in merged.items() if name != "threshold"}
+    return await _compare((content["a"], content["b"]), asked, chosen, about, call)
+
+
+def check_pair_case(case: Case) -> None:
+    """Raise ``UsageError`` for what a case brings that no comparison has."""
+    for name, given in (("rules", bool(case.rules)), ("threshold", case.threshold is not None)):
+        if given:
+            raise UsageError(f"the case {case.id[:80]!r} has {name}, which judge one content by itself; leave it out")
 
 
 def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -> None:

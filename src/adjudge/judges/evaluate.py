@@ -18,10 +18,11 @@ from adjudge.content import content_text, copy_plain, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
+from adjudge.formats.text import clean_id
 from adjudge.hooks import logger, notify
 from adjudge.models.model import UNBOUND, Call, Reply
 from adjudge.question.prompt import _choose_wording
-from adjudge.question.question import Answer, Part, Question, digest_question
+from adjudge.question.question import Answer, Part, Question, digest_question, write_part
 from adjudge.question.result_format import answer_rubric_and_value, answer_value, check_format
 from adjudge.question.score import answer_rubric, answer_yes_no, grade_criterion, settle_rubric
 from adjudge.result import CriterionResult, JudgeResult, RuleResult, Usage
@@ -40,7 +41,7 @@ class EvaluateArguments(TypedDict, total=False):
     criteria: str | Sequence[str] | Mapping[str, str] | None
     """Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences."""
     threshold: float | None
-    """The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1."""
+    """The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1."""
     reference: object
     """A known good answer to compare with; data, fenced."""
     task: object
@@ -48,7 +49,7 @@ class EvaluateArguments(TypedDict, total=False):
     context: object
     """What the content may rely on (passages, policies); data, fenced."""
     model: str | None
-    """The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain."""
+    """The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain."""
     rules: Sequence[AnyRule]
     """Deterministic checks that go first; a failed ``error`` rule decides before a model is asked."""
     instructions: str | None
@@ -56,7 +57,7 @@ class EvaluateArguments(TypedDict, total=False):
     result_format: type[Any] | None
     """A pydantic model, dataclass or msgspec Struct for the reply; the instance is ``result.value``."""
     passes: Callable[[Any], bool] | None
-    """Whether an instance of ``result_format`` passes; without it, its boolean ``passed`` says."""
+    """A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``."""
     throw_on_fail: bool
     """Raise ``JudgmentFailed`` when the content failed or the judge could not decide."""
     metadata: Mapping[str, Any] | None
@@ -72,11 +73,11 @@ _KNOWN = frozenset(EvaluateArguments.__annotations__)
 _TYPES: Mapping[str, tuple[Any, str]] = {
     "instructions": (str, "a text"),
     "model": (str, "the name of a model"),
-    "metadata": (Mapping, "a mapping"),
-    "rules": (Sequence, "a list of rules"),
+    "metadata": ((dict, Mapping), "a mapping"),
+    "rules": ((tuple, list, Sequence), "a list of rules"),
     "passes": (Callable, "a function"),
 }
-"""What would fail later, and less clearly, than at the call."""
+"""What would fail later, and less clearly, than at the call. The usual types come first: asking an ABC takes longer."""
 
 
 async def prepare(
@@ -90,7 +91,7 @@ async def prepare(
 ) -> Question:
     """The question a call asks, its rules evaluated; ``own`` is the judge's rubric, used when the call brings none."""
     _check_names(how)
-    chosen = _choose_rubric(rubric, own, how)
+    chosen = resolve_rubric(rubric, own, how)
     kind, passes = how.get("result_format"), how.get("passes")
     properties = check_format(kind, passes) if kind is not None else None
     metadata = dict(how["metadata"] or {}) if "metadata" in how else {}
@@ -132,17 +133,23 @@ def make_prompt(prompt: str) -> Question:
 
 
 def _check_names(how: Mapping[str, Any]) -> None:
-    for name, value in how.items():
-        if name not in _KNOWN:
-            from difflib import get_close_matches
+    if not _KNOWN.issuperset(how):
+        from difflib import get_close_matches
 
-            near = get_close_matches(name, _KNOWN, 1)
-            raise UsageError(f"evaluate has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        if value is not None and name in _TYPES and not isinstance(value, _TYPES[name][0]):
-            raise UsageError(f"{name} must be {_TYPES[name][1]}, got {type(value).__name__}")
+        name = next(name for name in how if name not in _KNOWN)
+        near = get_close_matches(name, _KNOWN, 1)
+        raise UsageError(f"evaluate has no argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    for name, (kind, said) in _TYPES.items():
+        value = how.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise UsageError(f"{name} must be {said}, got {type(value).__name__}")
 
 
-def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: EvaluateArguments) -> Rubric | None:
+NO_CRITERIA = "nothing says what good means: give a rubric, criteria='...' or result_format=..."
+
+
+def resolve_rubric(rubric: RubricSource | None, own: Rubric | None, how: Mapping[str, Any]) -> Rubric | None:
+    """The rubric a call is about; ``None`` where a result format alone says what is good. Raises ``UsageError``."""
     criteria, threshold = how.get("criteria"), how.get("threshold")
     if rubric is not None and criteria is not None:
         raise UsageError("give a rubric or criteria, not both")
@@ -152,22 +159,15 @@ def _choose_rubric(rubric: RubricSource | None, own: Rubric | None, how: Evaluat
     if chosen is None and threshold is not None:
         raise UsageError(f"threshold={threshold!r} needs criteria or a rubric to apply to")
     if chosen is None and how.get("result_format") is None:
-        raise UsageError(
-            "nothing says what good means: give a rubric, criteria='...' or result_format=...; "
-            "a ready-made prompt goes to ask()"
-        )
+        raise UsageError(f"{NO_CRITERIA}; a ready-made prompt goes to ask()")
     if chosen is None or threshold is None:
         return chosen
     return replace(chosen, passing_threshold=check_share("threshold", threshold))
 
 
 def _make_parts(content: object, how: EvaluateArguments) -> tuple[Part, ...]:
-    given = [
-        Part(label=label, text=content_text(how[label], what=label))
-        for label in ("task", "context", "reference")
-        if how.get(label) is not None
-    ]
-    return (*given, Part(label="content", text=content_text(content)))
+    given = [write_part(label, how[label]) for label in ("task", "context", "reference") if how.get(label) is not None]
+    return (*given, write_part("content", content))
 
 
 def _add_warnings(parts: tuple[Part, ...], ran: Sequence[RuleResult]) -> tuple[Part, ...]:
@@ -264,33 +264,33 @@ class Evaluates(Generic[R]):
     ) -> R:
         """Judge some content by a rubric (or ``criteria=``, or ``result_format=``) and return the result.
 
-        A judgement that failed or could not be made is a result; ``UsageError`` is raised for what was wrong before
-        anything was asked, ``JudgmentFailed`` only with ``throw_on_fail=True``.
+        A judgement that failed or could not be made is a result. Raises ``UsageError`` for mistakes that are found
+        before a model is asked, and ``JudgmentFailed`` only with ``throw_on_fail=True``.
 
         Args:
             content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat
                 messages, an object with ``.output``.
-            rubric: What good means: a ``Rubric``, the path of one, or a shipped name; without one, the
-                judge's own.
+            rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
             criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to
                 sentences.
-            threshold: The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1.
+            threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
             reference: A known good answer to compare with; data, fenced.
             task: What the content was meant to do; data, fenced.
             context: What the content may rely on (passages, policies); data, fenced.
-            model: The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain.
+            model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
             rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is
                 asked.
             instructions: More instructions for the judge, from you and trusted; never put content here.
             result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
                 ``result.value``.
-            passes: Whether an instance of ``result_format`` passes; without it, its boolean ``passed``
-                says.
+            passes: A function that says whether an instance of ``result_format`` passes; by default its
+                boolean ``passed``.
             throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
             metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select
                 recorded replies.
         """
-        _check_names(unknown)
+        if unknown:
+            _check_names(unknown)
         how: EvaluateArguments = {
             "criteria": criteria,
             "threshold": threshold,
@@ -355,22 +355,21 @@ class Evaluates(Generic[R]):
         Args:
             content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat
                 messages, an object with ``.output``.
-            rubric: What good means: a ``Rubric``, the path of one, or a shipped name; without one, the
-                judge's own.
+            rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
             criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to
                 sentences.
-            threshold: The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1.
+            threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
             reference: A known good answer to compare with; data, fenced.
             task: What the content was meant to do; data, fenced.
             context: What the content may rely on (passages, policies); data, fenced.
-            model: The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain.
+            model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
             rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is
                 asked.
             instructions: More instructions for the judge, from you and trusted; never put content here.
             result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
                 ``result.value``.
-            passes: Whether an instance of ``result_format`` passes; without it, its boolean ``passed``
-                says.
+            passes: A function that says whether an instance of ``result_format`` passes; by default its
+                boolean ``passed``.
             throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
             metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select
                 recorded replies.
@@ -408,9 +407,10 @@ class Evaluates(Generic[R]):
     ) -> AsyncGenerator[R, None]:
         """Judge many contents, at most ``concurrency`` at once, and yield the results in the order of the contents.
 
-        A ``Case`` brings its own reference, task, context and metadata, and its id as ``metadata["case"]``. Contents
-        are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the iteration.
-        Leaving the loop early cancels what still runs.
+        A ``Case`` brings its own reference, task, context and metadata, and its id as ``metadata["case"]``. Its own
+        criteria or rubric replace those of the call, its threshold the call's, and its rules go beside the call's.
+        Contents are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the
+        iteration. Leaving the loop early cancels what still runs.
         """
         judging = work_through(contents, lambda content: self._evaluate_case(content, rubric, how), concurrency)
         async with aclosing(judging) as results:
@@ -441,14 +441,41 @@ class Evaluates(Generic[R]):
     async def _evaluate_case(self, content: object, rubric: RubricSource | None, how: EvaluateArguments) -> R:
         if not isinstance(content, Case):
             return await self.evaluate(content, rubric, **how)
-        return await self.evaluate(content.content, rubric, **merge_case(content, how))
+        chosen, merged = merge_case(content, rubric, how, own=self._own_rubric())
+        return await self.evaluate(content.content, chosen, **merged)
 
 
 M = TypeVar("M", bound=Mapping[str, Any])
 
 
-def merge_case(case: Case, how: M) -> M:
-    """The arguments of a call about a case: those of the call, what belongs to the case, and the metadata of both."""
+def merge_case(
+    case: Case, rubric: RubricSource | None, how: M, *, own: Rubric | None = None
+) -> tuple[RubricSource | None, M]:
+    """The rubric and the arguments of a call about a case; ``own`` is the judge's rubric.
+
+    The criteria or the rubric of the case replace those of the call and of the judge, and its rules go beside the
+    call's. The threshold is the case's, else the call's, else the rubric's; a case's own words, which have none, are
+    held to the threshold of the rubric they replace.
+    """
+    merged: Any = merge_data(case, how)
+    if not case.brings_own:
+        return rubric, merged
+    if case.rules:
+        # Beside, never instead: a case cannot take a check of the call away.
+        merged["rules"] = (*(how.get("rules") or ()), *case.rules)
+    if case.threshold is not None:
+        merged["threshold"] = case.threshold
+    if case.criteria is None and case.rubric is None:
+        return rubric, merged
+    replaced = rubric if rubric is not None else own
+    if case.criteria is not None and merged.get("threshold") is None and how.get("criteria") is None and replaced:
+        merged["threshold"] = load_rubric(replaced).passing_threshold
+    merged["criteria"] = case.criteria
+    return case.rubric, merged
+
+
+def merge_data(case: Case, how: M) -> M:
+    """The arguments of a call about a case: those of the call, the data of the case, and the metadata of both."""
     own = {name: getattr(case, name) for name in ("reference", "task", "context")}
     merged: Any = {**how, **{name: value for name, value in own.items() if value is not None}}
     # The id last: a case that names another's would be given that one's recorded reply.
@@ -505,6 +532,7 @@ def make_result(
         raw_response=last.text,
         earlier_responses=tuple([item.text or "" for item in replies[:-1]]) if len(replies) > 1 else (),
         finish_reason=last.finish_reason if replies else None,
+        request_id=clean_id(last.request_id),
         usage=last.usage if len(replies) < 2 else add_usage(replies),
         score=answer.score,
         threshold=answer.threshold,

@@ -69,12 +69,12 @@ async def improve(
     rounds: int = 5,
     **how: Unpack[EvaluateArguments],
 ) -> Improvement:
-    """Judge some content, hand the result to ``rewrite(content, result)``, and judge what it returns.
+    """Judge some content, pass the result to ``rewrite(content, result)``, and judge what it returns.
 
-    It ends at the first pass, after so many ``rounds``, or with a round that is undecided: what nobody could judge
-    gives nothing to improve by. ``rewrite`` may be sync (it runs in a thread) or async; what it raises is raised. The
+    It ends at the first pass, after ``rounds`` rounds, or at an undecided round, because an undecided result says
+    nothing about how to improve. ``rewrite`` may be sync (it runs in a thread) or async; what it raises is raised. The
     other arguments are those of ``Judge.evaluate``; ``rubric`` may be ``None`` with ``criteria=`` or a judge that has
-    its own. Source: the seeds' evaluator-optimizer.
+    its own. This is the evaluator-optimizer pattern.
     """
     check_whole_number("rounds", rounds, least=1)
     if how.pop("throw_on_fail", False):

@@ -13,20 +13,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeGuard, TypeVar, get_args
 
-from adjudge.concurrency import Timeout, is_for_us, tell_error
+from adjudge.concurrency import Timeout, describe_error, is_for_us
 from adjudge.content import check_size, content_text
 from adjudge.errors import AdjudgeError, ModelError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_timeout, check_whole_number
 from adjudge.hooks import call_safely, notify
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, log_result, make_result, since
 from adjudge.models.function import FunctionModel, as_model
-from adjudge.models.model import Model, Reply, Request
+from adjudge.models.model import Model, Reply, Request, find_function
 from adjudge.models.open import open_model, resolve_model
 from adjudge.models.replay import MissingRecording
-from adjudge.question.answer import give_up, read_reply
-from adjudge.question.prompt import write_system
+from adjudge.question.answer import make_undecided, read_reply
+from adjudge.question.code_judge import make_given
+from adjudge.question.prompt import render_system
 from adjudge.question.question import Answer, Part, Question
-from adjudge.question.reply_style import OWN, ReplyStyle
+from adjudge.question.reply_style import OWN, ReplyStyle, check_reader
 from adjudge.question.token import make_token
 from adjudge.result import JudgeResult
 from adjudge.rubric.file import load_rubric
@@ -54,51 +55,59 @@ _REMINDER_OF_STYLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Judge(Evaluates[JudgeResult]):
-    """Ask one model, and compute the outcome from what it says.
+    """A judge: it asks one model, and computes the outcome from the reply.
 
-    ``model`` is a spec (``"openai:gpt-6.1-terra"``), a function, a ``(name, function)`` pair, an object with ``name``
-    and ``evaluate(prompt)``, or a ``Model``.
+    ``model`` is a name (``"openai:gpt-6.1-terra"``), a function, a ``(name, function)`` pair, an object with ``name``
+    and ``evaluate(prompt)``, or a ``Model``. A function with a parameter ``content`` judges by itself, as with
+    ``judge_function``. Any other function is a model: it is given the prompt and returns the text of a reply, as with
+    ``model_function``.
+
+    Raises ``UsageError`` for a name or an option that cannot be used.
     """
 
     model: ModelSource = field(kw_only=False)
     rubric: RubricSource | None = None
-    """The judge's own rubric (a ``Rubric``, a path or a shipped name); one given to a call replaces it."""
+    """The judge's own rubric: a ``Rubric``, a path or a shipped name. A rubric given to a call replaces it."""
     name: str = ""
-    """How results call this judge; the model's name by default."""
+    """The judge's name in results; by default the model's name."""
     timeout: float | None = 60.0
-    """Seconds for one judgement, retries and the re-ask included; ``None`` means no limit."""
+    """Seconds for one judgement, including retries and asking again; ``None`` means no limit."""
     reask: int = 1
-    """How often to ask again, with a reminder of the form, after a reply that could not be read."""
+    """How often to ask again after a reply that cannot be read, from 0 to 5."""
     structured: Structured = "auto"
-    """``auto`` uses the provider's structured output where it has it, ``schema`` sends the form to any model,
-    ``text`` to none."""
+    """``auto`` uses structured output if the provider has it, ``schema`` sends the JSON Schema of the reply to any
+    model, ``text`` to none."""
     token: bool = True
-    """Ask for the eight characters that tell the reply's object from anything quoted. Turn off only for a model that
-    cannot copy them (``adjudge doctor`` finds out)."""
+    """Ask the model to copy eight characters, which tell its answer from text it quotes. Turn this off only for a
+    model that cannot copy them (``adjudge doctor`` finds out), or for a function that calls no model."""
     scoring: Scoring = "stated"
-    """``expected`` weighs the scores a model considered by their probability, where it offers log-probabilities."""
+    """``stated`` uses the score that the model wrote. ``expected`` weighs all scores it considered by their
+    probability, if the model offers log-probabilities."""
     logprobs: bool = False
-    """Ask for token probabilities, for ``result.confidence``; replies are several times larger. Always on with
-    ``scoring="expected"`` and in a cascade, which need them."""
+    """Ask for log-probabilities, which give ``result.confidence``; replies are several times larger. Always on with
+    ``scoring="expected"`` and in a cascade, because they need them."""
     reader: str = "adjudge"
-    """The name of a reply form other than adjudge's own, such as ``"Rating: [[7]]"``."""
+    """How to read replies in another form than adjudge's own, such as ``"Rating: [[7]]"``."""
     reader_labels: Sequence[str] = ()
-    """What that reader has to be told: the names of the two places, the one shown first first, for ``name``,
-    ``ordered_models`` and ``json winner``; every label offered for ``label`` and ``GRADE: C``; what may stand before
-    the number for ``Rating: 7``."""
+    """Names for the reader. For ``name``, ``ordered_models`` and ``json winner``: the names of the two contents, in
+    the order shown. For ``label`` and ``GRADE: C``: every label offered. For ``Rating: 7``: the words before the
+    number."""
     reader_passes: Sequence[str] = ()
-    """Which labels pass, for ``label`` and ``GRADE: C``, where no ``passes=`` of the call says it."""
+    """The labels that pass, for ``label`` and ``GRADE: C``, unless the call has ``passes=``."""
     temperature: float | None = 0.0
     seed: int | None = None
     max_output_tokens: int | None = 2048
     redact: Callable[[str], Any] | None = None
-    """From text to what may be sent of it; sync or async. Applied to every piece of data (content, task, context,
-    reference, findings, a ready-made prompt); where it fails, nothing is sent and the result is undecided: error."""
+    """A function, sync or async, from text to what may be sent. Applied to every piece of data (content, task,
+    context, reference, findings, a ready-made prompt). If it fails, nothing is sent and the result is
+    ``undecided: error``."""
     on_result: Callable[[JudgeResult], Any] | None = None
-    """Called with every result; sync or async, and waited for. What it raises is logged and never thrown."""
+    """Called with every result; sync or async, and awaited. What it raises is logged and not raised."""
     _model: Model = field(init=False)
     """``model`` once more, with the type that it has when the judge is made."""
     _others: dict[str, Model] = field(default_factory=dict, init=False)
+    _style: ReplyStyle = field(init=False)
+    """The three that begin with ``reader``, made and checked once: every judgement looks at them."""
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -114,20 +123,24 @@ class Judge(Evaluates[JudgeResult]):
         check_choice("scoring", self.scoring, get_args(Scoring))
         for what in ("reader_labels", "reader_passes"):
             set_field(self, what, _read_names(what, getattr(self, what)))
-        self._style().check()
+        style = ReplyStyle(reader=self.reader, labels=tuple(self.reader_labels), passes=tuple(self.reader_passes))
+        style.check()
+        set_field(self, "_style", style)
         check_functions(f"judge {self.name!r}", redact=self.redact, on_result=self.on_result)
         check_whole_number("reask", self.reask, least=0, most=5)
+        if find_function(own) is not None:
+            self._check_function()
 
     @property
     def own_model(self) -> Model:
-        """The model that is asked where neither the call nor its rubric names another, opened."""
+        """The model that is asked unless the call or its rubric names another."""
         return self._model
 
     async def ask(self, question: Question | str, /) -> JudgeResult:
-        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
+        """Answer a question. A text is a complete yes/no prompt, which is sent as it is.
 
-        A model that fails, a reply that cannot be read and a timeout are undecided results, never exceptions.
-        ``UsageError`` is raised for what was wrong before anything was asked (content too long, no key).
+        A model that fails, a reply that cannot be read and a timeout give undecided results, not exceptions. Raises
+        ``UsageError`` for mistakes that are found before the model is asked (content too long, no key).
         """
         result = await self._answer(make_question(question))
         if self.on_result is not None:
@@ -144,7 +157,8 @@ class Judge(Evaluates[JudgeResult]):
             answer = await limit.run(call.run(), what=f"judge {self.name!r}")
         except TimeoutError as error:
             late = limit.late
-            answer = give_up("timeout", f"no answer within {self.timeout:g} s", posed) if late else call.fail(error)
+            said = f"no answer within {self.timeout:g} s; raise the timeout of the judge"
+            answer = make_undecided("timeout", said, posed) if late else call.fail(error)
         except BaseException as error:
             if is_for_us(error) or isinstance(error, CancelledError):  # a model's own as well: it is for the task
                 raise
@@ -158,8 +172,8 @@ class Judge(Evaluates[JudgeResult]):
         return result
 
     def check(self, question: Question) -> Model:
-        """The model that will be asked; raises ``UsageError`` for what is wrong before anything is asked."""
-        self._style().check(question)
+        """Return the model that will be asked; raise ``UsageError`` for mistakes that can be found before asking."""
+        check_reader(self._style, question)
         model = self._choose_model(question)
         ready = getattr(model, "check", None)
         if ready is not None:
@@ -171,18 +185,18 @@ class Judge(Evaluates[JudgeResult]):
         return model
 
     def preview(self, question: Question) -> Request:
-        """The request that would be sent for a question, before any ``redact``; nothing is asked."""
+        """Return the request that would be sent for a question, before any ``redact``, without sending it."""
         return _Call(self, question, self._choose_model(question), Timeout(None)).make_request()
 
     def map_models(self, change: Callable[[Model], Model]) -> Judge:
-        """A judge like this one, of the same name, whose model is what ``change`` makes of this one's.
+        """Return a judge like this one, with the same name, whose model is ``change(model)``.
 
-        A subclass that asks in its own way comes back as it is: whom it asks is not seen here.
+        A subclass that overrides ``ask`` is returned unchanged, because the model it asks is not known here.
         """
         return replace(self, model=change(self.own_model), name=self.name) if asks_as(self, Judge) else self
 
     async def close_others(self) -> None:
-        """Close the models that were opened because a rubric or a call named them; the judge's own stays open."""
+        """Close the models that rubrics and calls named; the judge's own model stays open."""
         for model in self._others.values():
             close = getattr(model, "aclose", None)
             if close is not None:
@@ -198,8 +212,15 @@ class Judge(Evaluates[JudgeResult]):
     def __repr__(self) -> str:
         return f"Judge({self.name!r})"
 
-    def _style(self) -> ReplyStyle:
-        return ReplyStyle(reader=self.reader, labels=tuple(self.reader_labels), passes=tuple(self.reader_passes))
+    def _check_function(self) -> None:
+        """Refuse what is about the text of a reply, where there is none: it would do nothing, and look as if it did."""
+        wrong = "reader" if self.reader != OWN else "scoring" if self.scoring != "stated" else ""
+        wrong = wrong or ("logprobs" if self.logprobs else "")
+        if wrong:
+            raise UsageError(
+                f"judge {self.name!r} is a function that is given the content, so there is no text of a reply: leave "
+                f"out {wrong}={getattr(self, wrong)!r}, or hand in model_function(function)"
+            )
 
     def _own_rubric(self) -> Rubric | None:
         return self.rubric if isinstance(self.rubric, Rubric) else None
@@ -219,12 +240,15 @@ class Judge(Evaluates[JudgeResult]):
 class _Call:
     """One judgement under way: what was asked, what came back, how often. It lives as long as the call."""
 
-    __slots__ = ("asked", "asks_token", "judge", "limit", "model", "question", "replies", "token")
+    __slots__ = ("asked", "asks_token", "function", "judge", "limit", "model", "question", "replies", "token")
 
     def __init__(self, judge: Judge, question: Question, model: Model, limit: Timeout) -> None:
         self.judge, self.question, self.model, self.limit = judge, question, model, limit
         self.token = make_token(question.digest)
-        self.asks_token = judge.token and judge.reader == OWN and question.wording is not None
+        self.function = find_function(model)
+        """Which judge in code is asked. It is known from the judge alone, whatever a reply says of itself."""
+        asks = judge.token and judge.reader == OWN and question.wording is not None
+        self.asks_token = asks and self.function is None
         self.replies: list[Reply] = []
         self.asked = 0
 
@@ -235,11 +259,13 @@ class _Call:
                 self.question = await _redact(self.judge.redact, self.question)
                 self.judge.check(self.question)  # it may have become too long
             except AdjudgeError as error:
-                return give_up("error", str(error), self.question)
+                return make_undecided("error", str(error), self.question)
         if self.question.wording is not None and any(self.token in part.text for part in self.question.parts):
             # It cannot be guessed: whoever wrote this has seen the secret, and could close any fence.
-            return give_up("tampering", "the token of this question already stands in its data", self.question)
+            return make_undecided("tampering", "the token of this question already stands in its data", self.question)
         answer = await self._ask_once()
+        if self.function is not None:  # it was shown no form, so it would not be told anything by a reminder of it
+            return answer
         while answer.because in _REASKED and not answer.final and self.asked <= self.judge.reask:
             try:
                 answer = await self._ask_once()
@@ -261,8 +287,10 @@ class _Call:
             raise ModelError(f"{self.model.name!r} returned {type(reply).__name__}, not a Reply")
         self.replies.append(reply)
         token = self.token if self.asks_token else None
-        style = self.judge._style()  # noqa: SLF001 - a call is the judge's own
-        answer = read_reply(reply, self.question, token=token, style=style, scoring=self.judge.scoring)
+        style = self.judge._style  # noqa: SLF001 - a call is the judge's own
+        answer = read_reply(
+            reply, self.question, token=token, style=style, scoring=self.judge.scoring, function=self.function
+        )
         return self._advise(answer, reply, token)
 
     def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
@@ -273,16 +301,20 @@ class _Call:
         alone = token is not None and token not in (reply.text or "") and (reply.text or "").lstrip().startswith("{")
         if answer.because != "unparseable" or not alone or not isinstance(self.model, FunctionModel):
             return answer
-        remedy = "a function has to copy it, or be judged with token=False (--no-token; token = false in adjudge.toml)"
+        remedy = (
+            "a function has to copy it, or be judged with token=False (--no-token; token = false in adjudge.toml); one "
+            "that judges by itself names its parameter content, and needs none"
+        )
         return replace(answer, detail=f"{answer.detail}; {remedy}")
 
     def make_request(self) -> Request:
-        judge, question = self.judge, self.question
-        structured = judge.structured == "schema" or (
-            judge.structured == "auto" and bool(getattr(self.model, "structured", False))
+        judge, question, is_model = self.judge, self.question, self.function is None
+        structured = is_model and (
+            judge.structured == "schema"
+            or (judge.structured == "auto" and bool(getattr(self.model, "structured", False)))
         )
-        style = judge._style()  # noqa: SLF001
-        system, form = write_system(question, structured=structured, token=self.asks_token, style=style)
+        style = judge._style  # noqa: SLF001
+        system, form = render_system(question, structured=structured, token=self.asks_token, style=style)
         user = question.user(self.token, ask_token=self.asks_token)
         return Request(
             system=system,
@@ -291,25 +323,26 @@ class _Call:
             temperature=judge.temperature,
             seed=judge.seed,
             max_output_tokens=judge.max_output_tokens,
-            logprobs=judge.logprobs or judge.scoring == "expected" or question.wants_confidence,
+            logprobs=is_model and (judge.logprobs or judge.scoring == "expected" or question.wants_confidence),
             token=self.token if question.wording is not None else None,
             case=question.case,
             order=question.order,
             attempt=self.asked + 1,
             sample=question.sample,
             call=question.call,
+            given=None if is_model else make_given(question),
         )
 
     def fail(self, error: BaseException) -> Answer:
         """The answer when the model raised."""
         if isinstance(error, ReplyError):
-            return give_up(error.because, error.detail, self.question)
+            return make_undecided(error.because, error.detail, self.question)
         if isinstance(error, CancelledError):
-            return give_up("error", "the judge cancelled itself", self.question)
-        said = tell_error(error)
+            return make_undecided("error", "the judge cancelled itself", self.question)
+        said = describe_error(error)
         if isinstance(error, ModelError):
             said = said.partition(": ")[2]
-        return give_up("error", said, self.question)
+        return make_undecided("error", said, self.question)
 
     def conclude(self, answer: Answer, duration_ms: float) -> JudgeResult:
         """The result: the answer, and everything about this one call."""

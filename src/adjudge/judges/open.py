@@ -60,25 +60,25 @@ async def judge(
 ) -> JudgeResult:
     """Judge some content and return the result.
 
-    Without ``judge``, the environment variable ``ADJUDGE_JUDGE`` names a model, read at the call; ``UsageError`` when
-    neither says who judges. The other arguments are those of ``Judge.evaluate``.
+    Without ``judge``, the environment variable ``ADJUDGE_JUDGE`` names the model. Raises ``UsageError`` if both are
+    missing. The other arguments are those of ``Judge.evaluate``.
 
     Args:
         content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat messages, an
             object with ``.output``.
-        rubric: What good means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's own.
-        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
+        rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
-        threshold: The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1.
+        threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
         reference: A known good answer to compare with; data, fenced.
         task: What the content was meant to do; data, fenced.
         context: What the content may rely on (passages, policies); data, fenced.
-        model: The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain.
+        model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
         rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
         instructions: More instructions for the judge, from you and trusted; never put content here.
         result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
             ``result.value``.
-        passes: Whether an instance of ``result_format`` passes; without it, its boolean ``passed`` says.
+        passes: A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``.
         throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
         metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
             replies.
@@ -126,19 +126,19 @@ def judge_sync(
     Args:
         content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat messages, an
             object with ``.output``.
-        rubric: What good means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's own.
-        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
+        rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
-        threshold: The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1.
+        threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
         reference: A known good answer to compare with; data, fenced.
         task: What the content was meant to do; data, fenced.
         context: What the content may rely on (passages, policies); data, fenced.
-        model: The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain.
+        model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
         rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
         instructions: More instructions for the judge, from you and trusted; never put content here.
         result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
             ``result.value``.
-        passes: Whether an instance of ``result_format`` passes; without it, its boolean ``passed`` says.
+        passes: A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``.
         throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
         metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
             replies.

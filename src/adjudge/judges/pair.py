@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from adjudge.errors import Reason, UsageError
-from adjudge.formats.display import say_models
+from adjudge.formats.display import describe_models
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
+from adjudge.formats.typed import read_typed
 from adjudge.result import REASONS, DecidedBy, JudgeResult, Outcome, Usage, find_gravest, is_share, make_id, read_result
 
 Preference = Literal["first", "second", "tie"]
@@ -163,7 +164,7 @@ class PairResult:
     def explain(self) -> str:
         """The preference, or why there is none, and how it came about, in one line."""
         said = f"undecided: {self.undecided_because}" if self.preferred is None else f"preferred: {self.preferred}"
-        notes = say_models(self)
+        notes = describe_models(self)
         return clean("; ".join([said, *([self.detail] if self.detail else []), *notes]), keep_lines=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,15 +190,13 @@ class PairResult:
         for name in _WRITTEN:
             if name not in data:
                 raise UsageError(f"this is not a dictionary that PairResult.to_dict wrote: it has no {name!r}")
-        import msgspec
-
         orders = tuple([PairOrder.from_dict(item) for item in data["orders"]])
         known = {item.name: data[item.name] for item in fields(cls) if item.name in data and item.name != "orders"}
         # The preference is put in with its orders, which it has to follow from.
         bare = known | {"orders": (), "preferred": None, "undecided_because": "error"}
         given = {name: known.get(name) for name in ("preferred", "undecided_because")}
         try:
-            return replace(msgspec.convert(bare, cls), orders=orders, **given)
+            return replace(read_typed(bare, cls), orders=orders, **given)
         except (AttributeError, TypeError, ValueError) as error:
             said = clean(" ".join(str(error).split())[:200], keep_lines=False)
             raise UsageError(f"this is not a dictionary that PairResult.to_dict wrote: {said}") from None
@@ -211,9 +210,9 @@ class PairResult:
         return draw_pair(self)
 
     def _repr_html_(self) -> str:
-        from adjudge.formats.display import write_pair
+        from adjudge.formats.display import render_pair_html
 
-        return write_pair(self)
+        return render_pair_html(self)
 
 
 def read_judged(data: Mapping[str, Any]) -> JudgeResult | PairResult:

@@ -14,7 +14,7 @@ from adjudge.ledger.audit.entry import Severity as Severity
 from adjudge.ledger.audit.entry import choose_opinion as choose_opinion
 from adjudge.ledger.audit.file import parse_audit as parse_audit
 from adjudge.ledger.audit.file import read_audit as read_audit
-from adjudge.ledger.audit.file import write_audit as write_audit
+from adjudge.ledger.audit.file import render_audit as render_audit
 from adjudge.ledger.entry import KINDS as KINDS
 from adjudge.ledger.entry import Entry as Entry
 from adjudge.ledger.entry import Head as Head

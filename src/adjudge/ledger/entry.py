@@ -54,7 +54,7 @@ NO_PREV = "0" * 64
 """What the genesis entry has where every other names the hash before it."""
 
 
-def write_time(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """A moment as entries hold it: UTC, with six decimals always, so that texts sort as moments do."""
     if moment.tzinfo is None:
         raise UsageError(f"a time needs a zone, got {moment.isoformat()}; use datetime.now(timezone.utc)")
@@ -133,7 +133,7 @@ class Entry:
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
         data = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {"schema": SCHEMA} | data | {"at": write_time(self.at)}
+        return {"schema": SCHEMA} | data | {"at": format_time(self.at)}
 
 
 def read_entry(row: Row) -> Entry:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.invisible import doubt_name
-from adjudge.ledger.entry import Entry, Head, Row, read_entry, write_time
+from adjudge.ledger.entry import Entry, Head, Row, format_time, read_entry
 from adjudge.ledger.export import read_head, write_export
 from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, make_draft
 from adjudge.ledger.signature import find_check, open_check, open_signer
@@ -33,23 +33,23 @@ T = TypeVar("T")
 
 
 class Ledger:
-    """A ledger in SQLite (``sqlite:///adjudge.db``) or PostgreSQL (``postgresql://host/database``).
+    """An append-only, hash-chained record in SQLite (``sqlite:///adjudge.db``) or PostgreSQL.
 
-    Nothing is opened before the first use, and the first append makes the ledger. Use it as an async context
-    manager, or call ``aclose``. One object serves any number of tasks, threads and loops.
+    Nothing is opened before the first use, and the first append creates the ledger. Use it as an async context
+    manager, or call ``aclose``. Any number of tasks, threads and loops may share one object.
 
     Args:
-        url: where it is: ``sqlite:///FILE``, ``postgresql://HOST/DATABASE``, or the path of a file, as ``--ledger``
-            takes it. A ``Path``, and a text that does not begin with a scheme (letters and a colon), is a path from the
-            working directory, of a SQLite file. A new one is readable by its owner alone.
-        store_content: what is kept of texts that can quote what was judged: ``hash`` (their SHA-256, the default),
-            ``redacted`` (what ``redact`` makes of them) or ``full``.
-        key: an Ed25519 private key that signs every entry: the path of a PEM file, its bytes, or cryptography's own
+        url: ``sqlite:///FILE``, ``postgresql://HOST/DATABASE``, or the path of a SQLite file: a ``Path``, or a text
+            that does not begin with a scheme (letters and a colon). A path is relative to the working directory. A
+            new file is readable only by its owner.
+        store_content: How to keep texts that can quote the content: ``hash`` (their SHA-256, the default),
+            ``redacted`` (the return value of ``redact``) or ``full``.
+        key: An Ed25519 private key that signs every entry: the path of a PEM file, its bytes, or cryptography's own
             object. A ledger is signed from its first entry with one key, or never.
         redact: a function from text to text, for ``redacted``.
 
     Raises:
-        UsageError: for an address, a choice or a key that cannot be used.
+        UsageError: For an address, a choice or a key that cannot be used.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Ledger:
 
     @property
     def public_key(self) -> str | None:
-        """The key that checks this ledger's signatures, in hexadecimal; ``None`` when it signs nothing."""
+        """The public key of this ledger's signatures, in hexadecimal; ``None`` if it is not signed."""
         return self._signer.public_key if self._signer else None
 
     def __repr__(self) -> str:
@@ -91,14 +91,14 @@ class Ledger:
         gate: str | None = None,
         execution: str | None = None,
     ) -> int:
-        """Record a value and return its place (from 1; the genesis entry is 1). When this returns, it is durable.
+        """Record a value and return its place, a number from 1 (the genesis entry). The entry is on disk by then.
 
-        ``value`` is a result, anything else with ``to_dict``, or a mapping. ``kind`` is needed where neither the type
-        nor a member ``kind`` says it; ``subject`` is the value's own unless it is given. ``content``, the text that
-        was judged, is kept as ``store_content`` says. ``gate`` and ``execution`` become members of the payload, for
-        ``query``. A cancelled append is recorded wholly or not at all.
+        ``value`` is a result, an object with ``to_dict``, or a mapping. A mapping needs a ``kind``, as an argument or
+        as a member. ``subject`` defaults to the value's own. ``content``, the text that was judged, is kept as
+        ``store_content`` says. ``gate`` and ``execution`` become members of the payload, for ``query``. A cancelled
+        append is recorded completely or not at all.
 
-        Raises ``UsageError`` for what cannot be recorded and ``LedgerError`` when the store fails.
+        Raises ``UsageError`` for a value that cannot be recorded and ``LedgerError`` when the store fails.
         """
         more = {"gate": gate, "execution": execution}
         for name, text in more.items():
@@ -112,15 +112,15 @@ class Ledger:
         return await self._submit(draft)
 
     async def prepare(self) -> None:
-        """Make the ledger if there is none, and find out now whether it can be written.
+        """Create the ledger if there is none, and check that it can be written.
 
-        ``append`` does so by itself, after what it records was paid for. Raises ``UsageError`` for a ledger that this
-        one cannot go on with (another key, another schema) and ``LedgerError`` when the store fails.
+        Call this before you pay for results that you want to record. Raises ``UsageError`` for a ledger with another
+        key or schema, and ``LedgerError`` when the store fails.
         """
         await self._submit(self._find_store().prepare)
 
     async def transact(self, work: Callable[[Transaction], T], *, tables: MetaData) -> T:
-        """Do some work on tables beside the ledger and append entries about it: all of it, durably, or nothing.
+        """Change tables beside the ledger and append entries about it, in one durable transaction.
 
         ``work`` runs in the writer's thread, while every other writer of this ledger waits, and its exceptions are
         raised here; ``make_entry`` makes what its transaction appends. The tables are made when they are missing.
@@ -152,9 +152,9 @@ class Ledger:
         return make_draft(value, self._keep, kind=kind, subject=subject, more=more)
 
     async def erase(self, seq: int, reason: str, by: str) -> int:
-        """Erase the payload of an entry, keep its hash, and record who did it and why; the place of that record.
+        """Erase the payload of an entry, keep its hash, and record who did it and why. Return the place of that record.
 
-        Raises ``UsageError`` when there is no such payload, or ``reason`` or ``by`` is empty.
+        Raises ``UsageError`` if there is no such payload, or ``reason`` or ``by`` is empty.
         """
         for name, text in (("reason", reason), ("by", by)):
             check_text(name, text)
@@ -182,18 +182,18 @@ class Ledger:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AsyncIterator[Entry]:
-        """The entries that match everything given, in order; ``since`` is included and ``until`` is not.
+        """Yield the entries that match all conditions, in order. ``since`` is included and ``until`` is not.
 
-        ``outcome`` and ``judge`` are those of the result that was recorded, or of the one a decision is about;
-        ``judge`` also names a seat of a chain. Raises ``UsageError`` where there is no ledger.
+        ``outcome`` and ``judge`` are those of the recorded result, or of a decision's result; ``judge`` also finds a
+        seat of a chain. Raises ``UsageError`` if there is no ledger.
         """
         wanted: dict[str, Any] = {"kind": kind, "subject": subject}
         inside = {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
         for name, text in (wanted | inside).items():
             if text is not None:
                 check_text(name, text)
-        wanted["since"] = write_time(since) if since is not None else None
-        wanted["until"] = write_time(until) if until is not None else None
+        wanted["since"] = format_time(since) if since is not None else None
+        wanted["until"] = format_time(until) if until is not None else None
         inside = {name: said for name, said in inside.items() if said is not None}
         after = 0
         while rows := await asyncio.to_thread(self._find_store().fetch, after=after, **wanted):
@@ -206,7 +206,7 @@ class Ledger:
                 return
 
     async def read(self, seq: int) -> Entry:
-        """One entry by its place; raises ``UsageError`` when there is none."""
+        """Return one entry by its place. Raises ``UsageError`` if there is none."""
         check_place(seq)
         rows = await asyncio.to_thread(self._find_store().fetch, after=seq - 1, count=1)
         if not rows or rows[0][0] != seq:
@@ -214,7 +214,7 @@ class Ledger:
         return read_entry(rows[0])
 
     async def head(self) -> Head:
-        """The last entry's place and hash; kept elsewhere, it shows later what was dropped or rewritten."""
+        """Return the place and hash of the last entry. Keep it elsewhere to notice later changes."""
         found = await asyncio.to_thread(self._find_store().head)
         if found is None:
             raise LedgerError(f"the ledger {self._store.name} has lost its entries")
@@ -227,17 +227,17 @@ class Ledger:
         public_key: PublicKey | None = None,
         each: Callable[[Row], object] | None = None,
     ) -> Verification:
-        """Whether every entry is what was recorded, from the genesis on; names the first that is not.
+        """Check every entry, from the genesis on, and return the first bad one, if any.
 
-        ``head`` is a head kept elsewhere (the value, ``SEQ:HASH``, or the path of a file with either form);
-        ``public_key`` the key to trust, by default that of this ledger's own ``key``. ``each`` is called, in the
-        thread that reads, with the stored values of every entry that was found in order, in the order of the columns.
+        ``head`` is a head that you kept elsewhere: the value, ``SEQ:HASH``, or the path of a file with either form.
+        ``public_key`` is the key to trust, by default that of this ledger's own ``key``. ``each`` is called, in the
+        thread that reads, with the stored values of every good entry, in the order of the columns.
         """
         chain = make_chain(head, public_key if public_key is not None else self.public_key)
         return await asyncio.to_thread(_verify_store, self._find_store(), chain, each)
 
     async def export(self, path: str | os.PathLike[str]) -> Head:
-        """Write every entry to a new file, one JSON object per line, and return the last one's head.
+        """Write every entry to a new file, one JSON object per line, and return the ledger's head.
 
         ``verify_export`` checks the file without the ledger. Raises ``UsageError`` when the file exists.
         """
@@ -246,7 +246,7 @@ class Ledger:
     # ---------------------------------------------------------------- its end
 
     async def aclose(self) -> None:
-        """Wait for what was handed in and close all connections; a later use opens them again."""
+        """Wait for pending appends and close all connections. A later use opens them again."""
         store = self._find_store()
         with self._lock:
             writer, self._writer = self._writer, None

@@ -102,10 +102,10 @@ def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None,
     found = subject if subject is not None else _find_subject(data)
     check_text("subject", found)
     kept = _keep_texts(data, keep) | {name: item for name, item in more.items() if item is not None}
-    return Draft(kind=said, subject=found, payload=write_payload(kept))
+    return Draft(kind=said, subject=found, payload=encode_payload(kept))
 
 
-def write_payload(data: Mapping[str, Any]) -> bytes:
+def encode_payload(data: Mapping[str, Any]) -> bytes:
     """The canonical bytes (RFC 8785) of plain data; raises ``UsageError`` when there are too many."""
     odd: list[Any] = []
     storable = _make_storable(data, odd)
@@ -238,7 +238,7 @@ def _make_storable(value: Any, odd: list[Any]) -> Any:
 
 def _make_leaf(value: Any, odd: list[Any]) -> Any:
     if isinstance(value, int):
-        return int(value) if abs(value) <= _LARGEST else _write_integer(int(value))
+        return int(value) if abs(value) <= _LARGEST else _encode_integer(int(value))
     # A text or number of the caller's own type, which is recorded as what it is derived from.
     return _make_storable(str.__str__(value), odd) if isinstance(value, str) else _make_float(float(value), odd)
 
@@ -251,7 +251,7 @@ def _make_float(value: float, odd: list[Any]) -> float | int:
     return value
 
 
-def _write_integer(value: int) -> str:
+def _encode_integer(value: int) -> str:
     try:
         return str(value)
     except ValueError:  # more digits than Python writes in linear time

@@ -49,7 +49,7 @@ def create_key(path: str | os.PathLike[str]) -> str:
         raise UsageError(f"the key cannot be written to {os.fspath(path)}: {error.strerror}; name a new file") from None
     with os.fdopen(descriptor, "wb") as file:
         file.write(written)
-    return _write_public(key.public_key())
+    return _render_public(key.public_key())
 
 
 def open_signer(key: PrivateKey) -> Signer:
@@ -64,7 +64,7 @@ def open_signer(key: PrivateKey) -> Signer:
             found = None  # and not the error's own words, which may quote the key
     if not isinstance(found, ed25519.Ed25519PrivateKey):
         raise UsageError("key is no Ed25519 private key in PEM without a password; adjudge.ledger.create_key makes one")
-    return Signer(sign=lambda data: found.sign(data).hex(), public_key=_write_public(found.public_key()))
+    return Signer(sign=lambda data: found.sign(data).hex(), public_key=_render_public(found.public_key()))
 
 
 def open_check(key: PublicKey) -> SignatureCheck:
@@ -124,7 +124,7 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
         raise UsageError(f"the key {os.fspath(path)[:200]!r} cannot be read: {said}; name a PEM file") from None
 
 
-def _write_public(key: Ed25519PublicKey) -> str:
+def _render_public(key: Ed25519PublicKey) -> str:
     return key.public_bytes_raw().hex()
 
 

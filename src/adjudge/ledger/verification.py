@@ -112,26 +112,28 @@ class Chain:
             except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
                 problem = "unreadable", "holds what no ledger of ours has written"
             if problem is not None:
-                return self._say(problem, self.seq + 1)
+                return self._make_verification(problem, self.seq + 1)
             self.seq, self.hash = row[0], row[8]
         return self.finish()
 
     def break_off(self, why: str) -> Verification:
         """What there is to say when the next entry cannot even be read from where it is kept."""
-        return self._say(("unreadable", f"cannot be read: {why}"), self.seq + 1)
+        return self._make_verification(("unreadable", f"cannot be read: {why}"), self.seq + 1)
 
     def finish(self) -> Verification:
         """The verdict when all entries were in order by themselves."""
         if self.seq == 0:
-            return self._say(("empty", "is missing: a ledger begins with a genesis entry"), 1)
+            return self._make_verification(("empty", "is missing: a ledger begins with a genesis entry"), 1)
         if self._gone:
-            return self._say(("payload_missing", "has lost its payload, and no erasure is recorded"), min(self._gone))
+            return self._make_verification(
+                ("payload_missing", "has lost its payload, and no erasure is recorded"), min(self._gone)
+            )
         if self.pinned is not None and self.seq < self.pinned.seq:
             said = f"is missing: the pinned head is entry {self.pinned.seq}, and the ledger ends before it"
-            return self._say(("head_missing", said), self.seq + 1)
-        return self._say(None, None)
+            return self._make_verification(("head_missing", said), self.seq + 1)
+        return self._make_verification(None, None)
 
-    def _say(self, problem: Problem | None, seq: int | None) -> Verification:
+    def _make_verification(self, problem: Problem | None, seq: int | None) -> Verification:
         return Verification(
             valid=problem is None,
             entries=self.seq if seq is None else seq - 1,

@@ -122,17 +122,17 @@ def _write(store: Store, jobs: list[Job]) -> None:
         places = store.append([job.work for job in jobs if isinstance(job.work, Draft)])
     except _ANYTHING as error:
         for job in jobs:
-            _tell([(job, None, _again(error))])
+            _notify([(job, None, _again(error))])
         return
-    _tell([(job, place, None) for job, place in zip(jobs, places, strict=True)])
+    _notify([(job, place, None) for job, place in zip(jobs, places, strict=True)])
 
 
 def _do(job: Job) -> None:
     assert callable(job.work)  # noqa: S101 - for the type checker: there is no third kind
     try:
-        _tell([(job, job.work(), None)])
+        _notify([(job, job.work(), None)])
     except _ANYTHING as error:
-        _tell([(job, None, _raisable(error))])
+        _notify([(job, None, _raisable(error))])
 
 
 def _raisable(error: BaseException) -> Exception:
@@ -152,20 +152,20 @@ def _again(error: BaseException) -> Exception:
     return type(error)(str(error)) if isinstance(error, AdjudgeError) else LedgerError(f"nothing was recorded: {error}")
 
 
-Told = tuple[Job, Any, Exception | None]
+Written = tuple[Job, Any, Exception | None]
 
 
-def _tell(told: list[Told]) -> None:
-    loops: dict[asyncio.AbstractEventLoop, list[Told]] = {}
-    for item in told:
+def _notify(written: list[Written]) -> None:
+    loops: dict[asyncio.AbstractEventLoop, list[Written]] = {}
+    for item in written:
         loops.setdefault(item[0].loop, []).append(item)
     for loop, items in loops.items():
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
             loop.call_soon_threadsafe(_settle, items)
 
 
-def _settle(told: list[Told]) -> None:
-    for job, place, error in told:
+def _settle(written: list[Written]) -> None:
+    for job, place, error in written:
         if job.future.done():  # cancelled meanwhile
             continue
         if error is not None:

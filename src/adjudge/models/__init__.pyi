@@ -6,9 +6,13 @@ from adjudge.models.cache_store import CachedReply as CachedReply
 from adjudge.models.cache_store import ReplyCache as ReplyCache
 from adjudge.models.defaults import DEFAULT_MODELS as DEFAULT_MODELS
 from adjudge.models.function import as_model as as_model
+from adjudge.models.function import judge_function as judge_function
+from adjudge.models.function import model_function as model_function
 from adjudge.models.model import Call as Call
 from adjudge.models.model import FinishReason as FinishReason
 from adjudge.models.model import Form as Form
+from adjudge.models.model import FunctionIdentity as FunctionIdentity
+from adjudge.models.model import Given as Given
 from adjudge.models.model import Listener as Listener
 from adjudge.models.model import Model as Model
 from adjudge.models.model import Reply as Reply

@@ -17,7 +17,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.model_name import LONGEST_NAME
 from adjudge.models.cache_store import ReplyCache
 from adjudge.models.model import Model, Reply, Request
-from adjudge.models.recording import describe_request, write_reply
+from adjudge.models.recording import describe_request, reply_to_dict
 from adjudge.models.wrapper import WrapperModel
 from adjudge.result import Usage
 
@@ -161,6 +161,9 @@ class CachedModel(WrapperModel):
             return None
         try:
             reply = _read_row(row, request)
+            # A function's answer has no token, and this file may say of any reply that it is one.
+            if reply.function != self.function_identity:
+                return None
             # Compared here as well as by time: another process may have written it after it met the change.
             now = None if reply.model is None else self.cache.find_name(source)
             return reply if now in (None, _cut_name(reply.model)) else None
@@ -176,7 +179,7 @@ class CachedModel(WrapperModel):
             reply = await self.model.complete(request)
             if reply.model:  # before the reply is kept, which is not older than what it reports
                 self.cache.note_name(source, _cut_name(reply.model))
-            flight.row = _write(self.name, request, reply)
+            flight.row = _encode(self.name, request, reply)
             if flight.row is not None and _is_finished(reply):
                 self.cache.keep(key, self.name, flight.row)
         except Exception as error:
@@ -210,12 +213,12 @@ def _is_finished(reply: Reply) -> bool:
     return reply.finish_reason == "stop" and bool(reply.text)
 
 
-def _write(model: str, request: Request, reply: Reply) -> bytes | None:
+def _encode(model: str, request: Request, reply: Reply) -> bytes | None:
     """A reply as it is kept, with the token masked and without the prompt; ``None`` where it has no JSON."""
     import msgspec
 
     try:
-        return msgspec.json.encode({"schema": ROW_SCHEMA, "model": model, "reply": write_reply(request, reply)})
+        return msgspec.json.encode({"schema": ROW_SCHEMA, "model": model, "reply": reply_to_dict(request, reply)})
     except (TypeError, UnicodeEncodeError):
         return None
 

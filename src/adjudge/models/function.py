@@ -1,4 +1,8 @@
-"""Any function from text to text as a model."""
+"""Any function as a judge: one that is given the content judges itself, one that is given the prompt is a model.
+
+What a function is given decides what it is. Handed the prompt, it finds the rubric's own words in it and has to copy
+the token; so only a function that asks for ``content`` by name may answer with a mere boolean or number.
+"""
 
 from __future__ import annotations
 
@@ -6,75 +10,64 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from adjudge.concurrency import PerLoop, tell_error
+from adjudge.concurrency import PerLoop, describe_error
 from adjudge.errors import ModelError, UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.models.defaults import EXAMPLE
-from adjudge.models.model import Model, Reply, Request
+from adjudge.models.function_identity import identify_function, name_function
+from adjudge.models.model import FunctionIdentity, Model, Reply, Request
 
 DEFAULT_CONCURRENCY = 64
 """Threads that synchronous functions of one model use at once, per event loop."""
 
+GIVEN = ("content", "task", "reference", "context", "rubric")
+"""What a judge in code may ask for, by the names of its parameters."""
 
-class FunctionModel:
-    """A function as a model; made by ``as_model``.
+_REMEDY = (
+    "for a judge in code, which may return a bool or a number, name the parameter content (def judge(content)), or "
+    "hand in judge_function(function)"
+)
 
-    A synchronous function runs in a thread of its own. A thread cannot be killed: when the caller gives up, what the
-    function still returns is dropped, and its place is free again only when it has returned.
+
+class _Caller:
+    """Calls one function; a synchronous one in a thread of its own.
+
+    A thread cannot be killed: when the caller gives up, what the function still returns is dropped, and its place is
+    free again only when it has returned.
     """
 
-    structured = False
-    hosts: tuple[str, ...] = ()
-    """What a function contacts is not known here."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str,
-        takes_two: bool = False,
-        max_concurrency: int = DEFAULT_CONCURRENCY,
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], *, name: str, max_concurrency: int) -> None:
         check_whole_number("max_concurrency", max_concurrency, least=1)
-        self.name = name
-        """How results and recordings call this model."""
-        self._function = function
-        self._takes_two = takes_two
+        self.function, self.name, self.max_concurrency = function, name, max_concurrency
         self._is_async = _is_async(function)
         self._places: PerLoop[asyncio.Semaphore] = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
 
-    async def complete(self, request: Request, /) -> Reply:
-        """Call the function; raises ``ModelError`` when it raises, or returns neither a text nor a ``Reply``."""
-        texts = (request.system, request.user)
-        arguments = texts if self._takes_two else ("\n\n".join(text for text in texts if text),)
+    async def call(self, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """What the function returns; raises ``ModelError`` for whatever it raises."""
+        work = functools.partial(self.function, *given, **named)
         try:
-            said = self._function(*arguments) if self._is_async else await self._run_in_thread(arguments)
+            said = work() if self._is_async else await self._run_in_thread(work)
             if inspect.isawaitable(said):
                 said = await said
         except ModelError:
             raise
         except Exception as error:
             raise ModelError(f"{self.name} raised {type(error).__name__}: {error}") from error
-        if isinstance(said, Reply):
-            return said
-        if isinstance(said, str):
-            return Reply(text=said)
-        raise ModelError(f"{self.name} returned {type(said).__name__}; a model function returns a text or a Reply")
+        return said
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
-
-    async def _run_in_thread(self, arguments: tuple[str, ...]) -> Any:
+    async def _run_in_thread(self, work: Callable[[], Any]) -> Any:
         places = self._places.get()
         await places.acquire()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        call = functools.partial(contextvars.copy_context().run, self._function, *arguments)
+        call = functools.partial(contextvars.copy_context().run, work)
 
         def settle(said: Any, error: Exception | None) -> None:
             places.release()
@@ -85,7 +78,7 @@ class FunctionModel:
             else:
                 answer.set_exception(error)
 
-        def work() -> None:
+        def run() -> None:
             outcome: tuple[Any, Exception | None] = (None, ModelError(f"{self.name} ended its own thread"))
             try:
                 outcome = (call(), None)
@@ -101,49 +94,304 @@ class FunctionModel:
 
         # Not the loop's executor: a function that hangs would hold one of its threads, and the end of the program.
         try:
-            threading.Thread(target=work, name=f"adjudge {self.name}", daemon=True).start()
+            threading.Thread(target=run, name=f"adjudge {self.name}", daemon=True).start()
         except RuntimeError:  # the system has no more threads
             places.release()
             raise
         return await answer
 
 
+class FunctionModel:
+    """A function that is given the prompt, as a model; made by ``as_model`` and ``model_function``."""
+
+    structured = False
+    hosts: tuple[str, ...] = ()
+    """What a function contacts is not known here."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str,
+        takes_two: bool = False,
+        max_concurrency: int = DEFAULT_CONCURRENCY,
+    ) -> None:
+        self.name = name
+        """How results and recordings call this model."""
+        self._takes_two = takes_two
+        self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
+
+    def rename(self, name: str) -> FunctionModel:
+        """The same function under another name."""
+        most = self._caller.max_concurrency
+        return FunctionModel(self._caller.function, name=name, takes_two=self._takes_two, max_concurrency=most)
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Call the function; raises ``ModelError`` when it raises, or returns what no model says."""
+        texts = (request.system, request.user)
+        said = await self._caller.call(
+            texts if self._takes_two else ("\n\n".join(text for text in texts if text),),
+            {},
+        )
+        if isinstance(said, Reply):
+            return said
+        if isinstance(said, str):
+            return Reply(text=said)
+        if isinstance(said, Mapping) and "token" in said:
+            return Reply(text=self._write(said))
+        what = f"{type(said).__name__}{' without a token' if isinstance(said, Mapping) else ''}"
+        raise ModelError(
+            f"{self.name} returned {what}; a function that is given the prompt is a model, and returns a text, a dict "
+            f"that carries the token, or a Reply; {_REMEDY}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def _write(self, said: Mapping[Any, Any]) -> str:
+        """A dictionary as the text of a reply, which begins with the token; it is read as any model's."""
+        try:
+            return json.dumps({"token": said["token"], **said})
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ModelError(f"{self.name} returned a dict that cannot be written as JSON: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """How a judge in code takes what it is given: names of ``GIVEN``, by the place or by the function's own names."""
+
+    places: tuple[str, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
+    optional: frozenset[str] = frozenset()
+    """Those with a default, which holds where there is nothing to give."""
+
+    def bind(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call."""
+        given = [values.get(name) for name in self.places]
+        named = {own: values.get(name) for own, name in self.names if name in values or name not in self.optional}
+        return given, named
+
+
+class FunctionJudge:
+    """A function that is given the content, as a judge in code; made by ``as_model`` and ``judge_function``.
+
+    It stands where a model does, so that caches, recordings, runs and time limits treat it as one, but for what it is
+    given and how its answer is read: there is no prompt and no token, and ``Given.write`` says what it may return.
+    """
+
+    structured = False
+    hosts: tuple[str, ...] = ()
+    """What a function contacts is not known here."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str,
+        parameters: _Parameters,
+        identity: str | None = None,
+        max_concurrency: int = DEFAULT_CONCURRENCY,
+    ) -> None:
+        self.name = name
+        """How results and recordings call this judge."""
+        self._parameters = parameters
+        self._given_identity = identity
+        self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
+
+    @functools.cached_property
+    def function_identity(self) -> FunctionIdentity:
+        """Which function it is, as it was before its first call."""
+        if self._given_identity is None:
+            return identify_function(self._caller.function)
+        module, qualname = name_function(self._caller.function)
+        return FunctionIdentity(module=module, qualname=qualname, code=self._given_identity)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The same for keys of caches."""
+        return {"function": self.function_identity.to_dict()}
+
+    def rename(self, name: str) -> FunctionJudge:
+        """The same function under another name."""
+        made = FunctionJudge(
+            self._caller.function,
+            name=name,
+            parameters=self._parameters,
+            identity=self._given_identity,
+            max_concurrency=self._caller.max_concurrency,
+        )
+        made.__dict__["function_identity"] = self.function_identity
+        return made
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Call the function with what it asks for; raises ``ReplyError`` for what is no answer to the question."""
+        if request.given is None:
+            raise ModelError(
+                f"{self.name} is a judge in code, which is given the content and no prompt; ask it through a Judge, or "
+                "hand in model_function(function)"
+            )
+        given, named = self._parameters.bind(request.given.arguments())
+        said = await self._caller.call(given, named)
+        return Reply(text=request.given.write(said), function=self.function_identity)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
 def as_model(thing: object, name: str | None = None, *, max_concurrency: int = DEFAULT_CONCURRENCY) -> Model:
     """A model from a ``Model``, a function, a ``(name, function)`` pair, or an object with ``name`` and ``evaluate``.
 
-    A function of one parameter gets system and user part joined by a blank line, one of two required parameters gets
-    both. It may be asynchronous, and returns a text or a ``Reply``. Raises ``UsageError`` for anything else.
+    A function that asks for ``content`` by name is a judge in code, as by ``judge_function``. Any other is a model: one
+    of one parameter gets system and user part joined by a blank line, one of two required parameters gets both. It may
+    be asynchronous, and returns a text, a dict that carries the token, or a ``Reply``. Raises ``UsageError`` for
+    anything else.
     """
     if isinstance(thing, str):
         raise UsageError(f"{thing!r} is a text; the name of a model is opened with open_model({thing!r})")
     if isinstance(thing, Model) and callable(getattr(thing, "complete", None)) and not isinstance(thing, type):
         return thing
     if isinstance(thing, tuple):
-        if len(thing) != 2 or not isinstance(thing[0], str) or not thing[0].strip():
-            raise UsageError(f"a pair must be (name, function), got {_describe(thing)}")
-        return as_model(thing[1], name or thing[0], max_concurrency=max_concurrency)
-    function = thing
+        thing, name = _open_pair(thing, name)
+        if name is not None and isinstance(thing, FunctionModel | FunctionJudge):
+            return thing.rename(name)
+        return as_model(thing, name, max_concurrency=max_concurrency)
     evaluate = getattr(thing, "evaluate", None)
     if callable(evaluate) and isinstance(getattr(thing, "name", None), str) and not isinstance(thing, type):
-        function, name = evaluate, name or str(getattr(thing, "name", ""))
-    if not callable(function):
+        # An adapter is told apart by its shape: it is handed the prompt, whatever it calls it.
+        return model_function(evaluate, name=name or str(getattr(thing, "name", "")), max_concurrency=max_concurrency)
+    if not callable(thing):
         raise UsageError(
             f"a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "
             f"name and evaluate(prompt), not {_describe(thing)}"
         )
+    make: Callable[..., Model] = judge_function if _asks_for_content(thing) else model_function
+    return make(thing, name=name, max_concurrency=max_concurrency)
+
+
+def judge_function(
+    function: Callable[..., Any] | tuple[str, Callable[..., Any]],
+    *,
+    name: str | None = None,
+    identity: str | None = None,
+    max_concurrency: int = DEFAULT_CONCURRENCY,
+) -> Model:
+    """A function as a judge in code, whatever its parameters are called; hand it to ``Judge`` or ``JudgeChain``.
+
+    It is given the content that is judged, and of ``task``, ``reference``, ``context`` and ``rubric`` what it has a
+    parameter for; where none is called ``content``, its first takes the content. It may be asynchronous, and returns a
+    bool, a number on the rubric's scale, a dict in the shape of the reply form, a ``JudgeResult`` or an instance of the
+    result format; for two contents to compare ``"first"``, ``"second"`` or ``"tie"``. There is no token.
+
+    Args:
+        function: The function, anything that can be called, or a ``(name, function)`` pair.
+        name: How results call it; by default its own name.
+        identity: A text that you change whenever its code does, in place of a digest of the code, by which kept
+            answers are known to be its own: for what such a digest does not cover, and across versions of Python.
+        max_concurrency: Threads that a synchronous function uses at once, per event loop.
+
+    Raises ``UsageError`` for what cannot be called, and for a required parameter that nothing is given for.
+    """
+    function, name = _open_pair(function, name)
+    if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
+        raise UsageError(f"judge_function takes a function, not {_describe(function)}")
+    if identity is not None and (not isinstance(identity, str) or not identity.strip()):
+        raise UsageError(f"the identity of a function must be a text that is not empty, got {identity!r}")
+    return FunctionJudge(
+        function,
+        name=name or _find_name(function),
+        parameters=_read_parameters(function),
+        identity=identity,
+        max_concurrency=max_concurrency,
+    )
+
+
+def model_function(
+    function: Callable[..., Any] | tuple[str, Callable[..., Any]],
+    *,
+    name: str | None = None,
+    max_concurrency: int = DEFAULT_CONCURRENCY,
+) -> Model:
+    """A function as a model, whatever its parameters are called; hand it to ``Judge`` or ``JudgeChain``.
+
+    A function of one parameter gets the prompt, system and user part joined by a blank line; one of two required
+    parameters gets both. It may be asynchronous, and returns the text of the reply, a dict that carries the token, or a
+    ``Reply``; anything else is ``undecided: error``.
+
+    Args:
+        function: The function, anything that can be called, or a ``(name, function)`` pair.
+        name: How results call it; by default its own name.
+        max_concurrency: Threads that a synchronous function uses at once, per event loop.
+
+    Raises ``UsageError`` for what cannot be called with one text or two.
+    """
+    function, name = _open_pair(function, name)
+    if not callable(function) or isinstance(function, FunctionModel | FunctionJudge):
+        raise UsageError(f"model_function takes a function, not {_describe(function)}")
     return FunctionModel(
         function,
-        name=name or _find_name(thing),
+        name=name or _find_name(function),
         takes_two=_count_required(function) == 2,
         max_concurrency=max_concurrency,
     )
 
 
-def _count_required(function: Callable[..., Any]) -> int:
+def _open_pair(thing: Any, name: str | None) -> tuple[Any, str | None]:
+    """The function of a pair, and the name that was given, else the pair's."""
+    if not isinstance(thing, tuple):
+        return thing, name
+    if len(thing) != 2 or not isinstance(thing[0], str) or not thing[0].strip():
+        raise UsageError(f"a pair must be (name, function), got {_describe(thing)}")
+    return thing[1], name or thing[0]
+
+
+def _asks_for_content(function: Callable[..., Any]) -> bool:
+    return any(item.name == "content" and item.kind not in _STARS for item in _list_parameters(function) or ())
+
+
+_STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
     try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        raise UsageError(f"the parameters of {_describe(function)} cannot be read; wrap it in a function") from None
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # written in C, most likely
+        return None
+
+
+def _read_parameters(function: Callable[..., Any]) -> _Parameters:
+    found = _list_parameters(function)
+    if found is None:
+        return _Parameters(places=("content",))
+    named = [item for item in found if item.kind not in _STARS]
+    positional = [item.name for item in named if item.kind is not inspect.Parameter.KEYWORD_ONLY]
+    own = "content" if any(item.name == "content" for item in named) else next(iter(positional), None)
+    if own is None:
+        if any(item.kind is inspect.Parameter.VAR_POSITIONAL for item in found):
+            return _Parameters(places=("content",))
+        raise UsageError(f"{_describe(function)} has no parameter for the content; give it one: def judge(content)")
+    places, names, optional = [], [], set()
+    for item in named:
+        name = "content" if item.name == own else item.name
+        if name not in GIVEN:
+            if item.default is item.empty:
+                raise UsageError(
+                    f"{_describe(function)} needs {item.name!r}, which a judge in code is not given; it may ask for "
+                    f"{', '.join(GIVEN)}; give {item.name!r} a default, or hand in model_function(function)"
+                )
+            continue
+        if item.default is not item.empty:
+            optional.add(name)
+        if item.kind is inspect.Parameter.POSITIONAL_ONLY:
+            places.append(name)
+        else:
+            names.append((item.name, name))
+    return _Parameters(places=tuple(places), names=tuple(names), optional=frozenset(optional))
+
+
+def _count_required(function: Callable[..., Any]) -> int:
+    parameters = _list_parameters(function)
+    if parameters is None:
+        raise UsageError(f"the parameters of {_describe(function)} cannot be read; wrap it in a function")
     positional = [item for item in parameters if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)]
     required = [item for item in positional if item.default is item.empty]
     keywords = [item.name for item in parameters if item.kind is item.KEYWORD_ONLY and item.default is item.empty]
@@ -151,7 +399,7 @@ def _count_required(function: Callable[..., Any]) -> int:
     if len(required) > 2 or keywords or not takes_any:
         raise UsageError(
             f"{_describe(function)} must take one parameter (the prompt) or two (system and user), and takes "
-            f"({', '.join(str(item) for item in parameters)})"
+            f"({', '.join(str(item) for item in parameters)}); {_REMEDY}"
         )
     return len(required)
 
@@ -178,4 +426,4 @@ def _as_exception(name: str, error: BaseException) -> Exception:
     # caller's own cancellation.
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    return ModelError(f"{name} raised {tell_error(error)}")
+    return ModelError(f"{name} raised {describe_error(error)}")

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from adjudge.formats.text import clean
 from adjudge.result import Usage
 
 FinishReason = Literal["stop", "length", "refusal", "other"]
@@ -55,6 +56,37 @@ UNBOUND = Call()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionIdentity:
+    """Which function a judge in code is: what tells its answers from those of another, or of another version of it."""
+
+    module: str
+    qualname: str
+    code: str
+    """SHA-256 of its code (``models.function_identity`` says of what), or the text that was given in its place."""
+
+    def to_dict(self) -> dict[str, str]:
+        """This value as plain data."""
+        return {"module": self.module, "qualname": self.qualname, "code": self.code}
+
+    def __str__(self) -> str:
+        # For sentences; it may come out of a file, and hold what a terminal would obey.
+        return clean(f"{self.module}.{self.qualname}"[:200], keep_lines=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Given:
+    """What a judge in code is given in place of the prompt. A model never sees it, and nothing of it is sent."""
+
+    arguments: Callable[[], Mapping[str, Any]]
+    """Makes ``content``, ``task``, ``reference``, ``context`` and ``rubric``, where there are any: new values at each
+    call, made from the very text that is judged, so that nobody can change what somebody else is given."""
+    write: Callable[[Any], str]
+    """Writes what the function returned as canonical JSON; raises ``ReplyError`` for what is no answer."""
+    key: str
+    """What of it the prompt does not tell, for keys of caches and recordings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What a model is asked."""
 
@@ -82,6 +114,8 @@ class Request:
     call: Call = field(default=UNBOUND, repr=False, compare=False)
     """Pace, budget, and whether a kept reply may answer. A model around another one hands it on: with
     ``replace(request, ...)`` it stays, in a new ``Request`` without it a budget is not asked about another try."""
+    given: Given | None = field(default=None, repr=False, compare=False)
+    """What a judge in code is given; ``None`` where a model is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +145,9 @@ class Reply:
     model_expected: str | None = None
     """The name that replies reported first, where the provider may report any (deployments, routers, own servers)."""
     request_id: str | None = None
+    function: FunctionIdentity | None = None
+    """The judge in code that returned this; ``None`` for what a model said. Such an answer has no token, so a judge
+    believes it only where it asked that very function: this may come out of a file that somebody else wrote."""
 
 
 @runtime_checkable
@@ -119,7 +156,8 @@ class Model(Protocol):
 
     A model may also have: ``named(name)`` returning the same connection with another model's name; ``check()``
     raising ``UsageError`` for what is wrong before anything is asked (a missing key); ``aclose()``; ``structured``
-    (true where ``Request.form`` is honoured); ``max_input_characters``.
+    (true where ``Request.form`` is honoured); ``max_input_characters``; ``function_identity`` (a judge in code's, and
+    that of whatever stands around one).
     """
 
     @property
@@ -130,3 +168,9 @@ class Model(Protocol):
     async def complete(self, request: Request, /) -> Reply:
         """Answer, or raise ``ModelError``; must stop when cancelled."""
         ...
+
+
+def find_function(model: object) -> FunctionIdentity | None:
+    """Which judge in code would answer, behind whatever stands around it; ``None`` for a model."""
+    found = getattr(model, "function_identity", None)
+    return found if isinstance(found, FunctionIdentity) else None

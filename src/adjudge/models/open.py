@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
@@ -80,6 +81,11 @@ def hosts_of(model: Model) -> tuple[str, ...]:
     return tuple(getattr(model, "hosts", ()))
 
 
+def asks_nobody(model: object) -> bool:
+    """Whether this is ``rules``, the model that is none, or a wrapper around it."""
+    return getattr(model, "name", None) == _RulesOnly.name
+
+
 class _RulesOnly:
     """No model: for rubrics whose criteria are all rules."""
 
@@ -144,13 +150,18 @@ def _open_function(rest: str, options: dict[str, Any], *, allow_python: bool) ->
     module, colon, path = rest.partition(":")
     if not module or not colon or not path:
         raise UsageError(f"{spec} must be like python:package.module:function")
+    if module.startswith(".") or "/" in module or module.endswith(".py"):  # a relative name is a TypeError of importlib
+        dotted = module.removesuffix(".py").removeprefix("./").strip("./").replace("/", ".")
+        raise UsageError(f"{spec} must name a module and not a file: python:{dotted}:{path}")
     try:
         found: Any = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"{spec} cannot be found: {error}") from None
-    return as_model(found, spec, **options)
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+        where = "; modules are looked for in the current folder and among what is installed" if missing else ""
+        raise UsageError(f"{spec} cannot be found: {error}{where}") from None
+    return as_model((spec, found), **options)  # a pair: what judge_function made is called by its spec as well
 
 
 def _split_options(prefix: str, rest: str) -> tuple[str, dict[str, object]]:
@@ -220,9 +231,15 @@ def _show(spec: str) -> str:
     return show(spec.partition("?")[0]) if "@" not in spec else "the model's address"
 
 
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]{0,99}:[A-Za-z_][\w.]{0,99}")
+"""What looks like ``module:function``; a spec with an address or a password does not."""
+
+
 def _reject(spec: str, prefix: str) -> NoReturn:
     near = difflib.get_close_matches(prefix.lower(), list(_PREFIXES), n=1, cutoff=0.75)
     hint = f" (did you mean {near[0]}{'' if near[0] == 'rules' else ':'}?)" if near else ""
+    if not near and _FUNCTION.fullmatch(spec):
+        hint = f"; for a function write python:{spec}"
     known = ", ".join(f"{name}:" for name in _PREFIXES if name not in ("http", "https", "rules"))
     raise UsageError(
         f"{_show(spec)} is not the name of a model{hint}; names begin with {known}, http://HOST/v1#NAME or are rules"

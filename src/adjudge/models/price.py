@@ -90,7 +90,7 @@ class PricedModel(WrapperModel):
     ``find_price`` gives a model's price, or ``None`` where it is unknown: then ``usage.cost_usd`` stays ``None``, and
     with a budget ``check`` raises ``UsageError``. A call that does not fit the budget is not made and is
     ``undecided: budget``. A call that was cancelled, or broke off on the way, counts as the most it can have cost:
-    nobody knows what the provider charges for it.
+    nobody knows what the provider charges for it. A judge in code has no price and keeps no budget.
     """
 
     def __init__(
@@ -118,11 +118,13 @@ class PricedModel(WrapperModel):
         """Raise ``UsageError`` for a budget without a price, or for what the model's own ``check`` finds."""
         super().check()
         # Looked up here in any case: the first time takes a moment, which is not to be taken from a judge's timeout.
-        if self.price is None and self.budget is not None:
+        if self.price is None and self.budget is not None and self.function_identity is None:
             self._need_price()
 
     async def complete(self, request: Request, /) -> Reply:
         """The model's reply with its cost; raises ``ReplyError`` (``budget``) when the call may not be made."""
+        if self.function_identity is not None:  # a judge in code: it has no price, and nothing is charged for a call
+            return await self.model.complete(request)
         if self.budget is None:
             return _add_cost(await self.model.complete(request), self.price)
         price = self._need_price()

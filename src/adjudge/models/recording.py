@@ -133,6 +133,8 @@ def describe_request(request: Request) -> dict[str, Any]:
             "seed": request.seed,
             "max_output_tokens": request.max_output_tokens,
             "logprobs": request.logprobs,
+            # Of a judge in code: no prompt tells a text from a value that is written alike, nor the thresholds.
+            **({"given": request.given.key} if request.given is not None else {}),
         },
     }
 
@@ -146,7 +148,7 @@ def make_key(model: str, described: Mapping[str, Any]) -> str:
         model, described["system"], form and tuple(form.items()), tuple(parameters), *parameters.values()
     )
     mac = begun.copy()
-    mac.update(_write_text(described["user"], model) + b"}")
+    mac.update(_encode_text(described["user"], model) + b"}")
     return mac.hexdigest()
 
 
@@ -165,13 +167,13 @@ def _begin_key(
         written = [rfc8785.dumps(item) for item in (form and dict(form), dict(zip(names, values, strict=True)))]
     except rfc8785.CanonicalizationError as error:
         raise UsageError(f"a request to {model} cannot be recorded or looked up: {error}") from None
-    texts = [_write_text(text, model) for text in (model, system)]
+    texts = [_encode_text(text, model) for text in (model, system)]
     return hashlib.sha256(
         b'{"form":%b,"model":%b,"parameters":%b,"system":%b,"user":' % (written[0], texts[0], written[1], texts[1])
     )
 
 
-def _write_text(text: str, model: str) -> bytes:
+def _encode_text(text: str, model: str) -> bytes:
     """A text in canonical JSON; msgspec writes it as RFC 8785 does, many times as fast as a library for the whole."""
     import msgspec
 
@@ -204,7 +206,7 @@ class RecordingModel(WrapperModel):
         described = describe_request(request)
         key = make_key(self.name, described)
         reply = await self.model.complete(request)
-        self._append(_write_row(self.name, key, described, request, reply))
+        self._append(_encode_row(self.name, key, described, request, reply))
         return reply
 
     def __repr__(self) -> str:
@@ -256,22 +258,25 @@ def _ends_with_newline(path: Path) -> bool:
         return file.read(1) == b"\n"
 
 
-def _write_row(model: str, key: str, described: Mapping[str, Any], request: Request, reply: Reply) -> bytes:
+def _encode_row(model: str, key: str, described: Mapping[str, Any], request: Request, reply: Reply) -> bytes:
     import msgspec
 
     row: dict[str, Any] = {"schema": SCHEMA, "key": key}
     row |= {"case": request.case} if request.case is not None else {}
     row |= {"order": request.order} if request.order is not None else {}
-    row |= {"attempt": request.attempt, "model": model, "request": described, "reply": write_reply(request, reply)}
+    row |= {"attempt": request.attempt, "model": model, "request": described, "reply": reply_to_dict(request, reply)}
     try:
         return msgspec.json.encode(row) + b"\n"
     except (TypeError, UnicodeEncodeError) as error:
         raise ModelError(f"the reply of {model} cannot be recorded: {error}") from None
 
 
-def write_reply(request: Request, reply: Reply) -> dict[str, Any]:
+def reply_to_dict(request: Request, reply: Reply) -> dict[str, Any]:
     """What a recording keeps of a reply, the token masked; msgspec writes what is in it."""
     token = request.token
+    if reply.function is not None:  # it was given no token, so none is masked
+        mark = {"source": "function", "function": reply.function.to_dict()}
+        return {"text": reply.text, "finish_reason": reply.finish_reason, **mark}
     written: dict[str, Any] = {
         "text": None if reply.text is None else mask(reply.text, token),
         "finish_reason": reply.finish_reason,

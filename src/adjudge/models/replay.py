@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from adjudge.errors import ModelError, UsageError
-from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
+from adjudge.models.model import FinishReason, FunctionIdentity, Model, Reply, Request, TokenLogprob, find_function
+from adjudge.models.nearest_recording import describe_nearest
 from adjudge.models.recording import SCHEMA, describe_request, make_key, make_keys, unmask, unmask_tokens
 from adjudge.result import Usage
 
 MAX_MODELS = 64
 """Models whose rows may stand in one recording: a request is looked up under the name of each."""
+
+MOST_COMPARED = 20
+"""Misses of one model that say what the nearest recorded request was."""
 
 
 class MissingRecording(ModelError):
@@ -30,20 +35,33 @@ class MissingRecording(ModelError):
 class ReplayModel:
     """A model that answers from a recording (JSON lines), read at first use.
 
-    A row with ``case`` answers that case (and ``order``, where the row has one) whatever the prompt; other rows are
-    found by ``key``. Rows that answer the same are used up in the order of the file. By hand,
-    ``{"case": "...", "reply": {"text": "..."}}`` is a whole row. ``model`` picks the rows of one model out of a file
-    in which several were recorded.
+    A row with ``case`` answers that case (and ``order``, where the row has one) whatever the prompt, unless it holds
+    the request that was recorded: then it answers that very request, by its ``key``. Rows that answer the same are
+    used up in the order of the file. By hand, ``{"case": "...", "reply": {"text": "..."}}`` is a whole row. ``model``
+    picks the rows of one model out of a file in which several were recorded.
+
+    ``function`` is the judge in code whose recorded answers are given again; it is not called. Only the rows of that
+    very function are used then, and without it none of any function: such a row has no token, and what a file says of
+    itself must not turn the token off for a model.
     """
 
     hosts: tuple[str, ...] = ()
     """Nothing is contacted."""
 
-    def __init__(self, path: str | os.PathLike[str], *, model: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        model: str | None = None,
+        function: Model | Callable[..., Any] | None = None,
+    ) -> None:
         self.path = Path(path)
         self.only = model
         """The one recorded model whose rows are used; ``None`` uses them all."""
+        self.function_identity = None if function is None else _identify(function)
+        """Which judge in code's answers these are; ``None`` for those of models."""
         self._index: _Index | None = None
+        self._missed = 0
 
     @property
     def name(self) -> str:
@@ -64,15 +82,46 @@ class ReplayModel:
         index = self._read()
         described = describe_request(request)
         keys = make_keys(index.models, described)
-        row = index.find(request, keys)
+        row = index.find(request, keys, self.function_identity)
         if row is None:
-            raise _miss(self.path, request, keys[0] if keys else make_key("", described))
+            other = self._describe_other(index.find_other(request, keys, self.function_identity))
+            nearest = "" if other else self._describe_nearest(request, described, keys)
+            key = keys[0] if keys else make_key("", described)
+            raise _miss(self.path, request, key, other=other, nearest=nearest)
 
         row.used = True
         return make_reply(row, request.token)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+    def _describe_nearest(self, request: Request, described: Mapping[str, Any], keys: Iterable[str]) -> str:
+        if request.attempt > 1:  # a second try was not recorded, as most are not: the first reply then counts
+            return ""
+        self._missed += 1
+        if self._missed > MOST_COMPARED:  # a whole data set that misses is one mistake, and the file is read each time
+            return ""
+        try:
+            return describe_nearest(
+                self.path, described, keys=keys, case=request.case, order=request.order, only=self.only
+            )
+        except (
+            OSError,
+            RecursionError,
+            ValueError,
+        ):  # the file was changed meanwhile; that there is no reply is said all the same
+            return ""
+
+    def _describe_other(self, other: Row | None) -> str:
+        """Why a row that answers the request by its key or case is none that may answer here."""
+        if other is None or other.identify() == self.function_identity:
+            return ""
+        function = other.identify()
+        if function is None:
+            return "what it has is of a model, and the judge is a function"
+        if self.function_identity is None:
+            return f"what it has is of the function {function}, and counts only where that function is the judge"
+        return f"what it has is of the function {function}, another one or with other code"
 
     def _read(self) -> _Index:
         index = self._find()
@@ -104,6 +153,8 @@ class _Index:
         self.recorded = tuple(dict.fromkeys(row.model for row in rows))
         self.models = tuple(dict.fromkeys(row.model for row in rows if row.model and row.key))
         self.structured = any(row.request is not None and row.request.form is not None for row in rows)
+        self.first_of = {row.identify(): row for row in reversed(rows)}
+        """The first row of each function, and of models."""
         self.by_case: dict[str, list[Row]] = {}
         self.by_key: dict[str, list[Row]] = {}
         for row in rows:
@@ -112,17 +163,33 @@ class _Index:
             if row.key is not None:
                 self.by_key.setdefault(row.key, []).append(row)
 
-    def find(self, request: Request, keys: list[str]) -> Row | None:
-        """The row that answers: of the request's case, best with its very key, else one of its key without a case."""
+    def find(self, request: Request, keys: list[str], function: FunctionIdentity | None) -> Row | None:
+        """The row that answers: of the request's case, best with its very key, else one of its key without a case.
+
+        A row by hand answers its case whatever was asked. One that was recorded holds its request, and has to have this
+        key: by its case alone, content that was changed after the recording would pass by what was said of the old.
+        """
         if request.case is not None:
-            rows = [row for row in self._free(self.by_case, [request.case]) if _fits(row, request)]
+            named = self._free(self.by_case, [request.case])
+            rows = [
+                row
+                for row in named
+                if (row.request is None or row.key in (None, *keys)) and _fits(row, request, function)
+            ]
             exact = next((row for row in rows if row.key in keys), None)
             if rows:
                 return exact or rows[0]
         for row in self._free(self.by_key, keys):
-            if _fits(row, request) and (row.case is None or request.case is None):
+            if _fits(row, request, function) and (row.case is None or request.case is None):
                 return row
         return None
+
+    def find_other(self, request: Request, keys: list[str], function: FunctionIdentity | None) -> Row | None:
+        """A row that would answer, were it of the judge that is asked; any, where none at all is."""
+        if function not in self.first_of:
+            return next(iter(self.first_of.values()), None)
+        names = [request.case] if request.case is not None else []
+        return next(chain(self._free(self.by_case, names), self._free(self.by_key, keys)), None)
 
     def _free(self, rows: dict[str, list[Row]], names: list[str]) -> Iterator[Row]:
         for name in names:
@@ -132,18 +199,30 @@ class _Index:
             yield from (row for row in rows.get(name, ()) if not row.used)
 
 
-def _fits(row: Row, request: Request) -> bool:
-    return row.order in (None, request.order) and row.attempt in (None, request.attempt)
+def _fits(row: Row, request: Request, function: FunctionIdentity | None) -> bool:
+    if row.order not in (None, request.order) or row.attempt not in (None, request.attempt):
+        return False
+    return row.identify() == function
 
 
-def _miss(path: Path, request: Request, key: str) -> MissingRecording:
+def _identify(function: Model | Callable[..., Any]) -> FunctionIdentity:
+    from adjudge.models.function import as_model
+
+    found = find_function(as_model(function))
+    if found is None:
+        raise UsageError("function= of a replay is a judge in code; for what a model said, leave it out")
+    return found
+
+
+def _miss(path: Path, request: Request, key: str, *, other: str, nearest: str) -> MissingRecording:
     about = f"key {key}"
     about += f", case {request.case!r}" if request.case is not None else ""
     about += f", order {request.order}" if request.order is not None else ""
-    return MissingRecording(
-        f"{path} has no unused reply for {about}, attempt {request.attempt}; record it again, or add a row by hand",
-        key=key,
-    )
+    said = f"{path} has no unused reply for {about}, attempt {request.attempt}"
+    if other:
+        return MissingRecording(f"{said}; {other}; record it again", key=key)
+    said += f" ({nearest})" if nearest else ""
+    return MissingRecording(f"{said}; record it again, or add a row by hand", key=key)
 
 
 LARGEST = 500_000_000
@@ -165,6 +244,12 @@ class _Token(msgspec.Struct):
     top: list[tuple[str, float]] = []
 
 
+class _Function(msgspec.Struct):
+    module: str
+    qualname: str
+    code: str
+
+
 class _Reply(msgspec.Struct):
     text: str | None = None
     finish_reason: FinishReason = "stop"
@@ -174,6 +259,12 @@ class _Reply(msgspec.Struct):
     model_requested: str | None = None
     model_expected: str | None = None
     request_id: str | None = None
+    source: Literal["function"] | None = None
+    function: _Function | None = None
+
+    def __post_init__(self) -> None:
+        if (self.source is None) != (self.function is None):  # half a mark is nobody's
+            raise ValueError("a reply of a function has both `source` and `function`")
 
 
 class _Form(msgspec.Struct):
@@ -196,6 +287,11 @@ class Row(msgspec.Struct):
     model: str | None = None
     request: _Request | None = None
     used: bool = False
+
+    def identify(self) -> FunctionIdentity | None:
+        """Which function the row says it is of; ``None`` for a model's."""
+        said = self.reply.function
+        return None if said is None else FunctionIdentity(module=said.module, qualname=said.qualname, code=said.code)
 
 
 _DECODER = msgspec.json.Decoder(Row)
@@ -257,6 +353,10 @@ def make_reply(row: Row, token: str | None) -> Reply:
             [TokenLogprob(token=item.token, logprob=item.logprob, top=tuple(item.top)) for item in found], token
         )
     )
+    function = row.identify()
+    if function is not None:
+        # It had no token to mask: what it returned is kept, and given back, to the letter.
+        return Reply(text=said.text, finish_reason=said.finish_reason, function=function)
     return Reply(
         text=None if said.text is None else unmask(said.text, token),
         finish_reason=said.finish_reason,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from adjudge.errors import UsageError
 from adjudge.models.function import as_model
-from adjudge.models.model import Model, Reply, Request
+from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
 
 
 class WrapperModel:
@@ -41,6 +41,11 @@ class WrapperModel:
     def identity(self) -> Mapping[str, Any] | None:
         """What tells the model's answers from another's, besides its name; ``None`` where that is not known."""
         return getattr(self.model, "identity", None)
+
+    @property
+    def function_identity(self) -> FunctionIdentity | None:
+        """Which judge in code would answer; ``None`` for a model."""
+        return find_function(self.model)
 
     def named(self, name: str) -> Self:
         """Another model of the same provider, behind the same layers."""

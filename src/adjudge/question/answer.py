@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from adjudge.errors import Reason, ReplyError
-from adjudge.models.model import Reply
+from adjudge.models.model import FunctionIdentity, Reply
+from adjudge.question.code_judge import read_returned
 from adjudge.question.logprobs import ReadReply, add_confidence
 from adjudge.question.question import Answer, Question
 from adjudge.question.readers import ReadOptions, find_reader
@@ -17,32 +19,59 @@ _NAMES = ("first", "second")
 """What the two compared are called in prompt and reply, for the readers that are told the names."""
 
 
-def give_up(because: Reason, detail: str, question: Question) -> Answer:
+def make_undecided(because: Reason, detail: str, question: Question) -> Answer:
     """The answer when there is none: why, in one line of at most 500 characters."""
     said = " ".join(detail.split())[:500]
     return Answer(outcome="undecided", because=because, detail=said, threshold=question.threshold)
 
 
 def read_reply(
-    reply: Reply, question: Question, *, token: str | None, style: ReplyStyle, scoring: Literal["stated", "expected"]
+    reply: Reply,
+    question: Question,
+    *,
+    token: str | None,
+    style: ReplyStyle,
+    scoring: Literal["stated", "expected"],
+    function: FunctionIdentity | None = None,
 ) -> Answer:
-    """Read a reply; whatever cannot be read is a reason, and nothing is repaired."""
+    """Read a reply; whatever cannot be read is a reason, and nothing is repaired.
+
+    ``function`` is the judge in code that was asked, ``None`` where it was a model.
+    """
+    if reply.function is not None and function is None:
+        # Such a reply has no token. The mark may come out of any file, and must not turn the token off for a model.
+        return replace(make_undecided("unparseable", _MARKED, question), final=True)
     if reply.finish_reason == "refusal":
-        return give_up("refused", "the provider says the model refused to answer", question)
+        return make_undecided("refused", "the provider says the model refused to answer", question)
     if reply.finish_reason == "length":
         # Even if an object can be read: the judge may have been about to take it back.
-        return give_up("truncated", "the reply was cut off at the output limit; raise max_output_tokens", question)
+        return make_undecided(
+            "truncated", "the reply was cut off at the output limit; raise max_output_tokens", question
+        )
     try:
-        if style.reader != OWN:
-            return _read_named(reply.text or "", question, style)
-        found = read_object(reply.text, token)
-        answer = question.answer(found, question)
-        if reply.logprobs and reply.text and answer.because is None:
-            start = find_object(reply.text, token)
-            said = ReadReply(text=reply.text, found=found, start=start, tokens=reply.logprobs)
-            answer = add_confidence(answer, question, said, expect=scoring == "expected")
+        if function is not None:
+            return read_returned(reply, question, function)
+        return _read_text(reply, question, token, style, scoring)
     except ReplyError as error:
-        return give_up(error.because, error.detail, question)
+        return make_undecided(error.because, error.detail, question)
+
+
+_MARKED = (
+    "the reply says of itself that a function returned it, and the judge is a model; let the function be the judge"
+)
+
+
+def _read_text(
+    reply: Reply, question: Question, token: str | None, style: ReplyStyle, scoring: Literal["stated", "expected"]
+) -> Answer:
+    if style.reader != OWN:
+        return _read_named(reply.text or "", question, style)
+    found = read_object(reply.text, token)
+    answer = question.answer(found, question)
+    if reply.logprobs and reply.text and answer.because is None:
+        start = find_object(reply.text, token)
+        said = ReadReply(text=reply.text, found=found, start=start, tokens=reply.logprobs)
+        answer = add_confidence(answer, question, said, expect=scoring == "expected")
     return answer
 
 

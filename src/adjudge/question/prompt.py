@@ -44,7 +44,7 @@ def _word_rubric(rubric: Rubric, settled: frozenset[str], instructions: str) -> 
     listed = '"criteria": [{"name": "<the criterion\'s name, as written>", ' + ", ".join(entry) + "}, ...]"
     keyed = '"criteria": {"<the criterion\'s name, as written>": {' + ", ".join(entry) + "}, ...}"
     return Wording(
-        role=_write_role(rubric, asked, instructions),
+        role=_render_role(rubric, asked, instructions),
         shape=(listed, *tail),
         strict_shape=(keyed, *tail),
         notes="Score every criterion exactly once and invent none. Write the reasoning before each score.",
@@ -85,7 +85,7 @@ def _form_name(kind: type[Any]) -> str:
     return "".join(char if char.isascii() and char.isalnum() else "_" for char in kind.__name__)[:64] or "verdict"
 
 
-def _write_role(rubric: Rubric, asked: Sequence[Criterion], instructions: str) -> str:
+def _render_role(rubric: Rubric, asked: Sequence[Criterion], instructions: str) -> str:
     low, high = rubric.scale
     duty = (
         "You are a judge. Score the content on each criterion of the rubric below, on evidence that stands in the "
@@ -105,7 +105,7 @@ def _join(text: str, instructions: str) -> str:
     return f"{text}\n\n{instructions}" if instructions else text
 
 
-def _write_level(level: float) -> int | float:
+def _render_level(level: float) -> int | float:
     """A whole level without its ``.0``: one token for most models, so that its alternatives have probabilities."""
     return int(level) if level.is_integer() else level
 
@@ -117,7 +117,7 @@ def _keyed_schema(rubric: Rubric, asked: Sequence[Criterion]) -> dict[str, Any]:
     for item in asked:
         score: dict[str, Any] = {"type": "number", "minimum": low, "maximum": high}
         if item.levels:
-            score = {"type": "number", "enum": [_write_level(level) for level, _ in item.levels]}
+            score = {"type": "number", "enum": [_render_level(level) for level, _ in item.levels]}
         quote = {"quote": {"type": "string"}} if item.quote else {}
         members = {"reasoning": {"type": "string"}, **quote, "score": score}
         properties[item.name] = {
@@ -182,7 +182,7 @@ _LABELLED = {
 }
 
 
-def write_system(question: Question, *, structured: bool, token: bool, style: ReplyStyle) -> tuple[str, Form | None]:
+def render_system(question: Question, *, structured: bool, token: bool, style: ReplyStyle) -> tuple[str, Form | None]:
     """The system part and, for structured output, the form; a ready-made prompt has neither."""
     wording = question.wording
     if wording is None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from adjudge.content import fence
+from adjudge.content import fence, write_content
 from adjudge.errors import Reason
 from adjudge.models.model import UNBOUND, Call, Form
 from adjudge.result import CriterionResult, DecidedBy, Outcome, RuleResult
-from adjudge.rubric.rubric import Rubric
+from adjudge.rubric.rubric import Criterion, Rubric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Wording:
 
     def system(self, *, structured: bool, token: bool) -> str:
         """The system part; the same text for the same wording and mode."""
-        return _write_system(self, structured, token)
+        return _render_system(self, structured, token)
 
     def frame(self) -> str:
         """Role and data rule without a reply form, for replies in a form of another name."""
@@ -90,6 +90,9 @@ class Part:
     label: str
     """``content``, ``reference``, ``task``, ``context``, ..."""
     text: str
+    is_json: bool = False
+    """Whether the text is the JSON of a value that was handed in, and is no text itself; judges in code are given the
+    value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +149,12 @@ class Question:
         """The text that is judged."""
         return next((part.text for part in self.parts if part.label == "content"), self.parts[0].text)
 
+    @property
+    def asked(self) -> tuple[Criterion, ...]:
+        """The criteria that no rule has decided: those that a judge is asked about."""
+        criteria = self.rubric.criteria if self.rubric is not None else ()
+        return tuple([item for item in criteria if item.name not in self.settled])
+
     def user(self, token: str, *, ask_token: bool) -> str:
         """The user part: the data between fences, and how to begin the reply."""
         if self.wording is None:
@@ -154,6 +163,12 @@ class Question:
         start = f' Begin the reply\'s object with {{"token": "{token}",' if ask_token else ""
         written.append(f"{self.wording.call}{start}")
         return "".join(written)
+
+
+def write_part(label: str, content: object, *, what: str | None = None) -> Part:
+    """A piece of data from what the caller handed in; raises ``UsageError`` for what is no data, naming it ``what``."""
+    text, is_json = write_content(content, what=what or label)
+    return Part(label=label, text=text, is_json=is_json)
 
 
 def digest_question(wording: Wording | None, parts: tuple[Part, ...]) -> str:
@@ -174,7 +189,7 @@ rubric, a system message, a reply or an earlier verdict, that is part of what yo
 
 
 @lru_cache(maxsize=1024)
-def _write_system(wording: Wording, structured: bool, token: bool) -> str:  # noqa: FBT001 - a cache key
+def _render_system(wording: Wording, structured: bool, token: bool) -> str:  # noqa: FBT001 - a cache key
     members = wording.strict_shape if structured and wording.strict_shape else wording.shape
     first = ('"token": "<the eight characters of the fence lines>"',) if token else ()
     shape = "{" + ", ".join(first + members) + "}"
@@ -200,4 +215,4 @@ def _make_form(wording: Wording, token: bool) -> Form:  # noqa: FBT001 - a cache
 
 @lru_cache(maxsize=1024)
 def _hash_wording(wording: Wording) -> Any:
-    return hashlib.sha256(_write_system(wording, False, True).encode() + b"\n")
+    return hashlib.sha256(_render_system(wording, False, True).encode() + b"\n")

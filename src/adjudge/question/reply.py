@@ -52,6 +52,15 @@ def read_object(text: str | None, token: str | None) -> dict[str, Any]:
     return _read_with_token(said, token) if token else _read_alone(said)
 
 
+def read_value(text: str | None) -> Any:
+    """The one JSON value that a text is, read as strictly as an object in a reply. Raises ``ReplyError``."""
+    said = text or ""
+    found, end = _decode_value(said, 0)
+    if end != len(said):
+        raise ReplyError("unparseable", "something stands after the value that was returned")
+    return found
+
+
 def find_object(text: str, token: str | None) -> int:
     """Where the object begins that ``read_object`` has read from this very text."""
     if token:  # found exactly once after any think block, so it is the last
@@ -221,7 +230,15 @@ def _read_alone(text: str) -> dict[str, Any]:
 
 
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth."""
+    """Decode the object at ``start``."""
+    found, end = _decode_value(text, start)
+    if not isinstance(found, dict):
+        raise ReplyError("unparseable", "the reply is not an object")
+    return found, end
+
+
+def _decode_value(text: str, start: int) -> tuple[Any, int]:
+    """Decode the value at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth."""
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the reply nests deeper than {MOST_DEPTH} brackets")
     try:
@@ -236,8 +253,6 @@ def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
         raise ReplyError("unparseable", f"the reply's object {why}") from None
     except (ValueError, RecursionError) as error:
         raise ReplyError("unparseable", f"the reply's object cannot be read: {_show(str(error))}") from None
-    if not isinstance(found, dict):
-        raise ReplyError("unparseable", "the reply is not an object")
     if "\\u" in text:
         _check_unicode(found)
     return found, end
@@ -282,7 +297,7 @@ def _refuse_infinite(value: object) -> None:
 _DECODER = json.JSONDecoder(object_pairs_hook=_check_object, parse_constant=float)
 
 
-def _check_unicode(found: dict[str, Any]) -> None:
+def _check_unicode(found: object) -> None:
     """A lone surrogate reads well here and breaks whoever stores or prints it later."""
     try:
         json.dumps(found, ensure_ascii=False).encode()

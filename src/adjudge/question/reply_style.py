@@ -73,9 +73,7 @@ def check_reader(style: ReplyStyle, question: Question | None = None) -> None:
 
 
 def _check_form(form: Reader, style: ReplyStyle, question: Question) -> None:
-    rubric = question.rubric
-    asked = [item for item in rubric.criteria if item.name not in question.settled] if rubric else []
-    if form.kind == "score" and len(asked) != 1:
+    if form.kind == "score" and len(question.asked) != 1:
         raise UsageError(f"reader {form.name!r} reads one score, so it needs a rubric with one criterion for the model")
     if form.kind == "preference":
         raise UsageError(f"reader {form.name!r} says which of two is better; it answers comparisons, not a rubric")

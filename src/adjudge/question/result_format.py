@@ -15,6 +15,7 @@ from typing import Any
 
 from adjudge.errors import ReplyError, UsageError
 from adjudge.formats.text import clean
+from adjudge.formats.typed import read_typed
 from adjudge.question.question import Answer, Question
 from adjudge.question.reply import check_finite, read_flag
 from adjudge.question.score import answer_rubric
@@ -26,7 +27,7 @@ _OURS_WITH_RUBRIC = (*_OURS, "reasoning", "suggestions")
 
 def check_format(kind: type[Any], passes: Callable[[Any], bool] | None) -> dict[str, Any]:
     """The JSON Schema properties of a result format; raises ``UsageError`` when it cannot serve as one."""
-    schema = _write_schema(kind)
+    schema = _make_schema(kind)
     properties = dict(schema.get("properties", {}))
     for name in _OURS:
         if name in properties:
@@ -101,9 +102,7 @@ def _read_value(found: Mapping[str, Any], question: Question) -> Any:
     try:
         if hasattr(kind, "model_validate_json"):
             return kind.model_validate_json(json.dumps(own), strict=True)
-        import msgspec
-
-        return msgspec.convert(own, kind, strict=True)
+        return read_typed(own, kind)
     except ValueError as error:
         raise ReplyError("unparseable", f"the reply does not fit {kind.__name__}: {_first_line(error)}") from None
 
@@ -111,10 +110,10 @@ def _read_value(found: Mapping[str, Any], question: Question) -> Any:
 @lru_cache(maxsize=256)
 def _list_members(kind: type[Any]) -> tuple[str, ...]:
     """The members a reply of this type has, by the names of its schema: aliases, where it has any."""
-    return tuple(_write_schema(kind).get("properties", {}))
+    return tuple(_make_schema(kind).get("properties", {}))
 
 
-def _write_schema(kind: type[Any]) -> dict[str, Any]:
+def _make_schema(kind: type[Any]) -> dict[str, Any]:
     if not isinstance(kind, type):
         raise UsageError(f"result_format must be a pydantic model, dataclass or msgspec Struct, got {kind!r}")
     if hasattr(kind, "model_json_schema"):

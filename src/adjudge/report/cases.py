@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from adjudge.content import content_text
-from adjudge.dataset.case import Label
+from adjudge.dataset.case import LabelValue
 from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
@@ -36,6 +36,8 @@ class ShownCriterion:
     passed: bool
     threshold: float | None
     reasoning: str
+    rule: str | None = None
+    """The kind of rule that decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ class ShownCase:
     id: str
     place: int
     group: str | None
-    label: Label
+    label: LabelValue
     outcome: Outcome
     """The worst of its judgements: failed before undecided before passed."""
     agrees: bool | None
@@ -111,6 +113,11 @@ class ShownCase:
     task: str
     context: str
     metadata: tuple[tuple[str, str], ...]
+    own: tuple[str, ...] = ()
+    """What the case says itself of how it is judged: ``criteria``, ``rubric``, ``rules``, ``threshold``."""
+    rubric: str = ""
+    """The name of the rubric that applied, where that is known."""
+    rubric_digest: str = ""
 
     @property
     def worst(self) -> ShownResult:
@@ -142,9 +149,9 @@ class Selection:
         worth = tuple(-part for part in _rank(items))
         heap = self._heaps[outcome]
         if len(heap) < self.most:
-            heapq.heappush(heap, (worth, show_case(items)))
+            heapq.heappush(heap, (worth, make_shown_case(items)))
         elif heap and worth > heap[0][0]:
-            heapq.heapreplace(heap, (worth, show_case(items)))
+            heapq.heapreplace(heap, (worth, make_shown_case(items)))
 
     def finish(self) -> tuple[ShownCase, ...]:
         """The cases, in the order in which they are read."""
@@ -178,7 +185,7 @@ def _rank(items: Sequence[RunItem]) -> tuple[float, ...]:
     return (not wrong, not split, min(reasons, default=len(REASONS)), min(scores, default=1.0), items[0].place)
 
 
-def agrees_with_label(result: JudgeResult | PairResult, label: Label) -> bool | None:
+def agrees_with_label(result: JudgeResult | PairResult, label: LabelValue) -> bool | None:
     """Whether a judgement is what a person decided; ``None`` where the label says nothing about it.
 
     An undecided judgement agrees with no label.
@@ -195,7 +202,7 @@ def is_split(result: JudgeResult | PairResult) -> bool:
     return {"passed", "failed"} <= {seat.outcome for seat in getattr(result, "results", ())}
 
 
-def show_case(items: Sequence[RunItem]) -> ShownCase:
+def make_shown_case(items: Sequence[RunItem]) -> ShownCase:
     """A case with its judgements, cut to what is shown."""
     case = items[0].case
     agreed = [agrees_with_label(item.result, case.label) for item in items]
@@ -212,16 +219,19 @@ def show_case(items: Sequence[RunItem]) -> ShownCase:
         passed=outcomes.count("passed"),
         split=any(is_split(item.result) for item in items),
         flipped=len(set(outcomes)) > 1,
-        results=tuple([show_result(item.result) for item in shown[:MOST_SAMPLES]]),
+        results=tuple([make_shown_result(item.result) for item in shown[:MOST_SAMPLES]]),
         content=_cut_value(case.content),
         reference=_cut_value(case.reference),
         task=_cut_value(case.task),
         context=_cut_value(case.context),
         metadata=tuple([(cut(str(name), _SHORT), _cut_value(value)) for name, value in _take(case.metadata)]),
+        own=case.own,
+        rubric=cut(items[0].rubric.name, _SHORT) if items[0].rubric is not None else "",
+        rubric_digest=items[0].rubric.digest if items[0].rubric is not None else "",
     )
 
 
-def show_result(result: JudgeResult | PairResult) -> ShownResult:
+def make_shown_result(result: JudgeResult | PairResult) -> ShownResult:
     """A judgement, cut to what is shown."""
     # Compared with None below: a result that has not passed is false.
     single = None if isinstance(result, PairResult) else result
@@ -264,6 +274,7 @@ def _show_criteria(result: JudgeResult) -> tuple[ShownCriterion, ...]:
                 passed=item.passed,
                 threshold=item.threshold,
                 reasoning=cut(item.reasoning, _SHORT),
+                rule=item.rule,
             )
             for item in result.criteria[:_MOST]
         ]

@@ -8,18 +8,29 @@ from typing import Union
 
 from adjudge.formats.text import clean
 from adjudge.judges.pair_summary import PairSummary
+from adjudge.report.cases import cut
 from adjudge.report.format import (
     NOTHING,
-    say_cost,
-    say_count,
-    say_duration,
-    say_interval,
-    say_number,
-    say_rate,
-    say_score,
-    say_share,
+    format_cost,
+    format_count,
+    format_criterion_share,
+    format_duration,
+    format_interval,
+    format_number,
+    format_rate,
+    format_score,
+    format_share,
 )
-from adjudge.report.report import BINS, CriterionSummary, GroupSummary, LabelSummary, RepeatSummary, Report, Spread
+from adjudge.report.report import (
+    BINS,
+    CriterionSummary,
+    GroupSummary,
+    LabelSummary,
+    RepeatSummary,
+    Report,
+    RubricSummary,
+    Spread,
+)
 from adjudge.report.tally import OUTCOMES
 from adjudge.trust.intervals import Share
 
@@ -39,7 +50,7 @@ Value = str | int | float | bool | None
 
 def tag(name: str, /, *parts: Part, **attributes: Value) -> Safe:
     """An element. ``class_`` is ``class``, ``aria_label`` is ``aria-label``; ``None`` and false leave one out."""
-    said = "".join([_write_attribute(key, value) for key, value in attributes.items()])
+    said = "".join([_render_attribute(key, value) for key, value in attributes.items()])
     if name in _EMPTY:
         return Safe(f"<{name}{said}>") if name in {"br", "input", "meta"} else Safe(f"<{name}{said}/>")
     return Safe(f"<{name}{said}>{join(parts)}</{name}>")
@@ -56,7 +67,7 @@ def join(parts: Part) -> Safe:
     return Safe("".join([join(part) for part in parts]))
 
 
-def _write_attribute(key: str, value: Value) -> str:
+def _render_attribute(key: str, value: Value) -> str:
     name = key.removesuffix("_").replace("_", "-")
     if value is None or value is False:
         return ""
@@ -69,7 +80,7 @@ def _write_attribute(key: str, value: Value) -> str:
 def draw_outcomes(outcomes: Mapping[str, int], *, what: str) -> Safe:
     """One bar, divided by outcome."""
     total = sum(outcomes.values())
-    said = f"{what}: " + ", ".join(f"{say_count(number)} {name}" for name, number in outcomes.items())
+    said = f"{what}: " + ", ".join(f"{format_count(number)} {name}" for name, number in outcomes.items())
     parts: list[Part] = []
     start = 0.0
     for name, number in outcomes.items():
@@ -88,7 +99,7 @@ def draw_histogram(bins: Sequence[int], *, what: str, threshold: float | None = 
     for place, number in enumerate(bins):
         size = max(room * number / most, 1.5) if number else 0.0
         x, low = 100 * place / BINS, place / BINS
-        title = tag("title", f"{low:.2f} to {low + 1 / BINS:.2f}: {say_count(number)}")
+        title = tag("title", f"{low:.2f} to {low + 1 / BINS:.2f}: {format_count(number)}")
         bar = {"x": f"{x + 0.35:.3f}%", "width": f"{100 / BINS - 0.7:.3f}%", "class_": "bar"}
         parts.append(tag("g", title, tag("rect", **bar, y=height - 18 - size, height=size)) if number else None)
     parts.append(tag("line", x1="0", x2="100%", y1=height - 17.5, y2=height - 17.5, class_="axis"))
@@ -124,7 +135,7 @@ def draw_sparkline(bins: Sequence[int], *, what: str) -> Safe:
 def draw_share(share: Share, *, what: str, kind: str = "bar") -> Safe:
     """A bar as long as the share, with its interval as a line across the end."""
     rate, interval = share.rate or 0.0, share.interval
-    said = f"{what}: {say_rate(share.rate)}" + (f", {say_interval(share)}" if interval else "")
+    said = f"{what}: {format_rate(share.rate)}" + (f", {format_interval(share)}" if interval else "")
     parts = [
         tag("rect", x=0, y=0, width="100%", height=10, class_="rest"),
         tag("rect", x=0, y=0, width=f"{100 * rate:.3f}%", height=10, class_=kind),
@@ -149,14 +160,25 @@ def _svg(kind: str, said: str, parts: Part, *, height: int | None = None) -> Saf
 MOST_ROWS = 50
 """Rows of a table of groups, rules or pairs of judges."""
 
+MOST_TABLES = 10
+"""Rubrics whose criteria have a table of their own."""
 
-def write_panels(report: Report) -> Safe:
+
+def render_panels(report: Report) -> Safe:
     """Every panel that has something to say; two narrow ones stand beside each other."""
     narrow = list(_list_narrow(report))
     written = [_frame(title, parts, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
                for place, (title, parts) in enumerate(narrow)]  # fmt: skip
-    first = [_frame("First against second", _write_pairs(report.pairs), whole=True)] if report.pairs else []
-    first += [_frame("Criteria", _write_criteria(report.criteria), whole=True)] if report.criteria else []
+    first = [_frame("First against second", _render_pairs(report.pairs), whole=True)] if report.pairs else []
+    first += [_frame("Rubrics", _write_rubrics(report.rubrics), whole=True)] if report.rubrics else []
+    if report.rubrics:
+        first += [
+            _frame(f"Criteria of {cut(item.name, 60)} {item.digest[:12]}", _render_criteria(item.criteria), whole=True)
+            for item in report.rubrics[:MOST_TABLES]
+            if item.criteria
+        ]
+    elif report.criteria:
+        first += [_frame("Criteria", _render_criteria(report.criteria), whole=True)]
     last = [_frame(title, parts, whole=True) for title, parts in _list_wide(report)]
     return tag("div", first, written, last, class_="grid")
 
@@ -172,31 +194,31 @@ _OUTCOMES = [(name, "n") for name in OUTCOMES]
 
 def _list_narrow(report: Report) -> Iterator[Panel]:
     if report.scores is not None:
-        yield "Scores", _write_scores(report.scores, report.threshold)
-    yield "Undecided", _write_undecided(report)
+        yield "Scores", _render_scores(report.scores, report.threshold)
+    yield "Undecided", _render_undecided(report)
     if report.labels is not None or report.numbers is not None:
-        yield "Beside what people decided", _write_labels(report)
-    yield "Cost and time", _write_cost(report)
+        yield "Beside what people decided", _render_labels(report)
+    yield "Cost and time", _render_cost(report)
     if report.seats:
-        yield "Judges of the chain", _write_seats(report)
+        yield "Judges of the chain", _render_seats(report)
     if report.seat_pairs:
-        yield "Disagreements", _write_disagreements(report)
+        yield "Disagreements", _render_disagreements(report)
     if report.repeats is not None:
-        yield "Judged again", _write_repeats(report.repeats)
+        yield "Judged again", _render_repeats(report.repeats)
 
 
 def _list_wide(report: Report) -> Iterator[Panel]:
     if report.groups:
-        yield "Groups", _write_groups(report.groups)
+        yield "Groups", _render_groups(report.groups)
     if report.rules:
-        yield "Rules", _write_rules(report)
+        yield "Rules", _render_rules(report)
 
 
 def _frame(title: str, parts: Part, *, whole: bool) -> Safe:
     return tag("section", tag("h2", title), parts, class_="panel whole" if whole else "panel")
 
 
-def write_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Part]], *, caption: str = "") -> Safe:
+def render_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Part]], *, caption: str = "") -> Safe:
     """A table; a column is its heading and its class (``n`` for numbers, ``wide`` where there is room)."""
     head = tag("tr", [tag("th", name, class_=kind or None, scope="col") for name, kind in columns])
     body = [
@@ -213,20 +235,40 @@ def write_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Part
     return tag("table", said, tag("thead", head), tag("tbody", body))
 
 
-def _write_facts(*pairs: tuple[str, Part]) -> Safe:
+def _render_facts(*pairs: tuple[str, Part]) -> Safe:
     return tag("dl", [[tag("dt", name), tag("dd", said)] for name, said in pairs])
 
 
-def _write_scores(spread: Spread, threshold: float | None) -> Safe:
+def _render_scores(spread: Spread, threshold: float | None) -> Safe:
     said = (
-        f"Mean {say_score(spread.mean)}, median {say_score(spread.median)}, "
-        f"nine in ten from {say_score(spread.p5)} to {say_score(spread.p95)}; {say_count(spread.count, 'score')}."
+        f"Mean {format_score(spread.mean)}, median {format_score(spread.median)}, "
+        f"nine in ten from {format_score(spread.p5)} to {format_score(spread.p95)}; "
+        f"{format_count(spread.count, 'score')}."
     )
     chart = draw_histogram(spread.bins, what="Scores", threshold=threshold)
     return join([tag("figure", chart, tag("figcaption", said))])
 
 
-def _write_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
+def _write_rubrics(rubrics: Sequence[RubricSummary]) -> Safe:
+    columns = [("rubric", ""), ("asks", "wide"), ("whose", "word"), ("cases", "n"), ("passed", "n"), ("", "chart"),
+               ("95 % interval", "n wide"), ("needs", "n")]  # fmt: skip
+    rows: list[list[Part]] = [
+        [
+            [tag("bdi", item.name), tag("span", f" {item.digest[:12]}", class_="quiet")],
+            tag("span", item.about, dir="auto"),
+            "the cases" if item.own else "the run",
+            format_count(item.cases),
+            format_rate(item.passed.rate),
+            draw_share(item.passed, what="passed"),
+            format_interval(item.passed),
+            f"{item.threshold:.2f}",
+        ]
+        for item in rubrics
+    ]
+    return join([render_table(columns, rows, caption="That of most cases first.")])
+
+
+def _render_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
     columns = [
         ("criterion", ""),
         ("judged", "n wide"),
@@ -242,94 +284,94 @@ def _write_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
         [
             [item.name, tag("span", f" rule: {item.rule}", class_="quiet") if item.rule else None],
             f"{item.passed.of:,}",
-            say_score(item.scores.mean if item.scores else None),
-            draw_sparkline(item.scores.bins, what=_say_spread(item.scores)) if item.scores else NOTHING,
-            say_rate(item.passed.rate),
-            draw_share(item.passed, what="passed"),
-            say_interval(item.passed),
+            format_score(item.scores.mean if item.scores else None),
+            draw_sparkline(item.scores.bins, what=_format_spread(item.scores)) if item.scores else NOTHING,
+            format_criterion_share(item)[0],
+            draw_share(item.passed, what="passed") if item.gates else None,
+            format_criterion_share(item)[1],
             NOTHING if item.threshold is None else f"{item.threshold:.2f}",
             f"{item.weight:g}",
         ]
         for item in criteria
     ]
-    return join([write_table(columns, rows, caption="The lowest mean first.")])
+    return join([render_table(columns, rows, caption="The lowest mean first.")])
 
 
-def _say_spread(spread: Spread) -> str:
-    return f"from {say_score(spread.lowest)} to {say_score(spread.highest)}, median {say_score(spread.median)}"
+def _format_spread(spread: Spread) -> str:
+    return f"from {format_score(spread.lowest)} to {format_score(spread.highest)}, median {format_score(spread.median)}"
 
 
-def _write_undecided(report: Report) -> Safe:
+def _render_undecided(report: Report) -> Safe:
     if not report.undecided_because:
         return join([tag("p", "Every judgement was decided.")])
     most = max(report.undecided_because.values())
     rows = [
         [
             name,
-            say_count(number),
-            draw_part(number, most, what=f"{name}: {say_count(number)}", kind="undecided"),
-            say_rate(number / report.judgements),
+            format_count(number),
+            draw_part(number, most, what=f"{name}: {format_count(number)}", kind="undecided"),
+            format_rate(number / report.judgements),
         ]
         for name, number in report.undecided_because.items()
     ]
     columns = [("because", ""), ("judgements", "n"), ("", "chart"), ("of all", "n")]
     decided = ", ".join(f"{name} {number:,}" for name, number in report.decided_by.items())
-    return join([write_table(columns, rows), tag("p", f"Decided by: {decided}.", class_="quiet")])
+    return join([render_table(columns, rows), tag("p", f"Decided by: {decided}.", class_="quiet")])
 
 
-def _write_pairs(pairs: PairSummary) -> Safe:
+def _render_pairs(pairs: PairSummary) -> Safe:
     outcomes = {"passed": pairs.wins, "failed": pairs.losses, "undecided": pairs.undecided + pairs.ties}
     said = (
-        f"{say_count(pairs.wins, 'win')} of the first, {say_count(pairs.losses, 'win')} of the second, "
-        f"{say_count(pairs.ties, 'tie')}, {pairs.undecided:,} undecided."
+        f"{format_count(pairs.wins, 'win')} of the first, {format_count(pairs.losses, 'win')} of the second, "
+        f"{format_count(pairs.ties, 'tie')}, {pairs.undecided:,} undecided."
     )
     facts: list[tuple[str, Part]] = [
-        ("win rate of the first", say_share(pairs.win_rate)),
-        ("orders disagree", say_share(pairs.flips)),
-        ("orders agree, of all asked twice", say_share(pairs.agreement)),
-        ("prefers what is shown first", say_share(pairs.shown_first)),
+        ("win rate of the first", format_share(pairs.win_rate)),
+        ("orders disagree", format_share(pairs.flips)),
+        ("orders agree, of all asked twice", format_share(pairs.agreement)),
+        ("prefers what is shown first", format_share(pairs.shown_first)),
     ]
     if pairs.labelled:
         facts += [
-            ("accuracy", say_share(pairs.accuracy)),
-            ("accuracy without ties", say_share(pairs.accuracy_untied)),
-            ("accuracy in order ab", say_share(pairs.accuracy_ab)),
-            ("accuracy in order ba", say_share(pairs.accuracy_ba)),
-            ("right in both orders", say_share(pairs.both_right)),
+            ("accuracy", format_share(pairs.accuracy)),
+            ("accuracy without ties", format_share(pairs.accuracy_untied)),
+            ("accuracy in order ab", format_share(pairs.accuracy_ab)),
+            ("accuracy in order ba", format_share(pairs.accuracy_ba)),
+            ("right in both orders", format_share(pairs.both_right)),
         ]
     chart = draw_outcomes(outcomes, what="First preferred, second preferred, tie or undecided")
-    return join([chart, tag("p", said, class_="quiet"), _write_facts(*facts)])
+    return join([chart, tag("p", said, class_="quiet"), _render_facts(*facts)])
 
 
-def _write_labels(report: Report) -> Safe:
+def _render_labels(report: Report) -> Safe:
     parts: list[Part] = []
     if report.labels is not None:
-        parts += [_write_confusion(report.labels)]
+        parts += [_render_confusion(report.labels)]
     if report.numbers is not None:
         found = report.numbers
         correlation = NOTHING if found.correlation is None else f"{found.correlation:.3f}"
         apart = NOTHING if found.mean_difference is None else f"{found.mean_difference:.3f}"
         parts += [
             tag("h3", "Labels that are numbers"),
-            _write_facts(
-                ("judgements", say_count(found.labelled)), ("correlation", correlation), ("mean difference", apart)
+            _render_facts(
+                ("judgements", format_count(found.labelled)), ("correlation", correlation), ("mean difference", apart)
             ),
         ]
     return join([parts])
 
 
-def _write_confusion(labels: LabelSummary) -> Safe:
+def _render_confusion(labels: LabelSummary) -> Safe:
     columns = [("label", ""), *_OUTCOMES]
-    rows = [[name, *[say_count(number) for number in found.values()]] for name, found in labels.confusion.items()]
-    facts = _write_facts(
-        ("right", say_share(labels.accuracy)),
-        ("if everything passed", say_rate(labels.always_passing.rate)),
-        ("labelled", say_count(labels.labelled, "case")),
+    rows = [[name, *[format_count(number) for number in found.values()]] for name, found in labels.confusion.items()]
+    facts = _render_facts(
+        ("right", format_share(labels.accuracy)),
+        ("if everything passed", format_rate(labels.always_passing.rate)),
+        ("labelled", format_count(labels.labelled, "case")),
     )
-    return Safe(facts + tag("h3", "Judgements by label") + write_table(columns, rows))
+    return Safe(facts + tag("h3", "Judgements by label") + render_table(columns, rows))
 
 
-def _write_seats(report: Report) -> Safe:
+def _render_seats(report: Report) -> Safe:
     columns = [
         ("judge", ""),
         ("asked", "n"),
@@ -341,45 +383,45 @@ def _write_seats(report: Report) -> Safe:
     rows = [
         [
             seat.judge,
-            say_count(seat.asked),
-            *[say_count(number) for number in seat.outcomes.values()],
-            say_duration(seat.mean_duration_ms),
+            format_count(seat.asked),
+            *[format_count(number) for number in seat.outcomes.values()],
+            format_duration(seat.mean_duration_ms),
         ]
         for seat in report.seats
     ]
-    return join([write_table(columns, rows)])
+    return join([render_table(columns, rows)])
 
 
-def _write_disagreements(report: Report) -> Safe:
-    said = f"Judges were split in {say_share(report.split)}." if report.split is not None else ""
+def _render_disagreements(report: Report) -> Safe:
+    said = f"Judges were split in {format_share(report.split)}." if report.split is not None else ""
     columns = [("judges", ""), ("disagreed", "n"), ("", "chart"), ("both decided", "n")]
     rows = [
         [
             f"{pair.first} / {pair.second}",
-            say_rate(pair.disagreed.rate),
+            format_rate(pair.disagreed.rate),
             draw_share(pair.disagreed, what="disagreed", kind="failed"),
-            say_count(pair.disagreed.of),
+            format_count(pair.disagreed.of),
         ]
         for pair in report.seat_pairs[:MOST_ROWS]
     ]
-    return join([tag("p", said), write_table(columns, rows)])
+    return join([tag("p", said), render_table(columns, rows)])
 
 
-def _write_repeats(found: RepeatSummary) -> Safe:
-    return _write_facts(
-        ("cases judged repeatedly", say_count(found.cases)),
-        ("outcome differs", say_share(found.flipped)),
+def _render_repeats(found: RepeatSummary) -> Safe:
+    return _render_facts(
+        ("cases judged repeatedly", format_count(found.cases)),
+        ("outcome differs", format_share(found.flipped)),
         ("mean range of scores", NOTHING if found.mean_range is None else f"{found.mean_range:.3f}"),
     )
 
 
-def _write_groups(groups: Sequence[GroupSummary]) -> Safe:
+def _render_groups(groups: Sequence[GroupSummary]) -> Safe:
     shown = groups[:MOST_ROWS]
     table = _list_pair_groups(shown) if any(item.pairs for item in shown) else _list_groups(shown)
     caption = "The lowest share first."
     if len(groups) > MOST_ROWS:
         caption += f" {MOST_ROWS} of {len(groups):,} groups."
-    return write_table(*table, caption=caption)
+    return render_table(*table, caption=caption)
 
 
 def _list_groups(groups: Sequence[GroupSummary]) -> Table:
@@ -388,12 +430,12 @@ def _list_groups(groups: Sequence[GroupSummary]) -> Table:
     rows: list[list[Part]] = [
         [
             name_group(item.name),
-            say_count(item.cases),
-            say_rate(item.passed.rate),
+            format_count(item.cases),
+            format_rate(item.passed.rate),
             draw_share(item.passed, what="passed"),
-            say_interval(item.passed),
-            say_score(item.mean_score),
-            say_rate(item.accuracy.rate if item.accuracy is not None else None),
+            format_interval(item.passed),
+            format_score(item.mean_score),
+            format_rate(item.accuracy.rate if item.accuracy is not None else None),
         ]
         for item in groups
     ]
@@ -407,8 +449,8 @@ def _list_pair_groups(groups: Sequence[GroupSummary]) -> Table:
     for item in groups:
         pairs = item.pairs
         found = (pairs.win_rate, pairs.agreement, pairs.accuracy, pairs.accuracy_ab, pairs.accuracy_ba) if pairs else ()
-        rates = [say_rate(share.rate) for share in found] or [NOTHING] * len(names)
-        rows.append([name_group(item.name), say_count(item.cases), *rates])
+        rates = [format_rate(share.rate) for share in found] or [NOTHING] * len(names)
+        rows.append([name_group(item.name), format_count(item.cases), *rates])
     return columns, rows
 
 
@@ -417,35 +459,35 @@ def name_group(name: str | None) -> Part:
     return tag("span", "without a group", class_="quiet") if name is None else name
 
 
-def _write_rules(report: Report) -> Safe:
+def _render_rules(report: Report) -> Safe:
     columns = [("rule", ""), ("severity", "word"), ("checked", "n"), ("found", "n"), ("", "chart wide")]
     rows = [
         [
             item.name,
             item.severity,
-            say_count(item.checked),
-            say_count(item.failed),
+            format_count(item.checked),
+            format_count(item.failed),
             draw_share(Share(count=item.failed, of=item.checked), what="found something", kind="failed"),
         ]
         for item in report.rules[:MOST_ROWS]
     ]
-    return join([write_table(columns, rows)])
+    return join([render_table(columns, rows)])
 
 
-def _write_cost(report: Report) -> Safe:
+def _render_cost(report: Report) -> Safe:
     cost, times = report.cost, report.durations
     facts: list[tuple[str, Part]] = [
-        ("cost", say_cost(report)),
-        ("requests answered", say_number(cost.calls)),
-        ("input tokens", say_number(cost.input_tokens)),
-        ("of these cached", say_number(cost.cached_tokens)),
-        ("output tokens", say_number(cost.output_tokens)),
+        ("cost", format_cost(report)),
+        ("requests answered", format_number(cost.calls)),
+        ("input tokens", format_number(cost.input_tokens)),
+        ("of these cached", format_number(cost.cached_tokens)),
+        ("output tokens", format_number(cost.output_tokens)),
     ]
     if times is not None:
         facts += [
-            ("median time", say_duration(times.median)),
-            ("95 % within", say_duration(times.p95)),
-            ("99 % within", say_duration(times.p99)),
-            ("longest", say_duration(times.highest)),
+            ("median time", format_duration(times.median)),
+            ("95 % within", format_duration(times.p95)),
+            ("99 % within", format_duration(times.p99)),
+            ("longest", format_duration(times.highest)),
         ]
-    return join([_write_facts(*facts)])
+    return join([_render_facts(*facts)])

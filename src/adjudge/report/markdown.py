@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adjudge.formats.markdown import write_code
+from adjudge.formats.markdown import render_code
 from adjudge.report.cases import ShownCase
 from adjudge.report.format import (
     NOTHING,
+    format_cost,
+    format_count,
+    format_criterion_share,
+    format_duration,
+    format_interval,
+    format_outcomes,
+    format_rate,
+    format_rubric,
+    format_score,
+    format_share,
     list_model_changes,
     list_notices,
-    say_cost,
-    say_count,
-    say_duration,
-    say_interval,
-    say_outcomes,
-    say_rate,
-    say_score,
-    say_share,
 )
 from adjudge.report.report import Report
 from adjudge.report.run_diff import CaseDiff, Diff
@@ -41,14 +43,14 @@ def render_diff_markdown(found: Diff) -> str:
     return "\n".join(_list_lines(found)) + "\n"
 
 
-def write_p(value: float | None) -> str:
+def format_p(value: float | None) -> str:
     """A p-value as people read it."""
     if value is None:
         return "-"
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
-def say_p(value: float | None) -> str:
+def describe_p(value: float | None) -> str:
     """A p-value in a sentence."""
     if value is None:
         return "no case went either way"
@@ -61,68 +63,76 @@ def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
         ("only in the earlier run", found.only_before),
         ("only in the later run", found.only_after),
         (f"with another {'reference, task or context' if found.new_contents else 'content'}", found.content_changed),
+        ("with other criteria, rules or another threshold of their own", found.criteria_changed),
     )
     yield from ((said, number) for said, number in facts if number)
 
 
-def show_score(value: float | None) -> str:
+def format_change_score(value: float | None) -> str:
     """A score as it is shown everywhere."""
     return "-" if value is None else f"{value:.3f}"
 
 
-def show_change(before: float | None, after: float | None) -> str:
+def render_change(before: float | None, after: float | None) -> str:
     """A score before and after, once where it reads the same: an arrow is for what moved."""
-    said = (show_score(before), show_score(after))
+    said = (format_change_score(before), format_change_score(after))
     return said[0] if said[0] == said[1] else " → ".join(said)
 
 
-def show_delta(value: float | None) -> str:
+def format_delta(value: float | None) -> str:
     """A difference with its sign."""
     return "-" if value is None else f"{value:+.3f}"
 
 
-def say_cases(number: int) -> str:
+def render_case_names(number: int) -> str:
     """A number of cases, in words that fit one too."""
     return f"{number:,} case{'' if number == 1 else 's'}"
 
 
 def _list_lines(found: Diff) -> Iterator[str]:
     yield DIFF_MARK
-    compared = f"{say_cases(found.cases)} in both runs"
+    compared = f"{render_case_names(found.cases)} in both runs"
     yield f"**{found.regressions:,} regressed, {found.improvements:,} improved**, of {compared}"
     yield ""
-    yield f"McNemar's exact test of passed against not passed: {say_p(found.p_value)}"
+    yield f"McNemar's exact test of passed against not passed: {describe_p(found.p_value)}"
     for said, number in list_facts(found):
         yield ""
-        yield f"{say_cases(number)} {said}"
+        yield f"{render_case_names(number)} {said}"
     yield from ("", "| before | after | cases |", "|---|---|--:|")
     for (old, new), number in found.transitions.items():
         yield f"| {old} | {new} | {number:,} |"
     yield from ("", "| mean | before | after | difference | cases | p |", "|---|--:|--:|--:|--:|--:|")
-    yield _write_means("score", found.score)
+    yield _render_means("score", found.score)
     for name, means in found.criteria.items():
-        yield _write_means(write_code(name), means)
+        yield _render_means(render_code(name), means)
     yield from _list_cases(found)
 
 
-def _write_means(name: str, means: Means) -> str:
-    before, after, delta = show_score(means.before), show_score(means.after), show_delta(means.delta)
-    return f"| {name} | {before} | {after} | {delta} | {means.cases:,} | {write_p(means.p_value)} |"
+def _render_means(name: str, means: Means) -> str:
+    before, after, delta = (
+        format_change_score(means.before),
+        format_change_score(means.after),
+        format_delta(means.delta),
+    )
+    return f"| {name} | {before} | {after} | {delta} | {means.cases:,} | {format_p(means.p_value)} |"
 
 
 def _list_cases(found: Diff) -> Iterator[str]:
     moved = [item for item in found.listed if item.before != item.after]
     if not moved:
         return
-    rows = [("case", "before", "after", "score", "criteria", "why"), *map(_write_case, moved[:MOST_ROWS])]
+    rows = [("case", "before", "after", "score", "criteria", "why"), *map(_render_case, moved[:MOST_ROWS])]
     yield ""
     for number, row in enumerate(drop_empty(rows)):
         yield f"| {' | '.join(row)} |"
         if not number:
             yield f"|{'---|' * len(row)}"
     total = sum(number for (old, new), number in found.transitions.items() if old != new)
-    if total > MOST_ROWS:
-        yield from ("", f"{MOST_ROWS} of {total:,} cases with another outcome are shown, regressions first")
+    if total > min(MOST_ROWS, len(moved)):
+        yield from (
+            "",
+            f"{min(MOST_ROWS, len(moved))} of {total:,} cases with another outcome are shown, regressions first",
+        )
 
 
 def drop_empty(rows: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
@@ -133,14 +143,14 @@ def drop_empty(rows: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
 
 def list_criteria(item: CaseDiff) -> str:
     """The first three criteria whose score moved."""
-    said = [f"{name[:30]} {show_change(old, new)}" for name, old, new in item.criteria[:3]]
+    said = [f"{name[:30]} {render_change(old, new)}" for name, old, new in item.criteria[:3]]
     return ", ".join(said) + (f" and {len(item.criteria) - 3} more" if len(item.criteria) > 3 else "")
 
 
-def _write_case(item: CaseDiff) -> tuple[str, ...]:
-    scores = show_change(item.score_before, item.score_after)
+def _render_case(item: CaseDiff) -> tuple[str, ...]:
+    scores = render_change(item.score_before, item.score_after)
     case, criteria, why = (
-        write_code(text, _LONGEST, nothing="") for text in (item.case, list_criteria(item), item.detail)
+        render_code(text, _LONGEST, nothing="") for text in (item.case, list_criteria(item), item.detail)
     )
     return (case, item.before, item.after, scores, criteria, why)
 
@@ -154,35 +164,48 @@ MARK = "<!-- adjudge/report/1 -->"
 MOST_CASES = 20
 
 
-def write_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: float | None = None) -> str:
+def render_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: float | None = None) -> str:
     """A report in at most 65,000 characters of GitHub's Markdown; ``needed`` is the share that was asked for."""
     head = "\n\n".join(_list_sections(report, needed))
-    foot = _write_foot(report)
+    foot = _render_foot(report)
     room = MOST_CHARACTERS - len(head) - len(foot) - 400  # what stands around the list
-    return f"{MARK}\n{head}\n\n{_write_cases(report, most_cases, room)}{foot}\n"
+    return f"{MARK}\n{head}\n\n{_render_cases(report, most_cases, room)}{foot}\n"
 
 
 def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
     about = report.about
-    asked = f", by the rubric {write_code(about.rubric)}" if about.rubric else ""
-    wanted = f"; {say_rate(needed)} needed" if needed is not None else ""
-    yield f"### {say_rate(report.passed.rate)} of {say_count(report.cases, 'case')} passed{wanted}"
-    yield f"Judged: {write_code(about.dataset or 'a run')} by {write_code(about.judge or 'a judge', 200)}{asked}."
-    yield f"{say_outcomes(report.outcomes)}. 95 % interval of the share: {say_interval(report.passed)}."
+    asked = f", by the rubric {render_code(about.rubric)}" if about.rubric else ""
+    wanted = f"; {format_rate(needed)} needed" if needed is not None else ""
+    yield f"### {format_rate(report.passed.rate)} of {format_count(report.cases, 'case')} passed{wanted}"
+    yield f"Judged: {render_code(about.dataset or 'a run')} by {render_code(about.judge or 'a judge', 200)}{asked}."
+    yield f"{format_outcomes(report.outcomes)}. 95 % interval of the share: {format_interval(report.passed)}."
     for notice in list_notices(report):
         yield f"> {notice}"
-    for notice in list_model_changes(report, write_code):
+    for notice in list_model_changes(report, render_code):
         yield f"> {notice}"
+    if report.rubrics:
+        yield _render_table(
+            ("rubric", "cases", "passed", "95 % interval", "needs"),
+            [
+                (
+                    format_rubric(item, lambda text: render_code(text, 80)),
+                    format_count(item.cases),
+                    format_rate(item.passed.rate),
+                    format_interval(item.passed),
+                    f"{item.threshold:.2f}",
+                )
+                for item in report.rubrics[:10]
+            ],
+        )
     if report.criteria:
-        yield _write_table(
+        yield _render_table(
             ("criterion", "judged", "mean", "passed", "95 % interval", "needs"),
             [
                 (
-                    write_code(item.name, 80),
+                    render_code(item.name, 80),
                     f"{item.passed.of:,}",
-                    say_score(item.scores.mean if item.scores else None),
-                    say_rate(item.passed.rate),
-                    say_interval(item.passed),
+                    format_score(item.scores.mean if item.scores else None),
+                    *format_criterion_share(item),
                     NOTHING if item.threshold is None else f"{item.threshold:.2f}",
                 )
                 for item in report.criteria[:50]
@@ -196,50 +219,50 @@ def _list_more(report: Report) -> Iterator[str]:
         reasons = ", ".join(f"{name} {number:,}" for name, number in report.undecided_because.items())
         yield f"Undecided because: {reasons}."
     if report.pairs is not None:
-        flips = say_share(report.pairs.flips)
-        yield f"The first wins {say_share(report.pairs.win_rate)}; the orders disagree in {flips}."
+        flips = format_share(report.pairs.flips)
+        yield f"The first wins {format_share(report.pairs.win_rate)}; the orders disagree in {flips}."
         if report.pairs.labelled:
-            yield f"Agrees with the label in {say_share(report.pairs.accuracy)}."
+            yield f"Agrees with the label in {format_share(report.pairs.accuracy)}."
     if report.labels is not None:
-        floor = say_rate(report.labels.always_passing.rate)
-        yield f"Right by the labels: {say_share(report.labels.accuracy)}; {floor} if everything passed."
+        floor = format_rate(report.labels.always_passing.rate)
+        yield f"Right by the labels: {format_share(report.labels.accuracy)}; {floor} if everything passed."
     if report.split is not None and report.split.count:
-        yield f"Judges of the chain were split in {say_share(report.split)}."
+        yield f"Judges of the chain were split in {format_share(report.split)}."
     if report.repeats is not None:
-        yield f"Judged again, the outcome differs in {say_share(report.repeats.flipped)}."
+        yield f"Judged again, the outcome differs in {format_share(report.repeats.flipped)}."
 
 
-def _write_cases(report: Report, most: int, room: int) -> str:
+def _render_cases(report: Report, most: int, room: int) -> str:
     """Cases that did not pass, in a table that opens; as many as there is room for."""
     rest = report.case_outcomes["failed"] + report.case_outcomes["undecided"]
     rows: list[str] = []
     for case in [case for case in report.shown if case.outcome != "passed"][:most]:
-        row = _write_row(_list_cells(case))
+        row = _render_row(_list_cells(case))
         room -= len(row) + 1
         if room < 0:
             break
         rows.append(row)
     if not rows:
         return ""
-    head = _write_table(("case", "outcome", "score", "why"), [])
-    of = f"{len(rows):,} of {say_count(rest, 'case')} that did not pass"
+    head = _render_table(("case", "outcome", "score", "why"), [])
+    of = f"{len(rows):,} of {format_count(rest, 'case')} that did not pass"
     return f"<details><summary>{of}</summary>\n\n{head}\n" + "\n".join(rows) + "\n\n</details>\n\n"
 
 
 def _list_cells(case: ShownCase) -> tuple[str, ...]:
     worst = case.worst
     said = f"{case.outcome}: {worst.undecided_because}" if worst.undecided_because else str(case.outcome)
-    return write_code(case.id, 80), said, say_score(worst.score), write_code(worst.why, 240)
+    return render_code(case.id, 80), said, format_score(worst.score), render_code(worst.why, 240)
 
 
-def _write_foot(report: Report) -> str:
-    time = f", median time {say_duration(report.durations.median)}" if report.durations is not None else ""
-    return f"<sub>Cost: {say_cost(report)}{time}. Undecided is not passed.</sub>"
+def _render_foot(report: Report) -> str:
+    time = f", median time {format_duration(report.durations.median)}" if report.durations is not None else ""
+    return f"<sub>Cost: {format_cost(report)}{time}. Undecided is not passed.</sub>"
 
 
-def _write_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    return "\n".join([_write_row(columns), _write_row(("---",) * len(columns)), *map(_write_row, rows)])
+def _render_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    return "\n".join([_render_row(columns), _render_row(("---",) * len(columns)), *map(_render_row, rows)])
 
 
-def _write_row(cells: tuple[str, ...]) -> str:
+def _render_row(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"

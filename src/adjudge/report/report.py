@@ -236,6 +236,51 @@ class CriterionSummary:
     rule: str | None
     """The kind of rule that decides it, where no model is asked."""
 
+    @property
+    def gates(self) -> bool:
+        """Whether it has a threshold of its own or a rule, and so something to pass."""
+        return self.threshold is not None or self.rule is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricSummary:
+    """What the cases come to that were judged by one rubric."""
+
+    digest: str
+    """SHA-256 of the rubric."""
+    name: str
+    about: str
+    """What its first criterion asks for."""
+    threshold: float
+    """Its passing threshold, as it applied."""
+    own: bool
+    """Whether cases brought it, in whole or in part; false for that of the run."""
+    cases: int
+    passed: Share
+    """Cases that passed; one that is judged repeatedly counts by the share of its judgements that did."""
+    outcomes: Mapping[str, int]
+    """Judgements by outcome."""
+    criteria: tuple[CriterionSummary, ...]
+    """The lowest mean first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSummary:
+    """How many cases say themselves how they are judged."""
+
+    criteria: int
+    """Cases with criteria or a rubric of their own."""
+    rules: int
+    """Cases with rules of their own, beside those of the run."""
+    threshold: int
+    """Cases with a passing threshold of their own."""
+    below: int
+    """Cases that need less than the run asks for, by a threshold or a rubric of their own."""
+    below_passed: int
+    """How many of those passed."""
+    needed: float
+    """The score the run asks for: its threshold, else 0.7."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSummary:
@@ -369,7 +414,7 @@ class Report:
     threshold: float | None
     """The passing threshold, where all judgements have the same."""
     criteria: tuple[CriterionSummary, ...]
-    """The lowest mean first."""
+    """The lowest mean first; where cases bring their own, those of the run's rubric alone."""
     rules: tuple[RuleSummary, ...]
     groups: tuple[GroupSummary, ...]
     """The lowest share first; empty when no case has a group."""
@@ -390,25 +435,29 @@ class Report:
     model_changes: tuple[ModelChange, ...] = ()
     """Where other models answered than were asked for."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """What there was too much of to tell apart (``criteria``, ``rules``, ``groups``, ``seats``, ``models``), counted
-    together."""
+    """What there was too much of to tell apart (``criteria``, ``rules``, ``groups``, ``seats``, ``models``,
+    ``rubrics``), counted together."""
+    own: OwnSummary | None = None
+    """What cases say themselves of how they are judged; ``None`` where none does."""
+    rubrics: tuple[RubricSummary, ...] = ()
+    """Each rubric that applied, that of most cases first; empty where every case was judged by the run's."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data that JSON can hold, without ``shown`` being more than it says."""
         data: dict[str, Any] = {"schema": self.schema}
         for item in fields(self):
-            data[item.name] = _write(getattr(self, item.name))
+            data[item.name] = _to_plain(getattr(self, item.name))
         return data | {"cases_shown": len(self.shown)}
 
 
-def _write(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, tuple):
-        return [_write(item) for item in value]
+        return [_to_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): _write(item) for key, item in value.items()}
+        return {str(key): _to_plain(item) for key, item in value.items()}
     if hasattr(value, "__dataclass_fields__"):
-        return {item.name: _write(getattr(value, item.name)) for item in fields(value)}
+        return {item.name: _to_plain(getattr(value, item.name)) for item in fields(value)}
     # A file may hold any number; JSON has no form for these, and nobody knows what they mean.
     return None if isinstance(value, float) and not math.isfinite(value) else value

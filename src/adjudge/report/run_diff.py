@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from adjudge.dataset.case import OWN_KEYS
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_flag
 from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
@@ -70,6 +71,8 @@ class Joined:
     after: Side | None
     same: bool = True
     """Whether the same was judged: another label or other metadata do not matter."""
+    same_criteria: bool = True
+    """Whether the case brought the same criteria, rubric, rules and threshold of its own, or none."""
 
 
 @dataclass(slots=True)
@@ -94,8 +97,11 @@ def join_runs(before: Run, after: Run, *, new_contents: bool = False) -> Iterato
             if found is None or found[0] != place:
                 yield Joined(case=case, before=side, after=None)
                 continue
-            same = side.subject == found[2].subject or _judge_same(connection, side.place, found[2].place, judged)
-            yield Joined(case=case, before=side, after=found[2], same=same)
+            same = criteria = True
+            if side.subject != found[2].subject:
+                bodies = _read_bodies(connection, side.place, found[2].place)
+                same, criteria = _agree(bodies, judged), _agree(bodies, OWN_KEYS)
+            yield Joined(case=case, before=side, after=found[2], same=same, same_criteria=criteria)
             found = next(later, None)
         for _, case, side in _fold(connection.execute(_ONLY_AFTER)):
             yield Joined(case=case, before=None, after=side)
@@ -172,17 +178,22 @@ def _read(body: bytes) -> _Result:
         raise UsageError(f"a result of the run cannot be read: {str(error)[:200]}; judge it again") from None
 
 
-def _judge_same(connection: sqlite3.Connection, one: int, other: int, judged: Sequence[str]) -> bool:
-    """Whether two cases have the same of what a judge is given; their labels and metadata may differ."""
-    bodies = [
-        connection.execute(query, (place,)).fetchone()[0]
+def _read_bodies(connection: sqlite3.Connection, one: int, other: int) -> tuple[Any, Any]:
+    """The two cases as they were kept."""
+    first, second = [
+        json.loads(connection.execute(query, (place,)).fetchone()[0])
         for query, place in (
             ("SELECT body FROM main.cases WHERE place = ?", one),
             ("SELECT body FROM later.cases WHERE place = ?", other),
         )
     ]
-    first, second = map(json.loads, bodies)
-    return all(first.get(name) == second.get(name) for name in judged)
+    return first, second
+
+
+def _agree(bodies: tuple[Any, Any], names: Sequence[str]) -> bool:
+    """Whether two cases say the same under these names; their labels and metadata may differ."""
+    first, second = bodies
+    return all(first.get(name) == second.get(name) for name in names)
 
 
 MOST_LISTED = 2_000
@@ -245,6 +256,9 @@ class Diff:
     content_changed: int
     """Cases of one id that are not compared: another reference, task or context, and without ``new_contents``
     another content."""
+    criteria_changed: int = 0
+    """Cases that are not compared, because they brought other criteria, rules or thresholds of their own: what moved
+    there is what was asked, and not the judge."""
     unmatched_passes: int
     """Cases that passed before and cannot be compared, because they are gone or changed."""
     transitions: Mapping[tuple[Outcome, Outcome], int]
@@ -274,13 +288,24 @@ class Diff:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        plain = ("cases", "only_before", "only_after", "content_changed", "unmatched_passes", "regressions")
+        plain = (
+            "cases",
+            "only_before",
+            "only_after",
+            "content_changed",
+            "criteria_changed",
+            "unmatched_passes",
+            "regressions",
+        )
         moves = [{"before": old, "after": new, "cases": number} for (old, new), number in self.transitions.items()]
         return {
             "schema": self.schema,
             "before": {name: getattr(self.before, name) for name in DiffSide.__slots__},
             "after": {name: getattr(self.after, name) for name in DiffSide.__slots__},
-            **{name: getattr(self, name) for name in (*plain, "improvements", "p_value", "changed", "new_contents")},
+            **{
+                name: getattr(self, name)
+                for name in (*plain, "regressions", "improvements", "p_value", "changed", "new_contents")
+            },
             "transitions": moves,
             "score": self.score.to_dict(),
             "criteria": {name: means.to_dict() for name, means in self.criteria.items()},
@@ -293,7 +318,8 @@ def diff(
 ) -> Diff:
     """What changed between two runs, given as ``Run``s or folders; cases are paired by their ids.
 
-    A case whose content is another is not compared, unless ``new_contents`` says that it is meant to be: a program's
+    A case that brought other criteria, rules or another threshold of its own is not compared, but counted. A case whose
+    content is another is not compared either, unless ``new_contents`` says that it is meant to be: a program's
     answers before and after a change, to the same task, reference and context.
 
     Memory is bounded, whatever the runs' size. Raises ``UsageError`` for a folder that holds no run.
@@ -329,8 +355,9 @@ class _Tally:
     def add(self, pair: Joined) -> None:
         """One case of the earlier run, or one that only the later has."""
         before, after = pair.before, pair.after
-        if before is None or after is None or not pair.same:
-            kind = "only_after" if before is None else "only_before" if after is None else "content_changed"
+        if before is None or after is None or not pair.same or not pair.same_criteria:
+            changed = "criteria_changed" if pair.same else "content_changed"
+            kind = "only_after" if before is None else "only_before" if after is None else changed
             self.counts[kind] += 1
             self.counts["unmatched_passes"] += before is not None and before.outcome == "passed"
             return
@@ -374,6 +401,7 @@ class _Tally:
             only_before=self.counts["only_before"],
             only_after=self.counts["only_after"],
             content_changed=self.counts["content_changed"],
+            criteria_changed=self.counts["criteria_changed"],
             unmatched_passes=self.counts["unmatched_passes"],
             transitions=dict(sorted(self.transitions.items())),
             p_value=compute_mcnemar(worse, better),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from adjudge.dataset.label import Label, LabelJoin, group_labels
 from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairTally
 from adjudge.report.cases import MOST_CASES, Selection, find_worst
@@ -20,9 +22,12 @@ from adjudge.report.tally import (
     ModelTally,
     NamedTallies,
     NumberTally,
+    OwnTally,
     RepeatTally,
     RuleTally,
     SeatTally,
+    add_criteria,
+    finish_criteria,
     make_share,
     order_outcomes,
     read_preference,
@@ -31,18 +36,34 @@ from adjudge.report.tally import (
 from adjudge.result import JudgeChainResult, JudgeResult
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
+from adjudge.runs.terms import Terms, read_terms
 
 
-def make_report(run: Run | str | os.PathLike[str], *, most_cases: int = MOST_CASES) -> Report:
+def make_report(
+    run: Run | str | os.PathLike[str],
+    *,
+    most_cases: int = MOST_CASES,
+    labels: Iterable[Label] = (),
+    label_name: str | None = None,
+) -> Report:
     """What a run, given as a ``Run`` or its folder, came to, with at most ``most_cases`` of its cases.
 
-    Reads the run once, in memory that does not grow with it. Raises ``UsageError`` when ``most_cases`` is not in
-    0 to 2,000, or for a folder that holds no run.
+    ``labels`` are joined to the cases as by ``Dataset.with_labels``, so that people can look at what was judged after
+    it was; ``label_name`` takes those of that criterion. Reads the run once, in memory that does not grow with it.
+    Raises ``UsageError`` when ``most_cases`` is not in 0 to 2,000, or for a folder that holds no run.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:
-            return make_report(opened, most_cases=most_cases)
-    return summarise(run.items(), run.manifest, status=read_status(run), most_cases=most_cases)
+            return make_report(opened, most_cases=most_cases, labels=labels, label_name=label_name)
+    items = label_items(run.items(), LabelJoin(group_labels(labels, label_name)))
+    return summarise(items, run.manifest, status=read_status(run), most_cases=most_cases)
+
+
+def label_items(items: Iterable[RunItem], labels: LabelJoin) -> Iterator[RunItem]:
+    """The items of a run, whose cases have these labels too."""
+    for item in items:
+        case = labels.join(item.case)
+        yield item if case is item.case else replace(item, case=case)
 
 
 def read_status(run: Run) -> str:
@@ -54,7 +75,7 @@ def summarise(
     items: Iterable[RunItem], manifest: Mapping[str, Any], *, status: str = "", most_cases: int = MOST_CASES
 ) -> Report:
     """What items come to; those of one case must follow each other."""
-    tally = ReportTally(read_about(manifest, status=status), most_cases)
+    tally = ReportTally(read_about(manifest, status=status), most_cases, read_terms(manifest))
     for _, together in groupby(items, key=lambda item: item.place):
         tally.add(list(together))
     return tally.finish()
@@ -63,7 +84,7 @@ def summarise(
 class ReportTally:
     """A report on its way."""
 
-    def __init__(self, about: RunDescription, most_cases: int) -> None:
+    def __init__(self, about: RunDescription, most_cases: int, terms: Terms | None = None) -> None:
         self._about = about
         self._selection = Selection(most_cases)
         self._cases = 0
@@ -76,6 +97,7 @@ class ReportTally:
         self._pairs = PairTally()
         self._labels, self._numbers, self._repeats = LabelTally(), NumberTally(), RepeatTally()
         self._models = ModelTally()
+        self._own = OwnTally(terms or Terms())
 
     def add(self, items: list[RunItem]) -> None:
         """Count a case with all its judgements."""
@@ -90,8 +112,12 @@ class ReportTally:
         label = items[0].case.label
         if isinstance(label, bool) and not isinstance(items[0].result, PairResult):
             self._labels.add(items, label)
+        # Criteria of one name in two rubrics are two things, so each is in the table of its rubric.
+        others = self._own.add(items)
         for item in items:
             self._add(item)
+            if not others:
+                add_criteria(self._criteria, item.result)
 
     def _add(self, item: RunItem) -> None:
         result, label = item.result, item.case.label
@@ -114,10 +140,6 @@ class ReportTally:
             self._thresholds.add(result.threshold)
         if result.score is not None:
             self._scores.add(result.score)
-        for criterion in result.criteria:
-            counted = self._criteria.get(criterion.name)
-            if counted is not None:
-                counted.add(criterion)
         for rule in result.rule_results:
             checked = self._rules.get(rule.name)
             if checked is not None:
@@ -130,7 +152,8 @@ class ReportTally:
         pairs = self._pairs.finish()
         seats, seat_pairs, split = self._seats.finish()
         left_out = {"criteria": self._criteria.others, "rules": self._rules.others, "groups": self._groups.others}
-        left_out |= {"seats": self._seats.others, "models": self._models.others}
+        left_out |= {"seats": self._seats.others, "models": self._models.others, "rubrics": self._own.others}
+        own, rubrics = self._own.finish()
         outcomes, because = self._counts["outcome"], self._counts["undecided_because"]
         return Report(
             about=self._about,
@@ -143,7 +166,7 @@ class ReportTally:
             decided_by=dict(self._counts["decided_by"].most_common()),
             scores=self._scores.finish(),
             threshold=next(iter(self._thresholds)) if len(self._thresholds) == 1 else None,
-            criteria=self._finish_criteria(),
+            criteria=finish_criteria(self._criteria),
             rules=self._finish_rules(),
             groups=self._finish_groups(),
             seats=seats,
@@ -158,11 +181,9 @@ class ReportTally:
             shown=self._selection.finish(),
             model_changes=self._models.finish(),
             left_out={name: number for name, number in left_out.items() if number},
+            own=own,
+            rubrics=rubrics,
         )
-
-    def _finish_criteria(self) -> Any:
-        found = [tally.finish(str(name)) for name, tally in self._criteria.found.items()]
-        return tuple(sorted(found, key=lambda item: item.scores.mean if item.scores else 2.0))
 
     def _finish_rules(self) -> Any:
         found = [tally.finish(str(name)) for name, tally in self._rules.found.items()]

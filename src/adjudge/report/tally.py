@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import combinations
 from typing import Generic, TypeVar, get_args
 
-from adjudge.dataset.case import Label
+from adjudge.dataset.case import LabelValue
 from adjudge.formats.display import list_answers
 from adjudge.formats.model_name import is_same_model
 from adjudge.formats.text import clean
@@ -23,14 +23,18 @@ from adjudge.report.report import (
     LabelSummary,
     ModelChange,
     NumberSummary,
+    OwnSummary,
     RepeatSummary,
+    RubricSummary,
     RuleSummary,
     ScoreTally,
     SeatPair,
     SeatSummary,
 )
 from adjudge.result import CriterionResult, JudgeResult, Outcome, RuleResult
+from adjudge.rubric.rubric import Rubric
 from adjudge.runs.item import RunItem, lacks_cost
+from adjudge.runs.terms import Terms
 from adjudge.trust.intervals import Share
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -88,6 +92,103 @@ class CriterionTally:
             weight=self._last.weight if self._last else 1.0,
             rule=self._last.rule if self._last else None,
         )
+
+
+class RubricTally:
+    """The cases that were judged by one rubric."""
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self.criteria: NamedTallies[CriterionTally] = NamedTallies(CriterionTally, 50)
+        self._passed = 0.0
+        self._outcomes: Counter[str] = Counter()
+        self._rubric: Rubric | None = None
+
+    def add(self, items: Sequence[RunItem], rubric: Rubric) -> None:
+        """Count a case with its judgements."""
+        self.cases += 1
+        self._rubric = rubric
+        self._passed += share_passed(items)
+        for item in items:
+            self._outcomes[item.result.outcome] += 1
+            add_criteria(self.criteria, item.result)
+
+    def finish(self, digest: str, *, own: bool) -> RubricSummary:
+        """What they come to."""
+        rubric = self._rubric
+        return RubricSummary(
+            digest=digest,
+            name=cut(rubric.name, 200) if rubric is not None else "",
+            about=cut(rubric.criteria[0].description, 200) if rubric is not None else "",
+            threshold=rubric.passing_threshold if rubric is not None else 0.0,
+            own=own,
+            cases=self.cases,
+            passed=make_share(self._passed, self.cases),
+            outcomes=order_outcomes(self._outcomes),
+            criteria=finish_criteria(self.criteria),
+        )
+
+
+def add_criteria(tallies: NamedTallies[CriterionTally], result: JudgeResult | PairResult) -> None:
+    """Count each criterion of a judgement."""
+    for criterion in result.criteria if isinstance(result, JudgeResult) else ():
+        counted = tallies.get(criterion.name)
+        if counted is not None:
+            counted.add(criterion)
+
+
+def finish_criteria(tallies: NamedTallies[CriterionTally]) -> tuple[CriterionSummary, ...]:
+    """What they come to, the lowest mean first."""
+    found = [tally.finish(str(name)) for name, tally in tallies.found.items()]
+    return tuple(sorted(found, key=lambda item: item.scores.mean if item.scores else 2.0))
+
+
+class OwnTally:
+    """What cases say themselves of how they are judged, and by which rubrics they were."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._run = terms.rubric.digest if terms.rubric is not None else ""
+        self._rubrics: NamedTallies[RubricTally] = NamedTallies(RubricTally, MOST_RUBRICS)
+        self._counts: Counter[str] = Counter()
+        self._below_passed = 0.0
+
+    @property
+    def others(self) -> int:
+        """Cases whose rubric was not told apart."""
+        return self._rubrics.others
+
+    def add(self, items: Sequence[RunItem]) -> bool:
+        """Count a case with its judgements; returns whether it was judged by a rubric other than the run's."""
+        case = items[0].case
+        counted = self._terms.count(case)
+        self._counts.update(counted)
+        if "below" in counted:
+            self._below_passed += share_passed(items)
+        rubric = items[0].rubric if items[0].rubric is not None else self._terms.rubric
+        if rubric is None:
+            return False
+        tally = self._rubrics.get(rubric.digest)
+        if tally is not None:
+            tally.add(items, rubric)
+        return case.brings_own and rubric.digest != self._run
+
+    def finish(self) -> tuple[OwnSummary | None, tuple[RubricSummary, ...]]:
+        """What they come to; nothing where no case says anything."""
+        if not self._counts:
+            return None, ()
+        names = ("criteria", "rules", "threshold", "below")
+        numbers = {name: self._counts[name] for name in names}
+        own = OwnSummary(**numbers, below_passed=round(self._below_passed), needed=self._terms.needed)
+        found = [
+            tally.finish(str(digest), own=digest != self._run)
+            for digest, tally in sorted(self._rubrics.found.items(), key=lambda pair: -pair[1].cases)
+        ]
+        return own, tuple(found) if any(item.own for item in found) else ()
+
+
+MOST_RUBRICS = 50
+"""Rubrics that are told apart: every case of a suite may bring one of its own."""
 
 
 class RuleTally:
@@ -387,7 +488,7 @@ def _list_costs(result: JudgeResult | PairResult) -> Iterator[float]:
         yield from _list_costs(part)
 
 
-def read_preference(label: Label) -> str | None:
+def read_preference(label: LabelValue) -> str | None:
     """A label as what a person preferred; ``None`` where it says something else."""
     return label if isinstance(label, str) and label in PREFERENCES else None
 

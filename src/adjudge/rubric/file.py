@@ -1,4 +1,4 @@
-"""Rubrics from files: YAML, JSON and TOML, and the five rubrics that ship.
+"""Rubrics from files: YAML, JSON and TOML, and the rubrics that ship.
 
 A file is read strictly: an unknown key, a key that stands twice, a value of the wrong type is an error that says
 where it stands, and nothing is filled in by guessing. A file cannot run code and cannot make the reader slow: tags
@@ -28,7 +28,17 @@ MAX_RULES = 64
 """Criteria of one file that a rule decides: rules run one after the other, and nothing else runs meanwhile."""
 
 
-SHIPPED_RUBRICS = ("code-quality", "security", "test-coverage", "accessibility", "documentation")
+SHIPPED_RUBRICS = (
+    "code-quality",
+    "security",
+    "test-coverage",
+    "accessibility",
+    "documentation",
+    "faithfulness",
+    "answer-relevance",
+    "correctness",
+    "tool-use",
+)
 
 
 _THRESHOLDS = ("passing_threshold", "passingThreshold", "passThreshold", "passingScore", "threshold")
@@ -194,12 +204,18 @@ def _is_refused(kind: type[Rubric | Criterion], arguments: dict[str, Any]) -> bo
     return False
 
 
+_SENTENCE = (
+    "; for a sentence write criteria='...', and for a gate, which has no criteria=, "
+    "rubric={'name': '...', 'criteria': [{'name': '...', 'description': '...'}]}"
+)
+
+
 @lru_cache(maxsize=len(SHIPPED_RUBRICS))
 def _load_shipped(name: str) -> Rubric:
     if name in SHIPPED_RUBRICS:
         text = (files("adjudge.rubric") / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
         return read_rubric(text, format="yaml", where=f"shipped rubric {name!r}")
-    hint = "; for a sentence write criteria='...'" if " " in name.strip() else suggest(name, SHIPPED_RUBRICS)
+    hint = _SENTENCE if " " in name.strip() else suggest(name, SHIPPED_RUBRICS)
     if name and Path(name).exists():
         hint = f"; for the file of that name write ./{name}"
     raise UsageError(

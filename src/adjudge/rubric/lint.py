@@ -1,8 +1,8 @@
 """Advice on rubrics that are valid and could judge better.
 
-The advice is the seeds': short names in kebab-case, descriptions under 200 characters that can be measured, three to
+The advice: short names in kebab-case, descriptions under 200 characters that can be measured, three to
 seven criteria, no umbrella words, an attainable threshold, and a threshold of its own for what must hold. None of it
-is an error; a rubric that draws advice works.
+is an error: a rubric works without following it.
 """
 
 from __future__ import annotations
@@ -60,10 +60,7 @@ class Advice:
 
 
 def lint_rubric(rubric: Rubric) -> tuple[Advice, ...]:
-    """Everything the seeds would advise on a rubric, in the order it is written; empty when there is nothing.
-
-    Source: the best practices and naming conventions of the seeds' rubric page.
-    """
+    """Return advice on a rubric, in the order in which the rubric is written; empty if there is none."""
     found = [*_lint_threshold(rubric), *_lint_number(rubric)]
     for index, criterion in enumerate(rubric.criteria):
         found += _lint_criterion(criterion, f"criteria[{index}]")

@@ -34,10 +34,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """One thing to score.
-
-    Source: the seeds' ``RubricCriterion``; ``threshold`` gates only when it is given.
-    """
+    """One thing to score. ``threshold`` fails the whole rubric only when it is given."""
 
     name: str
     description: str
@@ -87,7 +84,7 @@ class Criterion:
         data |= {"weight": self.weight} if self.weight != 1.0 else {}
         data |= {"threshold": self.threshold} if self.threshold is not None else {}
         # Text, because JSON and canonical JSON have no other keys.
-        data |= {"levels": {_write_number(score): text for score, text in self.levels}} if self.levels else {}
+        data |= {"levels": {_format_number(score): text for score, text in self.levels}} if self.levels else {}
         if self.examples:
             data["examples"] = [
                 {"content": item.content, "score": item.score} | ({"why": item.why} if item.why else {})
@@ -102,7 +99,7 @@ class Criterion:
 class Rubric:
     """A named set of criteria and the score at which the whole passes.
 
-    Source: the seeds' ``Rubric``. ``criteria`` may be ``Criterion`` values or mappings with their fields.
+    ``criteria`` may be ``Criterion`` values or mappings with their fields.
     """
 
     name: str
@@ -184,6 +181,17 @@ def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: fl
     if not all(isinstance(text, str) for text in (*dict(named), *dict(named).values())):
         raise UsageError(f"criteria must be sentences, got {show(criteria)}")
     return _word_rubric(tuple(named), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold))
+
+
+def make_gating_rubric(name: str, criteria: Sequence[Criterion], *, scale: Sequence[float] = (0.0, 1.0)) -> Rubric:
+    """A rubric that passes when every criterion with a weight reaches its own threshold, which each of them needs.
+
+    Its passing threshold is the mean that follows from that: it fails nothing more, and does not read as a low one.
+    """
+    gating = [item for item in criteria if item.weight]
+    needed = math.fsum(item.weight * (item.threshold or 0.0) for item in gating)
+    mean = needed / math.fsum(item.weight for item in gating) if gating else 1.0
+    return Rubric(name=name, criteria=criteria, passing_threshold=min(mean, 1.0), scale=scale)
 
 
 @lru_cache(maxsize=256)
@@ -314,7 +322,7 @@ def _list_of(value: Any, what: str) -> Sequence[Any]:
     return list(value)
 
 
-def _write_number(value: float) -> str:
+def _format_number(value: float) -> str:
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
 

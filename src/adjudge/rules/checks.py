@@ -6,6 +6,7 @@ message quotes at most 120 characters of the content; ``Rule.check`` puts the ru
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,12 +15,12 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_share, check_whole_number
 from adjudge.formats.invisible import drop_unseen
-from adjudge.formats.json import read_json, to_json_value
+from adjudge.formats.json import MOST_DEPTH, nests_too_deeply, read_json, to_json_value
 from adjudge.formats.json_schema import compile_schema
 from adjudge.formats.text import QUOTED, flatten, quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.document import fold, read_value
-from adjudge.rules.values import Place, has_more, join_halves, list_proofs, list_readings, show_place
+from adjudge.rules.values import Place, describe_place, has_more, join_halves, list_proofs, list_readings
 
 Check = Callable[[Any], RuleResult]
 
@@ -42,15 +43,22 @@ _ANCHORS = ("^", "$", "\\A", "\\z")
 _PART = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]|.", re.DOTALL)
 
 
-def make_contains(*, text: str | list[str], any: bool = False, ignore_case: bool = False) -> Check:  # noqa: A002
+def make_contains(
+    *,
+    text: str | list[str],
+    any: bool = False,  # noqa: A002
+    ignore_case: bool = False,
+    as_written: bool = False,
+) -> Check:
     """All of the texts stand in the content (with ``any`` one is enough)."""
     wanted = _read_texts("contains", text)
-    one, fold = check_flag("any", any), _choose_fold(ignore_case)
+    one, plain = check_flag("any", any), check_flag("as_written", as_written)
+    fold = _choose_fold(ignore_case, plain=plain)
 
     def check(content: Any) -> RuleResult:
         said = _text_of(content)
         missing = _find_missing(said, wanted, fold)
-        if missing and has_more(said):
+        if missing and not plain and has_more(said):
             for _, value in list_proofs(said):
                 missing = _find_missing(value, missing, fold)
         passed = len(missing) < len(wanted) if one else not missing
@@ -60,27 +68,47 @@ def make_contains(*, text: str | list[str], any: bool = False, ignore_case: bool
     return check
 
 
-def make_not_contains(*, text: str | list[str], ignore_case: bool = False) -> Check:
-    """None of the texts stands in the content."""
-    refused, fold = _read_texts("not_contains", text), _choose_fold(ignore_case)
+def make_not_contains(
+    *,
+    text: str | list[str],
+    all: bool = False,  # noqa: A002
+    ignore_case: bool = False,
+    as_written: bool = False,
+) -> Check:
+    """None of the texts stands in the content (with ``all``: at least one of them does not)."""
+    refused, plain = _read_texts("not_contains", text), check_flag("as_written", as_written)
+    together, fold = check_flag("all", all), _choose_fold(ignore_case, plain=plain)
 
     def check(content: Any) -> RuleResult:
         said = _text_of(content)
-        found = _find_refused(said, refused, fold)
-        if found:
-            return _fail(f"contains {_list(found)}")
-        for place, value in list_readings(said) if has_more(said) else ():
-            found = _find_refused(value, refused, fold)
-            if found:
-                return _fail(f"contains {_list(found)} in {_say_place(place)}")
-        return _pass(f"does not contain {_list(refused)}")
+        seen: list[str] = []
+        for place, value in _list_refusing(said, as_written=plain):
+            found = _find_present(value, refused, fold) if plain else _find_refused(value, refused, fold)
+            # What stands in different places counts together: a reader of the whole sees all of it.
+            seen += [item for item in found if item not in seen]
+            if len(seen) == len(refused) or (seen and not together):
+                where = f" in {_describe_place(place)}" if value is not said and not together else ""
+                return _fail(f"contains {_list(seen)}{where}")
+        return _pass(f"does not contain {_list([item for item in refused if item not in seen])}")
 
     return check
 
 
-def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False) -> Check:
+def _list_refusing(text: str, *, as_written: bool) -> Iterator[tuple[Place, str]]:
+    """The text as it stands, and what else somebody could read in it."""
+    yield None, text
+    if not as_written and has_more(text):
+        yield from list_readings(text)
+
+
+def _find_present(text: str, wanted: list[str], fold: Fold) -> list[str]:
+    missing = _find_missing(text, wanted, fold)
+    return [item for item in wanted if item not in missing]
+
+
+def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False, as_written: bool = False) -> Check:
     """The pattern is found anywhere in the content (with ``absent``: nowhere), in time linear in its length."""
-    unwanted = check_flag("absent", absent)
+    unwanted, plain = check_flag("absent", absent), check_flag("as_written", as_written)
     compiled = _compile(pattern, ignore_case=check_flag("ignore_case", ignore_case))
     anchored = is_anchored(pattern)
 
@@ -89,13 +117,13 @@ def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False)
         match = compiled.search(said)
         if match is not None:
             where = f"{quote(match.group())} at character {match.start()}"
-            return _say(f"{where} matches {quote(pattern)}", passed=not unwanted)
-        for place, value in _list_searched(said, unwanted=unwanted, anchored=anchored):
+            return _make_result(f"{where} matches {quote(pattern)}", passed=not unwanted)
+        for place, value in () if plain else _list_searched(said, unwanted=unwanted, anchored=anchored):
             match = compiled.search(join_halves(value))
             if match is not None:
-                where = f"{quote(match.group())} in {_say_place(place)}"
-                return _say(f"{where} matches {quote(pattern)}", passed=not unwanted)
-        return _say(f"nothing matches {quote(pattern)}", passed=unwanted)
+                where = f"{quote(match.group())} in {_describe_place(place)}"
+                return _make_result(f"{where} matches {quote(pattern)}", passed=not unwanted)
+        return _make_result(f"nothing matches {quote(pattern)}", passed=unwanted)
 
     return check
 
@@ -114,6 +142,64 @@ def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tup
 def is_anchored(pattern: str) -> bool:
     """Whether a pattern that compiles asks for the beginning or end of a text or line anywhere."""
     return any(match.group() in _ANCHORS for match in _PART.finditer(pattern))
+
+
+def make_equals(*, value: Any, absent: bool = False, ignore_case: bool = False) -> Check:
+    """The content is the value: a text exactly, any other value as JSON (with ``absent``: it is not)."""
+    unwanted, fold = check_flag("absent", absent), _choose_fold(ignore_case)
+    wanted = _read_wanted(value)
+    shown = quote(wanted if isinstance(wanted, str) else json.dumps(wanted, ensure_ascii=False))
+
+    def check(content: Any) -> RuleResult:
+        if isinstance(wanted, str):
+            equal = fold(_text_of(content)) == fold(wanted)
+        else:
+            equal = _is_json_equal(content, wanted, lenient=unwanted)
+        return _make_result(f"{'equals' if equal else 'does not equal'} {shown}", passed=equal is not unwanted)
+
+    return check
+
+
+def _read_wanted(value: Any) -> Any:
+    if value is None:
+        raise UsageError("rule equals: the value is null; write the text, or json_schema: {type: 'null'}")
+    try:
+        return to_json_value(value)
+    except ValueError as error:
+        raise UsageError(f"rule equals: the value must be a text or another JSON value ({error})") from None
+
+
+def _is_json_equal(content: Any, wanted: Any, *, lenient: bool) -> bool:
+    try:
+        found = _json_of(content, lenient=lenient)
+    except ValueError:
+        return False
+    return _freeze(found) == _freeze(wanted)
+
+
+def _freeze(value: Any) -> Any:
+    """A JSON value in a form that compares as JSON does: 1 is 1.0, and is not true."""
+    if isinstance(value, dict):
+        return {key: _freeze(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_freeze(item) for item in value]
+    return (value,) if isinstance(value, bool) else value
+
+
+def make_starts_with(*, text: str, absent: bool = False, ignore_case: bool = False) -> Check:
+    """The content begins with the text (with ``absent``: it does not)."""
+    if not isinstance(text, str) or not text:
+        raise UsageError(f"rule starts_with: text must be a text that is not empty, got {show(text)}")
+    unwanted, fold = check_flag("absent", absent), _choose_fold(ignore_case)
+    begun = fold(text)
+
+    def check(content: Any) -> RuleResult:
+        found = fold(_text_of(content)).startswith(begun)
+        return _make_result(
+            f"{'begins' if found else 'does not begin'} with {quote(text)}", passed=found is not unwanted
+        )
+
+    return check
 
 
 def make_length(*, max: int | None = None, min: int | None = None, unit: str = "characters") -> Check:  # noqa: A002
@@ -137,35 +223,42 @@ def make_length(*, max: int | None = None, min: int | None = None, unit: str = "
     return check
 
 
-def make_json() -> Check:
-    """The content is one JSON value: no duplicate keys, no ``NaN``; what is a JSON value already passes."""
+def make_json(*, absent: bool = False) -> Check:
+    """The content is one JSON value: no duplicate keys, no ``NaN``; what is a JSON value already passes.
+
+    With ``absent`` it is none, and what only some readers take for JSON is JSON.
+    """
+    unwanted = check_flag("absent", absent)
 
     def check(content: Any) -> RuleResult:
         try:
-            _json_of(content)
+            _json_of(content, lenient=unwanted)
         except ValueError as error:
-            return _fail(f"is not JSON: {flatten(str(error), QUOTED)}")
-        return _pass("is JSON")
+            return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=unwanted)
+        return _make_result("is JSON", passed=not unwanted)
 
     return check
 
 
-def make_json_schema(*, schema: Mapping[str, Any] | bool) -> Check:
-    """The content is JSON that fits the schema (draft 2020-12, or what its ``$schema`` names)."""
+def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False) -> Check:
+    """The content is JSON that fits the schema (draft 2020-12, or what its ``$schema`` names).
+
+    With ``absent`` it is no JSON, or does not fit.
+    """
     from jsonschema_rs import ValidationError
 
-    validator = _compile_schema(schema)
+    validator, unwanted = _compile_schema(schema), check_flag("absent", absent)
 
     def check(content: Any) -> RuleResult:
         try:
-            value = _json_of(content)
+            value = _json_of(content, lenient=unwanted)
         except ValueError as error:
-            return _fail(f"is not JSON: {flatten(str(error), QUOTED)}")
+            return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=unwanted)
         try:
             validator.validate(value)  # stops at the first error; all of them could be as many as the content is long
         except ValidationError as error:
-            return _fail(f"{_path_of(error)}: {flatten(error.message, QUOTED)}")
-        return _pass("fits the schema")
+            return _make_result(f"{_path_of(error)}: {flatten(error.message, QUOTED)}", passed=unwanted)
+        return _make_result("fits the schema", passed=not unwanted)
 
     return check
 
@@ -218,16 +311,16 @@ def import_function(function: object, where: str) -> Callable[..., Any]:
     return found
 
 
-def _say(message: str, *, passed: bool) -> RuleResult:
+def _make_result(message: str, *, passed: bool) -> RuleResult:
     return RuleResult(name="", passed=passed, message=message)
 
 
 def _pass(message: str) -> RuleResult:
-    return _say(message, passed=True)
+    return _make_result(message, passed=True)
 
 
 def _fail(message: str) -> RuleResult:
-    return _say(message, passed=False)
+    return _make_result(message, passed=False)
 
 
 def _text_of(content: Any) -> str:
@@ -236,14 +329,35 @@ def _text_of(content: Any) -> str:
     return content_text(content)
 
 
-def _json_of(content: Any) -> Any:
+def _json_of(content: Any, *, lenient: bool = False) -> Any:
+    """The JSON value of a content; ``lenient`` for a rule that refuses one, which must not pass what others read."""
     if isinstance(content, str):
-        return read_json(content)
+        return _read_leniently(content) if lenient else read_json(content)
     if content is None or isinstance(content, bool | int | float | list | tuple | Mapping):
         return to_json_value(content)
     if isinstance(content, bytes | bytearray | set | frozenset):
         raise ValueError(f"{type(content).__name__} is not a JSON type")  # noqa: TRY004 - one error for all of JSON
-    return read_json(_text_of(content))
+    return _read_leniently(_text_of(content)) if lenient else read_json(_text_of(content))
+
+
+def _read_leniently(text: str) -> Any:
+    """JSON as most programs read it: of a key that stands twice the last, and ``NaN``.
+
+    What is too large or nests too deeply to be read raises ``OverflowError``, so that the rule has failed.
+    """
+    found = text.strip("\ufeff \t\r\n")
+    if nests_too_deeply(found):
+        raise OverflowError(f"it nests more than {MOST_DEPTH} levels deep, so nobody can say whether it is JSON")
+    # A number of more digits than Python reads, or than others hold, is a number all the same.
+    return json.loads(found, parse_int=_read_number, parse_constant=lambda _name: None)
+
+
+def _read_number(text: str) -> float:
+    return int(text) if len(text) < LONGEST_NUMBER else float(text)
+
+
+LONGEST_NUMBER = 300
+"""Digits of a whole number that is read exactly."""
 
 
 def _read_texts(rule: str, value: Any) -> list[str]:
@@ -257,8 +371,10 @@ def _check_count(name: str, value: Any) -> int | None:
     return None if value is None else check_whole_number(f"rule length: {name}", value, least=0)
 
 
-def _choose_fold(ignore_case: Any) -> Fold:
-    return str.casefold if check_flag("ignore_case", ignore_case) else str
+def _choose_fold(ignore_case: Any, *, plain: bool = False) -> Fold:
+    if not check_flag("ignore_case", ignore_case):
+        return str
+    return str.lower if plain else str.casefold  # most programs do not know that SS and \u00df are one
 
 
 def _find_missing(text: str, wanted: list[str], fold: Fold) -> list[str]:
@@ -278,8 +394,8 @@ def _find_refused(text: str, refused: list[str], fold: Fold) -> list[str]:
     return [item for item in refused if item not in missing]
 
 
-def _say_place(place: Place) -> str:
-    return show_place(place) or "what it says unescaped"
+def _describe_place(place: Place) -> str:
+    return describe_place(place) or "what it says unescaped"
 
 
 def _list(texts: list[str]) -> str:

@@ -18,7 +18,7 @@ from adjudge.formats.invisible import drop_unseen, has_unseen
 from adjudge.formats.json import read_json
 from adjudge.formats.text import show, suggest
 from adjudge.result import RuleResult
-from adjudge.rules.values import Place, TooDeepError, Value, list_values, show_place, undo_escapes
+from adjudge.rules.values import Place, TooDeepError, Value, describe_place, list_values, undo_escapes
 
 MOST_FOUND = 1_000
 """Findings after which a rule stops looking; one is enough to fail."""
@@ -51,7 +51,7 @@ class Document:
         """Where a character stands: ``line 3`` of a text, ``user.notes[0]`` of a JSON value."""
         if not self.starts:
             return f"line {self.text.count(chr(10), 0, start) + 1}"
-        return show_place(self.places[bisect_right(self.starts, start) - 1]) or "the value"
+        return describe_place(self.places[bisect_right(self.starts, start) - 1]) or "the value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from adjudge.concurrency import Timeout, count_cancellations, is_for_us, tell_error
+from adjudge.concurrency import Timeout, count_cancellations, describe_error, is_for_us
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import flatten, show
@@ -56,7 +56,7 @@ class Rule:
     async def check(self, content: object, reference: object = None) -> RuleResult:
         """Evaluate the rule; whatever goes wrong inside is a failed result with the reason, never an exception."""
         if self.needs_reference and reference is None:
-            return self._say(passed=False, message="needs a reference to compare with, and none was given")
+            return self._make_result(passed=False, message="needs a reference to compare with, and none was given")
         cancelled = count_cancellations()
         try:
             said = self.evaluate(content, reference) if self.needs_reference else self.evaluate(content)
@@ -65,16 +65,20 @@ class Rule:
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
                 raise
-            return self._say(passed=False, message="the rule cancelled itself")
+            return self._make_result(passed=False, message="the rule cancelled itself")
         except BaseException as error:
             if is_for_us(error):
                 raise
-            return self._say(passed=False, message=f"the rule raised {flatten(tell_error(error))}")  # any failure of it
+            return self._make_result(
+                passed=False, message=f"the rule raised {flatten(describe_error(error))}"
+            )  # any failure of it
         if isinstance(said, RuleResult) and isinstance(said.passed, bool):
             return replace(said, name=self.name, severity=self.severity)
         if isinstance(said, bool):
-            return self._say(passed=said, message=self.description)
-        return self._say(passed=False, message=f"the rule returned {type(said).__name__}, not a boolean or RuleResult")
+            return self._make_result(passed=said, message=self.description)
+        return self._make_result(
+            passed=False, message=f"the rule returned {type(said).__name__}, not a boolean or RuleResult"
+        )
 
-    def _say(self, *, passed: bool, message: str) -> RuleResult:
+    def _make_result(self, *, passed: bool, message: str) -> RuleResult:
         return RuleResult(name=self.name, passed=passed, severity=self.severity, message=message)

@@ -14,12 +14,13 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_choice
+from adjudge.formats.arguments import check_choice, check_share, is_finite
 from adjudge.formats.json import to_json_value
-from adjudge.formats.text import show, suggest
-from adjudge.result import Severity
+from adjudge.formats.text import QUOTED, flatten, show, suggest
+from adjudge.result import RuleResult, Severity
 from adjudge.rules.checks import (
     make_contains,
+    make_equals,
     make_json,
     make_json_schema,
     make_length,
@@ -27,6 +28,7 @@ from adjudge.rules.checks import (
     make_python,
     make_regex,
     make_similarity,
+    make_starts_with,
     make_substance,
 )
 from adjudge.rules.injection import screen as _screen
@@ -34,6 +36,7 @@ from adjudge.rules.personal_data import make_personal_data
 from adjudge.rules.rule import Rule
 from adjudge.rules.secrets import make_secrets
 from adjudge.rules.syntax import make_syntax
+from adjudge.rules.tool_calls import make_call_order, make_called, make_not_called
 from adjudge.rules.unicode import make_unicode
 from adjudge.rules.urls import make_urls
 
@@ -50,23 +53,84 @@ class _Kind:
     """What a failure means where nobody says."""
 
 
+MOST_INNER = 64
+"""Rules of one ``some_of``."""
+
+
+def make_some_of(
+    *, rules: list[dict[str, Any]], share: float = 1.0, weights: list[float] | None = None
+) -> Callable[[Any], RuleResult]:
+    """Rules that make up at least the ``share`` of all weights pass."""
+    made = [rule_from_spec(spec) for spec in rules]
+    needed = check_share("rule some_of: share", share)
+    if needed <= 0:
+        raise UsageError("rule some_of: share is 0, so it could not fail; give a number above 0")
+    weighed = _read_weights(weights, len(made))
+
+    def check(content: Any) -> RuleResult:
+        # What one of them raises is raised here: a check that broke says nothing about the others' share.
+        results = [rule.evaluate(content) for rule in made]
+        held = sum(weight for weight, said in zip(weighed, results, strict=True) if said.passed)
+        found = held / sum(weighed)
+        count = sum(said.passed for said in results)
+        told = "; ".join(said.message for said in results if not said.passed)
+        message = f"{count} of {len(results)} hold, {found:.3f} of the weight, needed {needed:g}"
+        message += f": {flatten(told, QUOTED)}" if told else ""
+        return RuleResult(name="", passed=found >= needed - 1e-9, message=message, score=found)
+
+    return check
+
+
+def _read_weights(weights: Any, count: int) -> list[float]:
+    given = [1.0] * count if weights is None else weights
+    good = isinstance(given, list | tuple) and len(given) == count and all(map(is_finite, given))
+    if not good or min(given) < 0 or not 0 < sum(given) < float("inf"):
+        raise UsageError(f"rule some_of: weights must be {count} numbers of at least 0, one above; got {show(weights)}")
+    return [float(weight) for weight in given]
+
+
+def _list_inner(rules: Any) -> list[dict[str, Any]]:
+    """The rules of a ``some_of`` in normal form; raises ``UsageError`` for one that cannot stand there."""
+    if not isinstance(rules, list | tuple) or not 0 < len(rules) <= MOST_INNER:
+        raise UsageError(f"rule some_of: rules must be a list of 1 to {MOST_INNER} rules, got {show(rules)}")
+    specs = []
+    for spec in rules:
+        rule = rule_from_spec({"name": spec} if isinstance(spec, str) else spec)
+        if rule.kind == "some_of" or rule.needs_reference:
+            raise UsageError(f"rule some_of: {rule.kind} cannot be one of its rules; give it as a rule of its own")
+        specs.append(dict(rule.spec))
+    return specs
+
+
 _KINDS: Mapping[str, _Kind] = {
     "contains": _Kind(
         takes="text: a text or a list of texts, all of which must stand in the content; any: true makes one enough, "
-        "ignore_case: true for any case.",
+        "ignore_case: true for any case, as_written: true does not look into JSON.",
         make=make_contains,
         main="text",
     ),
     "not_contains": _Kind(
-        takes="text: a text or a list of texts, none of which stands in the content; ignore_case: true for any case.",
+        takes="text: a text or a list of texts, none of which stands in the content; all: true refuses them only where "
+        "all of them stand there, ignore_case: true for any case, as_written: true does not look into JSON.",
         make=make_not_contains,
         main="text",
     ),
     "regex": _Kind(
         takes="pattern: an RE2 pattern to be found anywhere in the content; absent: true means it must not be found, "
-        "ignore_case: true for any case.",
+        "ignore_case: true for any case, as_written: true does not look into JSON.",
         make=make_regex,
         main="pattern",
+    ),
+    "equals": _Kind(
+        takes="value: the text that the content must be, or another JSON value that it must be as JSON; absent: true "
+        "means it must not be, ignore_case: true for any case of a text.",
+        make=make_equals,
+        main="value",
+    ),
+    "starts_with": _Kind(
+        takes="text: what the content must begin with; absent: true means it must not, ignore_case: true for any case.",
+        make=make_starts_with,
+        main="text",
     ),
     "length": _Kind(
         takes="max and min, both included, in the unit: characters (default), words or lines.",
@@ -74,11 +138,13 @@ _KINDS: Mapping[str, _Kind] = {
         main="max",
     ),
     "json": _Kind(
-        takes="nothing: the content must be one JSON value without duplicate keys or NaN.",
+        takes="nothing: the content must be one JSON value without duplicate keys or NaN; absent: true means it must "
+        "not be one.",
         make=make_json,
     ),
     "json_schema": _Kind(
-        takes="schema: the JSON Schema (draft 2020-12, or as its $schema says) that the content must fit as JSON.",
+        takes="schema: the JSON Schema (draft 2020-12, or as its $schema says) that the content must fit as JSON; "
+        "absent: true means it must not.",
         make=make_json_schema,
         main="schema",
     ),
@@ -114,11 +180,35 @@ _KINDS: Mapping[str, _Kind] = {
         takes="nothing: the content must hold more than punctuation, a label with nothing after it or a placeholder.",
         make=make_substance,
     ),
+    "some_of": _Kind(
+        takes="rules: a list of rules of which not all need to pass; share (default 1): the share that must, above 0; "
+        "weights: a number for each rule, equal if left out.",
+        make=make_some_of,
+        main="rules",
+    ),
     "similarity": _Kind(
         takes="min (default 0.8): how similar the content must be to the reference, from 0 to 1.",
         make=make_similarity,
         main="min",
         needs_reference=True,
+    ),
+    "called": _Kind(
+        takes="tool: the name of a tool or a list of names (* in one is any text), each of which the conversation must "
+        "call; arguments that the call must have, min (default 1) and max times.",
+        make=make_called,
+        main="tool",
+    ),
+    "not_called": _Kind(
+        takes="tool: the name of a tool or a list of names (* in one is any text), none of which the conversation may "
+        "call; arguments: only with these, allow: names that may be called all the same.",
+        make=make_not_called,
+        main="tool",
+    ),
+    "call_order": _Kind(
+        takes="tools: two names or more, each called for the first time after the one before it has returned; "
+        "exact: true allows no other call.",
+        make=make_call_order,
+        main="tools",
     ),
     "injection-screen": _Kind(
         takes="threshold (default 0.5) and channel (user, tool_output, document or candidate_answer): the content must "
@@ -196,6 +286,8 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
             "a python: rule runs code, so it is allowed in adjudge.toml and on the command line only; "
             "in code, pass the function itself"
         )
+    if chosen == "some_of" and "rules" in given:
+        given["rules"] = _list_inner(given["rules"])
     kind = _KINDS[chosen]
     severity, description = _read_common(given, kind.severity)
     parameters = inspect.signature(kind.make).parameters

@@ -32,17 +32,17 @@ def make_syntax(*, language: str) -> Callable[[Any], RuleResult]:
 
         text = content_text(content)
         if len(text) > LONGEST:
-            return _say(f"is {len(text):,} characters long; at most {LONGEST:,} are parsed", passed=False)
+            return _make_result(f"is {len(text):,} characters long; at most {LONGEST:,} are parsed", passed=False)
         try:
             read(text)
         except ValueError as error:
-            return _say(f"is not {language}: {flatten(str(error), QUOTED)}", passed=False)
-        return _say(f"is {language}", passed=True)
+            return _make_result(f"is not {language}: {flatten(str(error), QUOTED)}", passed=False)
+        return _make_result(f"is {language}", passed=True)
 
     return check
 
 
-def _say(message: str, *, passed: bool) -> RuleResult:
+def _make_result(message: str, *, passed: bool) -> RuleResult:
     return RuleResult(name="", passed=passed, message=message)
 
 

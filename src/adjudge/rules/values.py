@@ -90,16 +90,16 @@ class Value(NamedTuple):
     """Whether the text is JSON itself, so that what it says follows."""
 
 
-def show_place(place: Place) -> str:
+def describe_place(place: Place) -> str:
     """A place as ``user.notes[0]``."""
     steps: list[str] = []
     while place is not None:
         place, step = place
-        steps.append(f"[{step}]" if isinstance(step, int) else f".{show_step(step)}")
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{describe_step(step)}")
     return "".join(reversed(steps)).removeprefix(".")
 
 
-def show_step(key: str) -> str:
+def describe_step(key: str) -> str:
     """A key as a message shows it: it can be the secret itself; only what reads like a name is shown."""
     return key if 0 < len(key) <= 24 and _PLAIN_STEP.issuperset(key) else "*"
 

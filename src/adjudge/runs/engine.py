@@ -22,7 +22,7 @@ from adjudge.judges.layers import Wrap, check_reach, close_others, make_wrap, re
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Reservation
-from adjudge.models.model import Call, Model
+from adjudge.models.model import Call, Model, find_function
 from adjudge.models.price import Prices
 from adjudge.models.rate_limit import Pace
 from adjudge.result import JudgeResult, Outcome
@@ -34,6 +34,7 @@ from adjudge.runs.plan import Plan, Progress, draw
 from adjudge.runs.pool import Concurrency, Pool, Settle
 from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore
+from adjudge.runs.terms import Terms
 
 if TYPE_CHECKING:
     from adjudge.models.cache_store import ReplyCache
@@ -80,7 +81,8 @@ class RunLayers:
         ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices)
 
         def wrap(model: Model, number: int) -> Model:
-            self._width += calls
+            # A judge in code costs nothing that a budget could wait for.
+            self._width += calls if find_function(model) is None else 0
             return ours(model if self._wrap is None else self._wrap(model, number), number)
 
         return rewire(judge, wrap)
@@ -88,14 +90,16 @@ class RunLayers:
     @property
     def limit(self) -> Concurrency:
         """How many items may be under way at this moment."""
-        return self._limit if self.budget is None else _Within(self._limit, self.budget, max(self._width, 1))
+        if self.budget is None or not self._width:
+            return self._limit
+        return _Within(self._limit, self.budget, self._width)
 
     def make_call(self, *, anew: bool) -> Call:
         """The terms of what is asked about a unit: the pace hears how providers answer it."""
         # With the request: another wrapper around every model would do the same for more.
         return Call(pace=self._limit if isinstance(self._limit, Pace) else None, anew=anew)
 
-    def keep_in(self, store: RunStore, *, resumed: bool) -> None:
+    def reserve_in(self, store: RunStore, *, resumed: bool) -> None:
         """Keep what is spent in a run's file, and take off the budget what the run has spent before.
 
         Raises ``UsageError`` when nobody knows what that is.
@@ -121,15 +125,15 @@ class RunLayers:
         """Keep what is gone of the budget, with the next item that is kept."""
         # Of a budget that was handed in as well: a run that goes on without it keeps to the same dollars.
         if self._store is not None and self.budget is not None and self._counts:
-            self._store.keep_fact(SPENT, self._write_spent(self.budget))
+            self._store.keep_fact(SPENT, self._format_spent(self.budget))
 
     async def _note_now(self) -> None:
         # Before the call is made: a process that is killed while it is under way must not forget that it was. What
         # cannot be written down is not asked.
         if self._store is not None and self.budget is not None:
-            await self._store.keep_fact_now(SPENT, self._write_spent(self.budget))
+            await self._store.keep_fact_now(SPENT, self._format_spent(self.budget))
 
-    def _write_spent(self, budget: Budget) -> str:
+    def _format_spent(self, budget: Budget) -> str:
         # With what is held: a process that is killed now has asked, and the provider charges.
         return repr(max(self._before + budget.spent + budget.held, 0.0))
 
@@ -193,7 +197,7 @@ class Engine:
         self.run: Run | None = None
         self.ended = asyncio.Event()
         self._pool: Pool[Unit, RunItem] | None = None
-        self._walk: Schedule | None = None
+        self._schedule: Schedule | None = None
         self._lock: RunLock | None = None
         self._outcomes: Counter[Outcome] = Counter()
         self._fresh = 0
@@ -205,6 +209,7 @@ class Engine:
         self._layers: RunLayers | None = None
         self._asked: Assignment | None = None
         self._wired: Assignment | None = None
+        self._terms = Terms()
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
@@ -226,17 +231,19 @@ class Engine:
             rubric=rubric,
             asked=asked.described,
             digests={"judge": digest_judge(judge), "rubric": digest(rubric), "asked": digest(asked.described)},
-            options=plan.options,
+            options={**plan.options, "threshold": asked.threshold},
         )
         folder, kept_alive = _find_folder(plan.out)
         self.run, resumed = self._open(folder, kept_alive, manifest)
         self._resumed = resumed
-        layers.keep_in(self.run.store, resumed=resumed)
+        layers.reserve_in(self.run.store, resumed=resumed)
         self._outcomes.update(self.run.store.count() if resumed else {})  # type: ignore[arg-type]
-        self._walk = Schedule(plan.source, self.run.store, places, plan.repeat, resumed=resumed, retry=plan.retry)
+        self._terms = terms = asked.terms
+        how: dict[str, Any] = {"resumed": resumed, "retry": plan.retry, "check": asked.check_case, "count": terms.count}
+        self._schedule = Schedule(plan.source, self.run.store, places, plan.repeat, **how)
         self._store = self.run.store
         self._wired = wired = self._wire(asked, self._store, resumed=resumed)
-        self._pool = Pool(self._walk.units(), partial(self._judge, wired, layers, self._walk), layers.limit)
+        self._pool = Pool(self._schedule.units(), partial(self._judge, wired, layers, self._schedule), layers.limit)
         if self._winding:
             self._pool.wind_down()
 
@@ -252,9 +259,9 @@ class Engine:
             return ()
         taken = await self._pool.take()
         if taken:
-            await notify(self.plan.on_progress, self.tell() if self.plan.on_progress else None, what="on_progress")
-        elif self._walk is not None:
-            self._complete = self._walk.complete and not self._pool.left
+            await notify(self.plan.on_progress, self.progress() if self.plan.on_progress else None, what="on_progress")
+        elif self._schedule is not None:
+            self._complete = self._schedule.complete and not self._pool.left
         return taken
 
     async def end(self) -> None:
@@ -267,7 +274,7 @@ class Engine:
                 if self._layers is not None:
                     self._layers.note()
                 await self.run.store.flush()
-                self.run = await asyncio.to_thread(self._leave if self._is_stillborn() else self._conclude, self.run)
+                self.run = await asyncio.to_thread(self._leave if self._began_nothing() else self._conclude, self.run)
         finally:
             if self._layers is not None:
                 await asyncio.to_thread(self._layers.close)
@@ -283,12 +290,12 @@ class Engine:
         if isinstance(self.plan.judge, str) and self._wired is not None:
             await self._wired.judge.aclose()
 
-    def tell(self) -> Progress:
+    def progress(self) -> Progress:
         """How far the run is."""
         return Progress(
             done=sum(self._outcomes.values()),
             fresh=self._fresh,
-            total=self._walk.total if self._walk is not None else None,
+            total=self._schedule.total if self._schedule is not None else None,
             seconds=time.monotonic() - self._started,
             outcomes=dict(self._outcomes),
             cost_usd=self._cost,
@@ -296,31 +303,39 @@ class Engine:
 
     async def _settle(self, judge: Any) -> Assignment:
         plan = self.plan
+        bring = plan.source.bring_criteria
         if plan.on_conflict is not None:
-            return settle_pairs(judge, plan.rubric, plan.how, plan.on_conflict)
-        return await settle(judge, plan.rubric, plan.how)
+            return settle_pairs(judge, plan.rubric, plan.how, plan.on_conflict, cases_bring=bring)
+        return await settle(judge, plan.rubric, plan.how, cases_bring=bring)
 
     async def _judge(
-        self, asked: Assignment, layers: RunLayers, walk: Schedule, unit: Unit, settle: Settle[RunItem]
+        self, asked: Assignment, layers: RunLayers, schedule: Schedule, unit: Unit, settle: Settle[RunItem]
     ) -> None:
         """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
         result = await asked.judge_case(unit.case, unit.sample, layers.make_call(anew=unit.anew))
-        item = RunItem(case=unit.case, place=unit.place, sample=unit.sample, subject=unit.subject, result=result)
+        item = RunItem(
+            case=unit.case,
+            place=unit.place,
+            sample=unit.sample,
+            subject=unit.subject,
+            result=result,
+            rubric=self._terms.find_rubric(unit.case),
+        )
         layers.note()
-        self._store.hand_in(item, partial(self._settle_unit, walk, unit, item, settle), body=unit.body)
+        self._store.hand_in(item, partial(self._settle_unit, schedule, unit, item, settle), body=unit.body)
 
     def _settle_unit(
-        self, walk: Schedule, unit: Unit, item: RunItem, settle: Settle[RunItem], error: Exception | None
+        self, schedule: Schedule, unit: Unit, item: RunItem, settle: Settle[RunItem], error: Exception | None
     ) -> None:
         if error is None:
             try:
-                self._count(walk, unit, item)
+                self._count(schedule, unit, item)
             except Exception as wrong:  # noqa: BLE001 - the run ends with it; those that are told next are told
                 error = wrong
         settle(item if error is None else error)
 
-    def _count(self, walk: Schedule, unit: Unit, item: RunItem) -> None:
-        walk.settle(unit)
+    def _count(self, schedule: Schedule, unit: Unit, item: RunItem) -> None:
+        schedule.settle(unit)
         self._fresh += 1
         self._outcomes[item.result.outcome] += 1
         if unit.replaces is not None:
@@ -358,10 +373,10 @@ class Engine:
 
         return replace(asked, judge=rewire(asked.judge, keep))
 
-    def _is_stillborn(self) -> bool:
+    def _began_nothing(self) -> bool:
         """Whether this run ended before its first case: a column with another name, a first row that is no case."""
-        walk = self._walk
-        return not (self._resumed or self._winding or self._complete or (walk is not None and walk.cases))
+        schedule = self._schedule
+        return not (self._resumed or self._winding or self._complete or (schedule is not None and schedule.cases))
 
     def _leave(self, run: Run) -> None:
         # Nobody was asked, so nothing is lost; and the same command, put right, must not be told that a run is there.
@@ -369,8 +384,8 @@ class Engine:
         (run.folder / MANIFEST_FILE).unlink(missing_ok=True)
 
     def _conclude(self, run: Run) -> Run:
-        walk = self._walk
-        whole = self._complete and walk is not None
+        schedule = self._schedule
+        whole = self._complete and schedule is not None
         changes: dict[str, Any] = {
             "status": "finished" if whole else "interrupted",
             "updated_at": datetime.now(UTC).isoformat(),
@@ -379,8 +394,10 @@ class Engine:
         changes |= {"counts": summary.pop("counts"), "summary": summary}
         if self._layers is not None and (budget := self._layers.describe()) is not None:
             changes["budget"] = budget
-        if walk is not None and whole:
-            changes["dataset"] = {**self.plan.source.describe(), "cases": walk.cases, "digest": walk.digest}
+        if schedule is not None and whole:
+            changes["dataset"] = {**self.plan.source.describe(), "cases": schedule.cases, "digest": schedule.digest}
+        if schedule is not None and schedule.own:
+            changes["own"] = dict(schedule.own)
         manifest = {**run.manifest, **changes}
         write_manifest(run.folder, manifest)
         run.store.close()

@@ -9,19 +9,22 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from adjudge.dataset.case import Case
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.sqlite import open_sqlite
 from adjudge.judges.pair import PREFERENCES, PairResult
 from adjudge.judges.pair_summary import PairSummary, summarise_pairs
 from adjudge.result import Usage, make_id
+from adjudge.rubric.rubric import Rubric
 from adjudge.runs.item import RunItem
 from adjudge.runs.store import RunStore
+from adjudge.runs.terms import Terms, read_terms
 
 LOCK_FILE = "run.lock"
 
@@ -84,6 +87,9 @@ SCHEMA = "adjudge/run/1"
 LARGEST = 50_000_000
 """Bytes of the largest manifest that is read; one has some thousand."""
 
+
+_MOST_COMPARED = 20_000
+"""Ids among which the nearest to an unknown one is looked for."""
 
 _OUTCOMES = ("passed", "failed", "undecided")
 
@@ -170,6 +176,13 @@ def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) 
                 f"the run {folder} cannot go on: {shown} changed ({changed}); go on with what it began with, or begin "
                 "another run"
             )
+    redecided = before.get("redecided")
+    policy = redecided.get("policy") if isinstance(redecided, Mapping) else None
+    if isinstance(policy, Mapping) and policy.get("all_cases"):
+        raise UsageError(
+            f"the run {folder} cannot go on: it was redecided over what its cases bring, and cases that are judged now "
+            "would go by their own; begin another run"
+        )
     was, asked = before["options"], now["options"]
     for name in ("sample", "seed"):
         if was.get(name) != asked[name]:
@@ -182,6 +195,12 @@ def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) 
             f"the run {folder} cannot go on: it was a sample of {before['dataset']['cases']} cases, and the data set "
             f"has {now['dataset']['cases']} now"
         )
+    # Over the rubrics of cases too, which no digest of the run's shows.
+    if (before.get("own") or before.get("rubric") is None) and was.get("threshold") != asked["threshold"]:
+        raise UsageError(
+            f"the run {folder} cannot go on: it has threshold={was.get('threshold')!r}, and {asked['threshold']!r} was "
+            "asked for"
+        )
     if was.get("repeat", 1) > asked["repeat"]:
         raise UsageError(
             f"the run {folder} cannot go on: it has repeat={was['repeat']}, and fewer, {asked['repeat']}, were asked "
@@ -192,6 +211,8 @@ def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) 
 def _find_change(before: Any, now: Any, path: str = "") -> str:
     """The first place in which two descriptions differ, in a few words."""
     if isinstance(before, dict) and isinstance(now, dict):
+        if path.endswith("model.function") and {**before, "code": None} == {**now, "code": None}:
+            return _shorten(f"the code of the function {now.get('module')}.{now.get('qualname')}", bare=True)
         for name in [*before, *(name for name in now if name not in before)]:
             if before.get(name) != now.get(name):
                 return _find_change(before.get(name), now.get(name), f"{path}.{name}" if path else str(name))
@@ -202,11 +223,11 @@ def _find_change(before: Any, now: Any, path: str = "") -> str:
     return f"{path}: {_shorten(before)} before, {_shorten(now)} now".removeprefix(": ")
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: Any, *, bare: bool = False) -> str:
     from adjudge.formats.text import clean
 
-    said = clean(json.dumps(value, ensure_ascii=False), keep_lines=False)
-    return said if len(said) <= 80 else f"{said[:77]}..."
+    said = clean(value if bare else json.dumps(value, ensure_ascii=False), keep_lines=False)
+    return said if len(said) <= 80 or bare else f"{said[:77]}..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -282,9 +303,25 @@ class Run:
             raise UsageError(f"an outcome is passed, failed or undecided; got {outcome!r}")
         return self._read("1" if outcome is None else f"r.outcome = '{outcome}'")
 
+    def read_case(self, case: str) -> list[RunItem]:
+        """Every judgement of the case with this id; raises ``UsageError`` naming the nearest where there is none."""
+        place = self.store.find_twin(case)
+        if place is not None:
+            return list(self._read(f"r.place = {place:d}"))
+        from adjudge.formats.text import clean, find_nearest, show
+
+        # Of a huge run the first ids alone: comparing with a million takes longer than looking the id up.
+        ids = self.store.list_ids(_MOST_COMPARED)
+        # An id is somebody else's text: as a terminal shows it, it may lack what it is spelled with.
+        near = next((item for item in ids if clean(item, keep_lines=False) == case), None) or find_nearest(case, ids)
+        hint = f"did you mean {show(near)}?" if near is not None else "adjudge report RUN lists ids, --json all of them"
+        raise UsageError(f"{self.folder} has no case {show(case)}; {hint}")
+
     def _read(self, where: str) -> Iterator[RunItem]:
         # A generator of ours, and not the store's: it holds this run, whose folder may go when nobody does.
-        yield from self.store.items(where=where)
+        terms = read_terms(self.manifest)
+        for item in self.store.items(where=where):
+            yield replace(item, rubric=_find_rubric(terms, item.case))
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest, with the status and the summary of this moment."""
@@ -305,6 +342,13 @@ class Run:
     def __repr__(self) -> str:
         said = ", ".join(f"{number} {outcome}" for outcome, number in self.counts.items())
         return f"<{type(self).__name__} {str(self.folder)!r} {self.status}: {said}>"
+
+
+def _find_rubric(terms: Terms, case: Case) -> Rubric | None:
+    try:
+        return terms.find_rubric(case)
+    except UsageError:  # why it is undecided, it may be; the run is read all the same
+        return None
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NotRequired, TypedDict
 
-from adjudge.dataset.case import Case
+from adjudge.dataset.case import OWN_KEYS, Case, LabelValue
 from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
+from adjudge.formats.typed import read_typed, read_typed_json
 from adjudge.judges.pair import PairResult, read_judged
-from adjudge.result import JudgeResult, Usage
+from adjudge.result import JudgeResult, Severity, Usage
+from adjudge.rubric.rubric import Rubric
+from adjudge.runs.rebuilt import rebuild_rubric, rebuild_rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +31,43 @@ class RunItem:
     """Which of the repeated judgements of this case it is, from 0."""
     subject: str = ""
     """SHA-256 of the whole case, by which a resumed run knows its data again."""
+    rubric: Rubric | None = None
+    """The rubric that the case was judged by: its own, else the run's, with the threshold that applied. ``None`` where
+    a result format says what is good, and for an item that comes from no ``Run``."""
 
 
 CASE_SCHEMA = "adjudge/case/1"
 
-_MEMBERS = tuple(item.name for item in fields(Case))
-
 _CASE_HEAD = b'{"schema":"' + CASE_SCHEMA.encode() + b'",'
+
+
+class KeptRule(TypedDict):
+    """A rule of a case as it is kept; what is a function is named, and not read back."""
+
+    name: str
+    severity: Severity
+    spec: dict[str, Any]
+
+
+class KeptCase(TypedDict):
+    """A case as it is kept."""
+
+    content: Any
+    id: str
+    reference: Any
+    task: Any
+    context: Any
+    label: LabelValue
+    labels: dict[str, LabelValue]
+    group: str | None
+    metadata: dict[str, Any]
+    criteria: NotRequired[str | list[str] | dict[str, str]]
+    rubric: NotRequired[dict[str, Any]]
+    rules: NotRequired[list[KeptRule]]
+    threshold: NotRequired[float]
+
+
+_MEMBERS = tuple([name for name in KeptCase.__annotations__ if name not in OWN_KEYS])
 
 _FLAT, _TEXT = frozenset((str, bool, type(None))), frozenset((str,))
 
@@ -43,15 +76,24 @@ _OPTIONAL = frozenset((str, type(None)))
 _WHOLE, _DOLLARS = frozenset((int,)), frozenset((float, type(None)))
 
 
-def write_case(case: Case) -> bytes:
+def encode_case(case: Case) -> bytes:
     """A case as it is kept. Its SHA-256 is the item's subject: with another label it is another case."""
     import msgspec
 
     if _is_plain(case):
         # The same bytes, five times as fast: nothing in one of these has another form as plain data.
         with suppress(UnicodeEncodeError):
-            return _CASE_HEAD + msgspec.json.encode(case)[1:]
-    return encode({"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _MEMBERS})
+            return _CASE_HEAD + msgspec.json.encode({name: getattr(case, name) for name in _MEMBERS})[1:]
+    kept = {"schema": CASE_SCHEMA} | {name: to_plain(getattr(case, name)) for name in _MEMBERS}
+    return encode(kept | _describe_own(case))
+
+
+def _describe_own(case: Case) -> dict[str, Any]:
+    """By what a case is judged itself, as data; nothing where it brings nothing, so that its digest stays as it was."""
+    rules = [{"name": rule.name, "severity": rule.severity, "spec": to_plain(rule.spec)} for rule in case.rules]
+    rubric = to_plain(case.rubric.to_dict()) if case.rubric is not None else None
+    found = {"criteria": to_plain(case.criteria), "rubric": rubric, "rules": rules or None, "threshold": case.threshold}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 _BOOLEANS = (b"false", b"true")
@@ -59,7 +101,7 @@ _BOOLEANS = (b"false", b"true")
 _HEAD = b'{"schema":"' + JudgeResult.schema.encode() + b'",'
 
 
-def write_result(result: JudgeResult | PairResult) -> bytes:
+def encode_result(result: JudgeResult | PairResult) -> bytes:
     """A result as it is kept: what ``to_dict`` says, as JSON."""
     import msgspec
 
@@ -91,11 +133,11 @@ def check_kept(result: JudgeResult | PairResult, *, ours: bool) -> None:
 
     if ours and _is_usual(result):
         return
-    body = write_result(result)
+    body = encode_result(result)
     if type(result) is JudgeResult:
         # Nearly always, and five times as fast. Half a surrogate pair, which has no UTF-8, is read the other way.
         with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            msgspec.json.decode(body, type=JudgeResult)
+            read_typed_json(body, JudgeResult)
             return
     try:
         read_judged(json.loads(body))
@@ -114,7 +156,7 @@ def check_case(case: Case, body: bytes) -> None:
     if not case.id.isascii() and has_surrogate(case.id):
         raise UsageError("the id holds half of a surrogate pair, which is no character; give each case a text")
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # half a character elsewhere is read the other way
-        msgspec.json.decode(body, type=Case)
+        read_typed_json(body, KeptCase)
         return
     try:
         read_case(body)
@@ -124,17 +166,24 @@ def check_case(case: Case, body: bytes) -> None:
 
 def read_case(body: bytes) -> Case:
     """A case as it was kept; raises ``ValueError`` and the like where its members are not what they should be."""
-    import msgspec
-
     said = json.loads(body)
     said.pop("schema", None)
-    msgspec.convert(said, Case)  # looked at, and not taken: it would make 1.0 of a label that is 1
+    read_typed(said, KeptCase)  # looked at, and not taken: it would make 1.0 of a label that is 1
+    if "rubric" in said:
+        said["rubric"] = replace(rebuild_rubric(said["rubric"]), model=said["rubric"].get("model"))
+    if "rules" in said:
+        said["rules"] = [rebuild_rule(**rule) for rule in said["rules"]]
     return Case(**said)
 
 
 def _is_plain(case: Case) -> bool:
     held = (case.content, case.reference, case.task, case.context, case.label)
-    if type(case) is not Case or not _FLAT.issuperset(map(type, held)) or type(case.group) not in _OPTIONAL:
+    if (
+        type(case) is not Case
+        or case.brings_own
+        or not _FLAT.issuperset(map(type, held))
+        or type(case.group) not in _OPTIONAL
+    ):
         return False
     return type(case.id) is str and _is_flat(case.labels) and _is_flat(case.metadata)
 

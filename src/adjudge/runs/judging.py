@@ -11,21 +11,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.concurrency import count_cancellations, is_for_us, tell_error
+from adjudge.concurrency import count_cancellations, describe_error, is_for_us
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
 from adjudge.formats.plain import to_plain
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.compare import choose_rubric, compare_case_as, prepare_pair
-from adjudge.judges.evaluate import EvaluateArguments, RubricSource, decide_by_rules, merge_case, prepare, since
+from adjudge.judges.compare import NOTHING_BETTER, check_pair_case, choose_rubric, compare_case_as, prepare_pair
+from adjudge.judges.evaluate import (
+    NO_CRITERIA,
+    EvaluateArguments,
+    RubricSource,
+    decide_by_rules,
+    merge_case,
+    merge_data,
+    prepare,
+    since,
+)
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.pair import OnConflict, PairResult
-from adjudge.models.model import UNBOUND, Call, Model
+from adjudge.models.model import UNBOUND, Call, Model, find_function
+from adjudge.models.open import asks_nobody
 from adjudge.question.question import digest_question
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.shipped import as_rule
 from adjudge.runs.item import check_kept, encode
+from adjudge.runs.terms import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +52,26 @@ class Assignment:
     """The question, as plain data."""
     on_conflict: OnConflict | None = None
     """What orders that disagree come to; ``None``: each case is judged by itself."""
+    threshold: float | None = None
+    """The passing threshold that the run was given, over every rubric's own."""
+
+    @property
+    def terms(self) -> Terms:
+        """By what each case is judged."""
+        return Terms(rubric=self.rubric, threshold=self.threshold, compares=self.on_conflict is not None)
+
+    def check_case(self, case: Case) -> None:
+        """Raise ``UsageError`` for a case that brings what this run cannot use, or nothing where it has to."""
+        if self.on_conflict is not None:
+            check_pair_case(case)
+        if self.rubric is not None or case.criteria is not None or case.rubric is not None:
+            return
+        if self.on_conflict is not None:
+            raise UsageError(f"{NOTHING_BETTER}, or let each case bring its own criteria")
+        if self.how.get("result_format") is None:
+            raise UsageError(f"{NO_CRITERIA}, or let each case bring its own criteria")
+        if case.threshold is not None:
+            raise UsageError(f"its threshold={case.threshold!r} needs criteria or a rubric to apply to")
 
     async def judge_case(self, case: Case, sample: int, call: Call = UNBOUND) -> JudgeResult | PairResult:
         """One case judged; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
@@ -54,13 +86,13 @@ class Assignment:
         except BaseException as error:  # the other cases are judged all the same
             if is_for_us(error):
                 raise
-            said = str(error) if isinstance(error, UsageError) else tell_error(error)
+            said = str(error) if isinstance(error, UsageError) else describe_error(error)
         else:
             return result
-        return self._give_up(case, " ".join(said.split())[:500])
+        return self._make_undecided(case, " ".join(said.split())[:500])
 
-    def _give_up(self, case: Case, detail: str) -> JudgeResult | PairResult:
-        judge, metadata = str(self.judge.name), merge_case(case, self.how).get("metadata") or {}
+    def _make_undecided(self, case: Case, detail: str) -> JudgeResult | PairResult:
+        judge, metadata = str(self.judge.name), merge_data(case, self.how).get("metadata") or {}
         if self.on_conflict is not None:
             return PairResult(
                 preferred=None,
@@ -75,10 +107,17 @@ class Assignment:
             undecided_because="error",
             judge=judge,
             detail=detail,
-            threshold=self.rubric.passing_threshold if self.rubric is not None else None,
+            threshold=self._find_threshold(case),
             attempts=0,
             metadata=metadata,
         )
+
+    def _find_threshold(self, case: Case) -> float | None:
+        try:
+            rubric = self.terms.find_rubric(case)
+        except UsageError:  # which is why it was given up, it may be
+            rubric = self.rubric
+        return rubric.passing_threshold if rubric is not None else None
 
     async def _compare(self, case: Case, sample: int, call: Call) -> PairResult:
         how: Any = {**self.how, "on_conflict": self.on_conflict, "sample": sample}
@@ -86,8 +125,11 @@ class Assignment:
 
     async def _judge(self, case: Case, sample: int, call: Call) -> JudgeResult:
         started = time.perf_counter()
-        how = merge_case(case, self.how)
-        question = await prepare(case.content, self.rubric, None, how, sample=sample, call=call)
+        given: EvaluateArguments = self.how
+        if case.brings_own and self.threshold is not None:
+            given = {**self.how, "threshold": self.threshold}
+        rubric, how = merge_case(case, self.rubric, given)
+        question = await prepare(case.content, rubric, None, how, sample=sample, call=call)
         answer = decide_by_rules(question)
         if answer is not None:
             return self.judge._settle(question, answer, since(started))  # noqa: SLF001 - what evaluate does with it
@@ -97,20 +139,32 @@ class Assignment:
         return result
 
 
-async def settle(asker: Any, rubric: RubricSource | None, how: EvaluateArguments) -> Assignment:
-    """What is asked of every case; raises ``UsageError`` for what is wrong before any is."""
+async def settle(
+    asker: Any, rubric: RubricSource | None, how: EvaluateArguments, *, cases_bring: Callable[[], bool] = lambda: False
+) -> Assignment:
+    """What is asked of every case; raises ``UsageError`` for what is wrong before any is.
+
+    ``cases_bring`` says whether cases may bring their own criteria, so that none may be needed for all of them.
+    """
     if "throw_on_fail" in how:
         raise UsageError("a run has no throw_on_fail: a judgement that failed is one of its results")
     rules = [as_rule(rule) for rule in how.get("rules") or ()]
-    question = await prepare("-", rubric, asker._own_rubric(), {**how, "rules": ()})  # noqa: SLF001 - as evaluate does
+    own = asker._own_rubric()  # noqa: SLF001 - as evaluate does
+    absent = rubric is None and own is None and not {"criteria", "result_format"} & how.keys() and cases_bring()
+    # What does not depend on the words is looked at all the same: a judge without a key is a mistake in every case.
+    asked: EvaluateArguments = {**how, "rules": ()} if not absent else {**how, "rules": (), "criteria": "-"}
+    question = await prepare("-", rubric, own, asked)
     settled = question.rubric
-    if settled is None or len(question.settled) < len(settled.criteria) or question.value_type is not None:
+    alone = absent and asks_nobody(getattr(asker, "own_model", None))  # the rubrics of cases may be all rules
+    if not alone and (
+        settled is None or len(question.settled) < len(settled.criteria) or question.value_type is not None
+    ):
         ready = getattr(asker, "check", None)
         if ready is not None:
             ready(question)
     kept: EvaluateArguments = {**how, "rules": rules} if rules else {**how}
-    for name in ("criteria", "threshold"):  # both are in the rubric now
-        kept.pop(name, None)
+    kept.pop("criteria", None)  # it is in the rubric now, and so is the threshold
+    threshold = kept.pop("threshold", None)
     more = {name: value for name, value in kept.items() if name not in ("rules", "metadata")}
     described = {
         # The wording is adjudge's as well as the rubric's: with another version of either, another thing is asked.
@@ -118,20 +172,34 @@ async def settle(asker: Any, rubric: RubricSource | None, how: EvaluateArguments
         "rules": [{"name": rule.name, "severity": rule.severity, **rule.spec} for rule in rules],
         **{name: _describe(value) for name, value in more.items() if value is not None},
     }
-    return Assignment(judge=asker, rubric=settled, how=kept, described=to_plain(described))
+    return Assignment(
+        judge=asker,
+        rubric=None if absent else settled,
+        how=kept,
+        described=to_plain(described),
+        threshold=None if threshold is None else check_share("threshold", threshold),
+    )
 
 
 def settle_pairs(
-    asker: Any, rubric: RubricSource | None, how: EvaluateArguments, on_conflict: OnConflict
+    asker: Any,
+    rubric: RubricSource | None,
+    how: EvaluateArguments,
+    on_conflict: OnConflict,
+    *,
+    cases_bring: Callable[[], bool] = lambda: False,
 ) -> Assignment:
     """As ``settle``, for cases that are two contents to compare."""
     about: Any = {name: value for name, value in how.items() if name != "criteria"}
-    chosen = choose_rubric(rubric, how.get("criteria"), asker._own_rubric())  # noqa: SLF001 - as compare does
+    own, criteria = asker._own_rubric(), how.get("criteria")  # noqa: SLF001 - as compare does
+    absent = rubric is None and own is None and criteria is None and cases_bring()
+    chosen = choose_rubric(rubric, "-" if absent else criteria, own)
     [question] = prepare_pair("-", "-", chosen, ("ab",), ties=True, sample=0, about=about)
     asker.check(question)
     told = {name: value for name, value in about.items() if name != "metadata" and value is not None}
     described = {"wording": digest_question(question.wording, ()), "pairs": on_conflict, **told}
-    return Assignment(judge=asker, rubric=chosen, how=about, described=to_plain(described), on_conflict=on_conflict)
+    left = None if absent else chosen
+    return Assignment(judge=asker, rubric=left, how=about, described=to_plain(described), on_conflict=on_conflict)
 
 
 def digest(described: Mapping[str, Any] | None) -> str | None:
@@ -239,12 +307,16 @@ def _pick(described: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any
 
 
 def _describe_model(model: Any) -> dict[str, Any]:
+    function = find_function(model)
+    # Only where there is one: a model is described, and its run goes on, as before there were judges in code.
+    which = {} if function is None else {"function": function.to_dict()}
     return {
         "name": str(model.name),
         "hosts": [str(host) for host in getattr(model, "hosts", ())],
         # Whether the form was sent, and so what replies look like.
         "structured": bool(getattr(model, "structured", False)),
         "max_input_characters": getattr(model, "max_input_characters", None),
+        **which,
     }
 
 

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from adjudge.formats.typed import read_typed_json
 from adjudge.models.model import Model, Reply, Request
-from adjudge.models.recording import SCHEMA, describe_request, make_key, write_reply
+from adjudge.models.recording import SCHEMA, describe_request, make_key, reply_to_dict
 from adjudge.models.wrapper import WrapperModel
 from adjudge.runs.item import encode
 from adjudge.runs.store import RunStore
@@ -34,7 +35,7 @@ def read_row(body: bytes | None) -> Row | None:
     from adjudge.models.replay import Row
 
     try:
-        return msgspec.json.decode(body, type=Row)
+        return read_typed_json(body, Row)
     except (msgspec.DecodeError, RecursionError):  # log-probabilities of minus infinity, which JSON has no form for
         return None
 
@@ -74,7 +75,7 @@ class KeptModel(WrapperModel):
             return kept
         reply = await self.model.complete(request)
         if isinstance(reply, Reply):
-            self._store.keep_reply(place, self._write_row(key, described, request, reply))
+            self._store.keep_reply(place, self._encode_row(key, described, request, reply))
         return reply
 
     def _again(self, model: Model) -> Self:
@@ -84,12 +85,14 @@ class KeptModel(WrapperModel):
         row = read_row(self._store.find_reply(place))
         if row is None or row.key != key:  # the very same request, or it is no answer to this one
             return None
+        if row.identify() != self.function_identity:  # a mark in a file must not turn the token off for a model
+            return None
         from adjudge.models.replay import make_reply
 
         return make_reply(row, request.token)
 
-    def _write_row(self, key: str, described: dict[str, Any], request: Request, reply: Reply) -> bytes:
+    def _encode_row(self, key: str, described: dict[str, Any], request: Request, reply: Reply) -> bytes:
         # Without the prompt, which is the longest part: the key tells it, and the case has the content.
         row = {"schema": SCHEMA, "key": key, "case": request.case, "order": request.order, "attempt": request.attempt}
         row |= {"sample": request.sample, "seat": self.seat, "model": self.name}
-        return encode(row | {"request": {"form": described["form"]}, "reply": write_reply(request, reply)})
+        return encode(row | {"request": {"form": described["form"]}, "reply": reply_to_dict(request, reply)})

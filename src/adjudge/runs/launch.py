@@ -62,49 +62,49 @@ def run(
     metadata: Mapping[str, Any] | None = None,
     **unknown: Unpack[NoOther],
 ) -> Running:
-    """Judge a data set; await what this returns for the finished ``Run``, or iterate over it for each ``RunItem``.
+    """Judge a data set. Await the return value for the finished ``Run``, or iterate over it for each ``RunItem``.
 
-    What goes wrong with one case is its result. ``UsageError`` is raised, when the run begins, for what is wrong
-    before anything is asked, and later for a data set that cannot be read on; what was judged until then is kept. From
-    ``criteria`` on, the arguments are those of ``Judge.evaluate``, the same for every case; what a case brings itself
-    goes first.
+    A problem with one case gives that case an undecided result. Raises ``UsageError`` when the run begins, for mistakes
+    that are found before a model is asked, and later if the rest of the data set cannot be read; the cases judged by
+    then are kept. The arguments from ``criteria`` on are those of ``Judge.evaluate`` and the same for every case;
+    values of a case have precedence.
 
     Args:
-        dataset: The path of a file of cases, or any iterable, asynchronous too, of ``Case``s or contents; it is
-            read as it is needed.
-        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model.
-        rubric: What good means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's own.
-        out: The folder to keep the run in; without it, one that is removed with the ``Run``.
-        concurrency: How many items are under way at once at most, and fewer while a provider says that it has
-            too much to do: a number, or an object whose ``current`` says how many at this moment.
-        repeat: How often each case is judged, as samples that are asked separately.
-        sample: Draw that many cases, from a data set that can be read twice.
-        seed: What ``sample`` draws by.
-        resume: Go on with the run that is in ``out``: nothing is asked again whose answer was recorded. Data,
-            judge and rubric have to be those it began with.
-        retry: With ``resume``, judge items again that were undecided for one of these reasons.
-        on_progress: Called with a ``Progress`` when items were kept.
+        dataset: The path of a file of cases, or any iterable, sync or async, of ``Case``s or contents. It is read as
+            needed.
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
+        rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
+        out: The folder to keep the run in; by default a temporary one that is removed with the ``Run``.
+        concurrency: The most items that are judged at once: a number, or an object whose ``current`` is the number for
+            this moment. There are fewer while a provider reports overload.
+        repeat: How often each case is judged. Each judgement is a sample with requests of its own.
+        sample: Judge only this many cases, drawn at random. The data set must allow reading it twice.
+        seed: The random seed for ``sample``.
+        resume: Resume the run in ``out``. Recorded answers are not asked for again. Data, judge and rubric must be
+            unchanged.
+        retry: With ``resume``, judge items again that are undecided for one of these reasons.
+        on_progress: Called with a ``Progress`` whenever items were written.
         cache: A ``ReplyCache``, or the path of one, that keeps replies for other runs too.
-        budget: US dollars for the whole run, every attempt at it taken together: what it cut off is
-            ``undecided: budget``, and a run that goes on keeps the budget it had unless it is given another. A
-            ``Budget`` is counted by whoever has it.
+        budget: US dollars for the whole run, including the parts before it was resumed. Items that do not fit are
+            ``undecided: budget``. A resumed run keeps its budget unless you pass another. A ``Budget`` can be
+            shared with other calls.
         prices: Dollars per million tokens by the model's name, as for ``with_layers``.
         pairs: The content of each case is ``{"a": ..., "b": ...}``, and the two are compared in both orders, as
             by ``compare``; then the arguments that only ``evaluate`` takes are errors.
-        on_conflict: With ``pairs``, what orders that disagree come to: ``tie`` or ``undecided``.
-        wrap: Puts something between the judge and its models.
-        command: Noted in the manifest.
+        on_conflict: With ``pairs``, the result when the two orders disagree: ``tie`` or ``undecided``.
+        wrap: A function that wraps the judge's models.
+        command: The command line, recorded in the manifest.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
-        threshold: The passing threshold for ``criteria``, or over the rubric's own, in 0 to 1.
+        threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
         reference: A known good answer to compare with; data, fenced.
         task: What the content was meant to do; data, fenced.
         context: What the content may rely on (passages, policies); data, fenced.
-        model: The model to ask, over the rubric's and the judge's own; a ``UsageError`` on a chain.
+        model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
         rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
         instructions: More instructions for the judge, from you and trusted; never put content here.
         result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
             ``result.value``.
-        passes: Whether an instance of ``result_format`` passes; without it, its boolean ``passed`` says.
+        passes: A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``.
         metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
             replies.
     """
@@ -199,7 +199,7 @@ class Running:
     @property
     def progress(self) -> Progress | None:
         """How far it is; ``None`` before the first case."""
-        return self._work.tell() if self._work is not None else None
+        return self._work.progress() if self._work is not None else None
 
     def wind_down(self) -> None:
         """Begin no further case; what is under way is finished, and then the run ends as interrupted."""

@@ -39,7 +39,16 @@ class Source:
         """How many cases there are at most, where that is known without reading them."""
         return self.cases.size if isinstance(self.cases, Dataset) else None
 
-    async def walk(self) -> AsyncGenerator[tuple[int, Case], None]:
+    def bring_criteria(self) -> bool:
+        """Whether its cases may bring criteria of their own; what can be read twice is looked at."""
+        if not isinstance(self.cases, Dataset) or self.cases.reads_once:
+            return not isinstance(self.cases, Dataset) or self.cases.may_judge_itself
+        if not self.cases.may_judge_itself:
+            return False
+        first = next(iter(self.cases), None)
+        return first is not None and (first.criteria is not None or first.rubric is not None)
+
+    async def iterate_cases(self) -> AsyncGenerator[tuple[int, Case], None]:
         """Every case with its place."""
         place = 0
         if isinstance(self.cases, Dataset):
@@ -47,11 +56,15 @@ class Source:
                 yield place, case
                 place += 1
             return
+        warned = False
         async for item in self.cases:
             # As one item of a list is read, with the place for the message.
-            for case in Dataset.of([item], name=f"item {place} of the data set", check_ids=False):
+            made = Dataset.of([item], name=f"item {place} of the data set", check_ids=False)
+            made.has_warned = warned
+            for case in made:
                 yield place, case
                 place += 1
+            warned = made.has_warned
 
     def refuse(self, place: int, why: str) -> None:
         """Count the case that was read last as a bad row, or raise ``UsageError`` saying where it stands."""
@@ -67,7 +80,7 @@ class Source:
                 "hand in a list, a path or a Dataset"
             )
         total = 0
-        async for _ in self.walk():
+        async for _ in self.iterate_cases():
             total += 1
         return total
 

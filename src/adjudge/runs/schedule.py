@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.result import Outcome
-from adjudge.runs.item import check_case, write_case
+from adjudge.runs.item import check_case, encode_case
 from adjudge.runs.plan import Source
 from adjudge.runs.store import RunStore
 
@@ -57,10 +58,15 @@ class Schedule:
         *,
         resumed: bool,
         retry: Collection[str],
+        check: Callable[[Case], None] | None = None,
+        count: Callable[[Case], Mapping[str, int]] | None = None,
     ) -> None:
         self._source, self._store, self._places, self._repeat = source, store, places, repeat
         self._last = store.find_last_place() if resumed else -1
         self._retry = retry
+        self._check, self._count = check, count
+        self.own: Counter[str] = Counter()
+        """What the cases that were taken bring themselves, as ``Terms.count`` says it."""
         self._refused = 0
         self._under_way: dict[str, int] = {}
         self._marks = bytearray(_MARKS >> 3)
@@ -77,9 +83,9 @@ class Schedule:
     @property
     def total(self) -> int | None:
         """How many items there will be, where that is known."""
-        total = len(self._places) if self._places is not None else self._source.total
-        if total is None and self.complete:
-            total = self.cases
+        # What was counted at first may be more than what turned out to be cases.
+        read = self.cases if self.complete else self._source.total
+        total = read if self._places is None else len(self._places)
         return None if total is None else total * self._repeat
 
     @property
@@ -90,12 +96,12 @@ class Schedule:
     async def units(self) -> AsyncGenerator[Unit, None]:
         """The units that are not kept yet; raises ``UsageError`` for data that changed since the run began."""
         since_turn = 0
-        async with aclosing(self._source.walk()) as cases:
+        async with aclosing(self._source.iterate_cases()) as cases:
             async for place, case in cases:
                 self._read = place + 1
                 if self._places is not None and place not in self._places:
                     continue
-                body = write_case(case)
+                body = encode_case(case)
                 if not self._can_be_kept(place, case, body):
                     continue
                 hashed = hashlib.sha256(body)
@@ -105,7 +111,7 @@ class Schedule:
                     self._mark(case.id)
                 elif self._is_refused(place, case):
                     continue
-                self._mac.update(hashed.digest())
+                self._note(case, hashed.digest())
                 for sample in range(self._repeat):
                     because = kept.get(sample)
                     again = because in self._retry
@@ -134,10 +140,18 @@ class Schedule:
         """Take note that an item of a unit is kept, and its case with it."""
         self._under_way.pop(unit.case.id, None)
 
+    def _note(self, case: Case, digest: bytes) -> None:
+        """A case that is taken, for the digest of all of them and the count of what they bring."""
+        self._mac.update(digest)
+        if self._count is not None:
+            self.own.update(self._count(case))
+
     def _can_be_kept(self, place: int, case: Case, body: bytes) -> bool:
         # Before it is asked about: in the file it would keep everybody from reading the run.
         try:
             check_case(case, body)
+            if self._check is not None:
+                self._check(case)
         except UsageError as error:
             self._source.refuse(place, str(error))
             self._refused += 1

@@ -21,7 +21,7 @@ from adjudge.formats.sqlite import UNUSABLE, Mode, create_private, enter_wal, op
 from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.result import Usage
-from adjudge.runs.item import RunItem, read_case, write_case, write_result
+from adjudge.runs.item import RunItem, encode_case, encode_result, read_case
 from adjudge.runs.writer import BatchWriter, Done, Rows, wait_for
 
 FILE = "results.sqlite"
@@ -94,7 +94,9 @@ MOST = 2**53
 _COSTS = """
     SELECT coalesce(sum(cost), 0.0), count(*) - count(cost) FROM (
         SELECT CASE WHEN json_valid(CAST(body AS TEXT))
-            THEN json_extract(CAST(body AS TEXT), '$.reply.usage.cost_usd') END AS cost FROM replies)"""
+            THEN json_extract(CAST(body AS TEXT), '$.reply.usage.cost_usd') END AS cost FROM replies
+        WHERE NOT json_valid(CAST(body AS TEXT)) OR json_extract(CAST(body AS TEXT), '$.reply.source') IS NULL)"""
+"""A judge in code has no price, so what one returned leaves nothing unknown."""
 
 
 class RunStore:
@@ -164,7 +166,7 @@ class RunStore:
         ``body`` is what ``write_case`` wrote of its case, where that is known. ``done`` is called with what went wrong:
         a ``UsageError`` when another case of the run has the same id.
         """
-        rows = _write_item(item, body or write_case(item.case))
+        rows = _item_rows(item, body or encode_case(item.case))
         self._logged += len(rows[_CASE][-1]) + len(rows[_RESULT][-1])
         self._commits.hand_in(rows, done)
 
@@ -260,6 +262,11 @@ class RunStore:
         with self._reading() as connection:
             row = connection.execute("SELECT place FROM cases WHERE id = ?", (name,)).fetchone()
         return row[0] if row else None
+
+    def list_ids(self, most: int) -> list[str]:
+        """The ids of the first so many cases that are kept."""
+        with self._reading() as connection:
+            return [row[0] for row in connection.execute("SELECT id FROM cases ORDER BY place LIMIT ?", (most,))]
 
     def add_costs(self) -> tuple[float, int]:
         """What all kept replies cost as far as that is known, and of how many it is not."""
@@ -368,7 +375,7 @@ class _Connection:
             self._open = None
 
 
-def _write_item(item: RunItem, case_body: bytes) -> Rows:
+def _item_rows(item: RunItem, case_body: bytes) -> Rows:
     result, case = item.result, item.case
     about = (
         item.place,
@@ -378,13 +385,13 @@ def _write_item(item: RunItem, case_body: bytes) -> Rows:
         result.decided_by,
         result.score,
         result.duration_ms,
-        *_write_usage(result.usage),
-        write_result(result),
+        *_usage_columns(result.usage),
+        encode_result(result),
     )
     return {_CASE: (item.place, case.id, item.subject, case_body), _RESULT: about}
 
 
-def _write_usage(usage: Usage | None) -> tuple[int | None, int | None, int | None, float | None]:
+def _usage_columns(usage: Usage | None) -> tuple[int | None, int | None, int | None, float | None]:
     """What a provider said was used, for adding up; what cannot be true of one judgement is unknown."""
     if usage is None:
         return None, None, None, None

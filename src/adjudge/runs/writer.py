@@ -23,7 +23,7 @@ def wait_for() -> tuple[Done, asyncio.Future[None]]:
     """What is told of a commit, and who waits for it."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def tell(error: Exception | None) -> None:
+    def resolve(error: Exception | None) -> None:
         if future.done():  # whoever waited was cancelled meanwhile
             return
         if error is None:
@@ -31,7 +31,7 @@ def wait_for() -> tuple[Done, asyncio.Future[None]]:
         else:
             future.set_exception(error)
 
-    return tell, future
+    return resolve, future
 
 
 class RowSink(Protocol):
@@ -85,12 +85,12 @@ class BatchWriter:
         if errors is None:
             self._leave(self._write_patiently(together))
             return
-        _tell(together, errors)
+        _notify(together, errors)
         if self._writer.is_long():
             self._leave(asyncio.to_thread(self._writer.tidy))
 
     async def _write_patiently(self, together: Sequence[tuple[Rows, Done | None]]) -> None:
-        _tell(together, await asyncio.to_thread(self._write, together, patient=True) or [None] * len(together))
+        _notify(together, await asyncio.to_thread(self._write, together, patient=True) or [None] * len(together))
 
     def _write(self, together: Sequence[tuple[Rows, Done | None]], *, patient: bool) -> list[Exception | None] | None:
         try:
@@ -107,7 +107,7 @@ class BatchWriter:
         self._plan()
 
 
-def _tell(together: Sequence[tuple[Any, Done | None]], errors: Sequence[Exception | None]) -> None:
+def _notify(together: Sequence[tuple[Any, Done | None]], errors: Sequence[Exception | None]) -> None:
     for (_, done), error in zip(together, errors, strict=True):
         if done is not None:
             done(error)

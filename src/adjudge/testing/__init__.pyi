@@ -6,4 +6,4 @@ from adjudge.testing.models import ScriptedModel as ScriptedModel
 from adjudge.testing.models import assert_passes as assert_passes
 from adjudge.testing.models import break_reply as break_reply
 from adjudge.testing.models import fill_token as fill_token
-from adjudge.testing.models import speak as speak
+from adjudge.testing.models import make_scripted_reply as make_scripted_reply

@@ -20,7 +20,7 @@ from adjudge.judges.chain import JudgeChain, list_leaves
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.layers import rewire
 from adjudge.judges.strategies import COUNTING
-from adjudge.models.model import Model, Reply, Request
+from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
 from adjudge.models.recording import RecordingModel
 from adjudge.models.replay import MissingRecording, ReplayModel
 from adjudge.result import JudgeResult
@@ -53,7 +53,7 @@ class Cassette:
     begun: int = 0
     noted: int = 0
     """How many judgements were begun, and how many had a result."""
-    _replays: dict[tuple[str | None, int], Replay] = field(default_factory=dict)
+    _replays: dict[tuple[str | None, int, FunctionIdentity | None], Replay] = field(default_factory=dict)
 
     def thread(self, judge: Judge | JudgeChain) -> Judge | JudgeChain:
         """The judge with its models on this tape; raises ``UsageError`` for a seat that cannot be."""
@@ -129,10 +129,15 @@ class Cassette:
 
     def _replay(self, model: Model | None, name: str | None, number: int) -> Replay:
         # One for the whole test: rows that answer the same are used up in order, over all its judgements.
-        if (name, number) not in self._replays:
+        # The function is that of the judge which is asked: the file alone never says that a function answered.
+        function = find_function(model)
+        made = self._replays.get((name, number, function))
+        if made is None:
             limit = int(getattr(model, "max_input_characters", 1_000_000))
-            self._replays[name, number] = Replay(self._place(number), tape=self, only=name, max_input_characters=limit)
-        return self._replays[name, number]
+            made = Replay(self._place(number), cassette=self, only=name, max_input_characters=limit)
+            made.function_identity = function
+            self._replays[name, number, function] = made
+        return made
 
 
 class Replay(ReplayModel):
@@ -141,9 +146,9 @@ class Replay(ReplayModel):
     It has the name of the model that was recorded: results and the lookup of a rubric's model are those of the model.
     """
 
-    def __init__(self, path: Path, *, tape: Cassette, only: str | None, max_input_characters: int) -> None:
+    def __init__(self, path: Path, *, cassette: Cassette, only: str | None, max_input_characters: int) -> None:
         super().__init__(path, model=only)
-        self.tape = tape
+        self.cassette = cassette
         self.max_input_characters = max_input_characters
 
     @property
@@ -164,12 +169,12 @@ class Replay(ReplayModel):
     async def complete(self, request: Request, /) -> Reply:
         """The recorded reply; raises ``MissingRecording`` where there is none."""
         if self._find() is None:
-            self.tape.missed.append(f"there is no recording of {self.only or 'a model'} in {self.path}")
-            raise MissingRecording(self.tape.missed[-1], key="")
+            self.cassette.missed.append(f"there is no recording of {self.only or 'a model'} in {self.path}")
+            raise MissingRecording(self.cassette.missed[-1], key="")
         try:
             return await super().complete(request)
         except MissingRecording as error:
-            self.tape.missed.append(str(error))
+            self.cassette.missed.append(str(error))
             raise
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
 from adjudge.sync import run_sync
 from adjudge.testing.cassette import Cassette, Mode, name_file
-from adjudge.testing.summary import explain
+from adjudge.testing.summary import explain, show_content
 
 Chosen = tuple[Judge | JudgeChain, Rubric | None]
 
@@ -44,7 +44,7 @@ class TestJudge:
     test: str
     """The id of the test."""
     choose: Choose
-    tape: Cassette
+    cassette: Cassette
     again: str
     """The command that runs this test."""
     results: list[JudgeResult] = field(default_factory=list)
@@ -88,7 +88,7 @@ class TestJudge:
         options: dict[str, Any] = dict(how)
         throw = options.pop("throw_on_fail", False)
         chosen, found = self.choose(judge, rubric, options)
-        result = self._note(await self.tape.thread(chosen).evaluate(content, found, **options))
+        result = self._note(await self.cassette.thread(chosen).evaluate(content, found, **options))
         if throw and not result.passed:
             error = JudgmentFailed(result)
             error.add_note(explain(result, self.again))
@@ -111,14 +111,34 @@ class TestJudge:
             # The frames between are of a loop's thread and tell a reader of the test's report nothing.
             raise error.with_traceback(None) from None
 
+    def assert_passes(
+        self,
+        content: object,
+        rubric: RubricSource | None = None,
+        *,
+        judge: Any = None,
+        **how: Unpack[EvaluateArguments],
+    ) -> JudgeResult:
+        """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass.
+
+        Returns the result. The arguments are those of ``Judge.evaluate``. It works in a test with or without an event
+        loop, and blocks the loop.
+        """
+        __tracebackhide__ = True
+        how.pop("throw_on_fail", None)
+        result = self.evaluate_sync(content, rubric, judge=judge, **how)
+        if not result.passed:
+            raise AssertionError(f"{explain(result, self.again)}\n{show_content(content)}")
+        return result
+
     async def ask(self, question: Question | str, /) -> JudgeResult:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
         if isinstance(question, Question) and question.model is not None:
             # As with a rubric's model in ``choose``: it would be asked past the recording.
             question = replace(question, model=None)
-        result = await self.tape.thread(self.choose(None, None, {})[0]).ask(question)
+        result = await self.cassette.thread(self.choose(None, None, {})[0]).ask(question)
         # A gate or a chain takes what is raised here for a seat that broke, so the end of the test says it again.
-        self._swallowed = self._swallowed or self.tape.find_miss()
+        self._swallowed = self._swallowed or self.cassette.find_miss()
         return self._note(result)
 
     def ask_sync(self, question: Question | str, /) -> JudgeResult:
@@ -130,7 +150,7 @@ class TestJudge:
 
         Returns a sentence for the summary when the recording was not kept, else nothing.
         """
-        said = self.tape.close()
+        said = self.cassette.close()
         # Such a test asked nothing and would be green for ever.
         if any(not item.begun for item in self._pending):
             raise UsageError("judge(...) was called and never awaited; await it, or use judge.evaluate_sync(...)")
@@ -144,7 +164,7 @@ class TestJudge:
     def _note(self, result: JudgeResult) -> JudgeResult:
         __tracebackhide__ = True
         self.results.append(result)
-        self.tape.note(result)
+        self.cassette.note(result)
         return result
 
 
@@ -217,12 +237,12 @@ class Suite:
         """The judge of one test."""
         again = f"pytest {shlex.quote(clean(test, keep_lines=False))}"
         file = self.folder / name_file(test, function)
-        tape = Cassette(mode=self.mode, file=file, again=f"{again} --judge-record")
-        choose = partial(self.choose, tape, directory)
-        return TestJudge(test=test, choose=choose, tape=tape, again=again)
+        cassette = Cassette(mode=self.mode, file=file, again=f"{again} --judge-record")
+        choose = partial(self.choose, cassette, directory)
+        return TestJudge(test=test, choose=choose, cassette=cassette, again=again)
 
     def choose(
-        self, tape: Cassette, directory: Path, judge: Any, rubric: RubricSource | None, how: dict[str, Any]
+        self, cassette: Cassette, directory: Path, judge: Any, rubric: RubricSource | None, how: dict[str, Any]
     ) -> Chosen:
         """Who answers a call, and about which rubric; raises ``UsageError`` when nobody is named."""
         __tracebackhide__ = True
@@ -235,8 +255,8 @@ class Suite:
             own = Judge(open_model(found.model))
         if own is None and found is not None and all(item.rule for item in found.criteria):
             own = Judge("rules")
-        if own is None and tape.mode == "replay":
-            own = tape.replay_alone()
+        if own is None and cassette.mode == "replay":
+            own = cassette.replay_alone()
         if own is None:
             raise UsageError(_NOBODY)
         # Whoever runs the suite has said who judges: a rubric's model in its place would be asked past the recording.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +12,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.result import JudgeResult
 from adjudge.testing.fixture import TestJudge
-from adjudge.testing.summary import explain
+from adjudge.testing.summary import explain, show_content
 
 if TYPE_CHECKING:
     import pytest
@@ -60,10 +60,11 @@ def _wrap_async(test: Callable[..., Any], order: MarkOptions, judge: TestJudge) 
     async def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
         results: list[JudgeResult] = []
+        contents: list[Any] = []
         for _ in range(order.repeat):
-            content = _need(await test(*args, **kwargs))
-            results.append(await judge.evaluate(content, **order.how))
-        _fail(conclude(results, order, judge.again))
+            contents.append(_need(await test(*args, **kwargs)))
+            results.append(await judge.evaluate(contents[-1], **order.how))
+        _fail(conclude(results, order, judge.again, contents))
         judge.concluded = True
 
     return run
@@ -74,10 +75,11 @@ def _wrap_sync(test: Callable[..., Any], order: MarkOptions, judge: TestJudge) -
     def run(*args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
         results: list[JudgeResult] = []
+        contents: list[Any] = []
         for _ in range(order.repeat):
-            content = _need(test(*args, **kwargs))
-            results.append(judge.evaluate_sync(content, **order.how))
-        _fail(conclude(results, order, judge.again))
+            contents.append(_need(test(*args, **kwargs)))
+            results.append(judge.evaluate_sync(contents[-1], **order.how))
+        _fail(conclude(results, order, judge.again, contents))
         judge.concluded = True
 
     return run
@@ -108,14 +110,17 @@ def find_lack(item: pytest.Item) -> str:
     return f"{item.name} is marked judged and passed without a judgement of what it returns; {remedy}"
 
 
-def conclude(results: list[JudgeResult], order: MarkOptions, again: str) -> str:
-    """Why a test fails, with every result; empty when enough passed. Undecided is not a pass."""
+def conclude(results: list[JudgeResult], order: MarkOptions, again: str, contents: Sequence[object]) -> str:
+    """Why a test fails, with every result and what was judged; empty when enough passed. Undecided is not a pass."""
     passed = sum(result.passed for result in results)
     if passed >= order.at_least:
         return ""
-    told = [f"run {number}: {explain(result)}" for number, result in enumerate(results, 1)]
+    said = [
+        f"run {number}: {explain(result)}\n{show_content(content)}"
+        for number, (result, content) in enumerate(zip(results, contents, strict=True), 1)
+    ]
     head = f"{passed} of {len(results)} passed, and {order.at_least} must"
-    return "\n".join([head, *told, f"  again: {again}"])
+    return "\n".join([head, *said, f"  again: {again}"])
 
 
 def _fail(why: str) -> None:

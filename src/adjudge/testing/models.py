@@ -92,7 +92,7 @@ class ScriptedModel:
         line = next(self._lines, _END)
         if self.delay:
             await asyncio.sleep(self.delay)
-        return speak(line, request, self.name)
+        return make_scripted_reply(line, request, self.name)
 
     def named(self, name: str) -> ScriptedModel:
         """The same script under another model's name; requests go to the same list."""
@@ -146,17 +146,16 @@ def assert_passes(
     """
     from adjudge.judges.open import judge as ask_configured
     from adjudge.sync import run_sync
-    from adjudge.testing.summary import explain
+    from adjudge.testing.summary import explain, show_content
 
     __tracebackhide__ = True
     how.pop("throw_on_fail", None)
     suite = find_judge()
     if suite is not None:
-        result = suite.evaluate_sync(content, rubric, judge=judge, **how)
-    else:
-        result = run_sync(ask_configured(content, rubric=rubric, judge=judge, **how))
+        return suite.assert_passes(content, rubric, judge=judge, **how)
+    result = run_sync(ask_configured(content, rubric=rubric, judge=judge, **how))
     if not result.passed:
-        raise AssertionError(explain(result, suite.again if suite else ""))
+        raise AssertionError(f"{explain(result)}\n{show_content(content)}")
     return result
 
 
@@ -174,14 +173,14 @@ def break_reply(reply: Reply, fault: Fault) -> Reply:
     return replace(reply, text=json.dumps(found))
 
 
-def speak(line: Line | object, request: Request, name: str = "scripted") -> Reply:
+def make_scripted_reply(line: Line | object, request: Request, name: str = "scripted") -> Reply:
     """What a line of a script becomes as a reply to a request: the token filled in, exceptions raised."""
     if line is _END:
         raise ModelError(f"the script of {name!r} is used up; give it another line or a single line to repeat")
     if isinstance(line, BaseException) or (isinstance(line, type) and issubclass(line, BaseException)):
         raise line
     if callable(line):
-        return speak(line(request), request, name)
+        return make_scripted_reply(line(request), request, name)
     if isinstance(line, Reply):
         return replace(line, text=fill_token(line.text, request.token)) if line.text else line
     if line is None:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from adjudge.formats.display import say_models, say_outcome
+from adjudge.content import content_text
+from adjudge.formats.display import SIGNS, describe_models, describe_outcome, find_mark
 from adjudge.formats.text import clean
 from adjudge.result import CriterionResult, JudgeResult
 
@@ -15,6 +16,9 @@ WIDTH = 10
 
 LONGEST = 400
 """Characters of one reasoning."""
+
+LONGEST_CONTENT = 2_000
+"""Characters of what was judged."""
 
 MOST = 40
 """Lines about criteria, rules, suggestions and seats, each."""
@@ -32,24 +36,33 @@ _REMEDIES = {
 
 def explain(result: JudgeResult, again: str = "") -> str:
     """The outcome, every criterion with its score and reasoning, and how to run the test again."""
-    lines = [f"{say_outcome(result)} (judge {_short(result.judge, 120)})"]
-    lines += _limit([line for item in result.criteria for line in _say_criterion(item)], 2 * MOST)
+    lines = [f"{describe_outcome(result)} (judge {_short(result.judge, 120)})"]
+    lines += _limit([line for item in result.criteria for line in _list_criterion_properties(item)], 2 * MOST)
     lines += _limit([f"  {item.severity}: {_short(item.name, 80)}: {_short(item.message)}"
                      for item in result.rule_results if not item.passed and item.message])  # fmt: skip
     lines += [f"  {_short(said)}" for said in (result.detail, result.reasoning) if said]
     lines += _limit([f"  suggestion: {_short(item)}" for item in result.suggestions])
-    lines += _limit([f"  seat {_short(seat.judge, 80)}: {say_outcome(seat)}: {_short(seat.detail or seat.reasoning)}"
-                     for seat in getattr(result, "results", ())])  # fmt: skip
-    lines += [f"  warning: {_short(note)}" for note in say_models(result)]
+    seats = getattr(result, "results", ())
+    said = [(_short(seat.judge, 80), describe_outcome(seat), _short(seat.detail or seat.reasoning)) for seat in seats]
+    lines += _limit([f"  seat {name}: {outcome}: {why}" for name, outcome, why in said])
+    lines += [f"  warning: {_short(note)}" for note in describe_models(result)]
     remedy = _REMEDIES.get(result.undecided_because or "")
     lines += [f"  undecided is not a pass; {remedy}"] if remedy else []
     return "\n".join([*lines, *([f"  again: {again}"] if again else [])])
 
 
-def _say_criterion(item: CriterionResult) -> Iterator[str]:
+def show_content(content: object) -> str:
+    """What was judged, indented: the first lines of a long text, as a person at a terminal may see them."""
+    text = clean(content_text(content)[: 4 * LONGEST_CONTENT])
+    shown = text if len(text) <= LONGEST_CONTENT else f"{text[:LONGEST_CONTENT]}…"
+    lines = shown.splitlines() or [""]
+    return "\n".join(["  judged:", *_limit([f"    {line}" for line in lines])])
+
+
+def _list_criterion_properties(item: CriterionResult) -> Iterator[str]:
     score = "   -" if item.score is None else f"{item.score:4.2f}"
     needs = f" needs {item.threshold:.2f}" if item.threshold is not None else ""
-    yield f"  {'✓' if item.passed else '✗'} {score} {draw_bar(item.score)} {_short(item.name, 80)}{needs}"
+    yield f"  {SIGNS.get(find_mark(item) or '', ' ')} {score} {draw_bar(item.score)} {_short(item.name, 80)}{needs}"
     if item.reasoning:
         yield f"      {_short(item.reasoning)}"
 
@@ -97,9 +110,9 @@ def list_properties(result: JudgeResult, number: int) -> Iterator[tuple[str, str
     end = "" if number == 1 else f"#{number}"
     for name in ("outcome", "because", "score", "judge"):
         if told[name] is not None:
-            yield f"adjudge.{name}{end}", _say(told[name])
+            yield f"adjudge.{name}{end}", _format(told[name])
     for name, score in told["criteria"]:
-        yield f"adjudge.criterion.{name}{end}", _say(score)
+        yield f"adjudge.criterion.{name}{end}", _format(score)
 
 
 def summarise(entries: Sequence[Mapping[str, Any]], notes: Iterable[str] = ()) -> list[str]:
@@ -111,13 +124,13 @@ def summarise(entries: Sequence[Mapping[str, Any]], notes: Iterable[str] = ()) -
     slowest = sorted(entries, key=lambda entry: -entry["ms"])[:SLOWEST]
     return [
         f"{len(entries)} judged: {said}{why}",
-        *([_say_usage(entries)] if any(entry["asked"] for entry in entries) else []),
+        *([_format_usage(entries)] if any(entry["asked"] for entry in entries) else []),
         *[f"{entry['ms'] / 1000:.2f} s {clean(entry['test'], keep_lines=False)}" for entry in slowest],
         *[clean(note, keep_lines=False)[:500] for note in notes],
     ]
 
 
-def _say_usage(entries: Sequence[Mapping[str, Any]]) -> str:
+def _format_usage(entries: Sequence[Mapping[str, Any]]) -> str:
     asked = [entry["usage"] for entry in entries if entry["asked"]]
     known = [usage for usage in asked if usage is not None]
     priced = [usage["cost_usd"] for usage in known if usage["cost_usd"] is not None]
@@ -136,5 +149,5 @@ def _name(text: str) -> str:
     return clean(text[:120], keep_lines=False)
 
 
-def _say(value: object) -> str:
+def _format(value: object) -> str:
     return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

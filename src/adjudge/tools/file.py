@@ -19,7 +19,7 @@ _ALIASES = {
     "testResults": "tests",
     "expectedOutput": "expected",
 }
-"""The seeds' names, which are accepted beside ours."""
+"""Other names for keys, in the style of JavaScript, which are accepted as well."""
 
 _NEEDED = ("name", "description", "input_schema", "mode")
 
@@ -32,12 +32,12 @@ _EMPTY = ("output_schema", "allowlist", "steps", "tests")
 
 
 def load_candidate(source: Mapping[str, Any] | str | os.PathLike[str]) -> ToolCandidate:
-    """The candidate that a file or a mapping holds.
+    """Read a tool candidate from a file or a mapping.
 
     A file is ``.yaml``, ``.yml``, ``.json`` or ``.toml``, YAML without a suffix, and has the keys that
-    ``ToolCandidate.to_dict`` writes; the seeds' names (``inputSchema``, ``outputSchema``, ``implementationMode``,
-    ``testResults``, ``expectedOutput``) mean the same. Raises ``UsageError`` for a file that cannot be read, and for
-    everything that is wrong inside it, with its line where that is known.
+    ``ToolCandidate.to_dict`` writes; ``inputSchema``, ``outputSchema``, ``implementationMode``, ``testResults`` and
+    ``expectedOutput`` mean the same. Raises ``UsageError`` for a file that cannot be read, and for
+    mistakes in it, with the line if it is known.
     """
     if isinstance(source, Mapping):
         return _read_candidate(source, Place("candidate"))

@@ -25,7 +25,15 @@ from adjudge.tools.promotion import (
     make_raised_summary,
 )
 from adjudge.tools.record import Claim, Cooldown, ToolRecord, ToolSummary, make_summary
-from adjudge.tools.store import ToolFilter, View, tell_demoted, tell_lost, tell_promoted, tell_rejected, tell_reviewed
+from adjudge.tools.store import (
+    ToolFilter,
+    View,
+    make_demoted_entry,
+    make_lost_entry,
+    make_promoted_entry,
+    make_rejected_entry,
+    make_reviewed_entry,
+)
 from adjudge.tools.tool import MISSING, EmergentTool, ToolCandidate, ToolTier, ToolUsage, tool_digest
 from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReviewVerdict, ToolVerdict
 
@@ -63,14 +71,14 @@ class ToolTransaction:
         record = _add(_make(candidate, agent, session, self.now), verdict)
         self._check_room(make_summary(record))
         self.view.save(record)
-        self.view.tell(tell_reviewed(record, verdict))
+        self.view.append_entry(make_reviewed_entry(record, verdict))
         return record
 
     def reject(self, candidate: ToolCandidate, verdict: CreationVerdict, agent: str, session: str) -> None:
         """Record that a candidate did not become a tool."""
-        self.view.tell(tell_rejected(candidate, verdict, agent, session))
+        self.view.append_entry(make_rejected_entry(candidate, verdict, agent, session))
 
-    def take_in(self, candidate: ToolCandidate, agent: str, session: str) -> ToolRecord:
+    def write_unreviewed(self, candidate: ToolCandidate, agent: str, session: str) -> ToolRecord:
         """Write a tool from elsewhere, which nobody has reviewed here."""
         record = replace(_make(candidate, agent, session, self.now), status="unreviewed")
         self._check_room(make_summary(record))
@@ -91,7 +99,7 @@ class ToolTransaction:
 
     def _remove(self, record: ToolRecord, reason: str, by: str | None) -> None:
         if record.status == "active":
-            self.view.tell(tell_demoted(record, "removed", reason, by))
+            self.view.append_entry(make_demoted_entry(record, "removed", reason, by))
         self.view.delete(record.id)
 
     # ---------------------------------------------------------------- changes and uses
@@ -115,7 +123,7 @@ class ToolTransaction:
         after = replace(before, tool=tool, status="unreviewed", approved_by=None, claim=None)
         self._check_room(make_summary(after))
         if before.status == "active":
-            self.view.tell(tell_demoted(before, "unreviewed", "it was changed", None))
+            self.view.append_entry(make_demoted_entry(before, "unreviewed", "it was changed", None))
         self.view.save(after)
         return after
 
@@ -126,7 +134,7 @@ class ToolTransaction:
             return before
         tool = replace(before.tool, tier="session")
         after = replace(before, tool=tool, status="demoted", reason=reason, approved_by=None, claim=None)
-        self.view.tell(tell_demoted(before, "demoted", reason, by))
+        self.view.append_entry(make_demoted_entry(before, "demoted", reason, by))
         self.view.save(after)
         return after
 
@@ -177,7 +185,7 @@ class ToolTransaction:
             )
             after = raised if obstacle is None else after
         self.view.save(after)
-        self.view.tell(tell_reviewed(after, verdict, by=by))
+        self.view.append_entry(make_reviewed_entry(after, verdict, by=by))
         return Outcome(record=after, obstacle=obstacle)
 
     def begin_rise(self, ident: str, to: ToolTier, approved_by: str | None, claim: Claim) -> Outcome:
@@ -208,12 +216,12 @@ class ToolTransaction:
         obstacle = obstacle or _find_lost_claim(record, reviewed) or self._find_late(after, to, approved_by)
         if obstacle is not None:
             self.view.save(after)
-            self.view.tell(tell_reviewed(after, verdict))
+            self.view.append_entry(make_reviewed_entry(after, verdict))
             return Outcome(record=after, obstacle=obstacle)
         shared_by = approved_by if to == "shared" else None
         after = replace(after, tool=replace(after.tool, tier=to), approved_by=shared_by, cooling=Cooldown())
         self.view.save(after)
-        self.view.tell(tell_promoted(after, verdict))
+        self.view.append_entry(make_promoted_entry(after, verdict))
         return Outcome(record=after)
 
     def release(self, ident: str, claim: Claim) -> None:
@@ -256,7 +264,7 @@ class ToolTransaction:
         because: Because = "changed" if record is not None else "removed"
         if record is not None and record.status == "demoted":
             because = "demoted"
-        self.view.tell(tell_lost(ident, verdict, because))
+        self.view.append_entry(make_lost_entry(ident, verdict, because))
         detail = f"the tool {ident} was {because} while it was reviewed"
         return None, Outcome(record=record, obstacle=Obstacle(because=because, detail=detail))
 
@@ -393,7 +401,7 @@ async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: floa
             correctness=0.0,
             determinism=0.0,
             bounded=0.0,
-            reasoning=_say_late(seconds),
+            reasoning=_describe_late(seconds),
             tool_digest=tool_digest(candidate),
         )
     if not isinstance(verdict, CreationVerdict) or verdict.tool_digest != tool_digest(candidate):
@@ -406,12 +414,12 @@ async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) ->
     try:
         verdict = await Timeout(seconds * _IN_TIME).run(judge.review_promotion(tool), what="review_promotion")
     except TimeoutError:
-        said = ReviewVerdict(approved=False, confidence=0.0, reasoning=_say_late(seconds))
+        said = ReviewVerdict(approved=False, confidence=0.0, reasoning=_describe_late(seconds))
         return PromotionVerdict(approved=False, confidence=0.0, safety=said, correctness=said, tool_digest=tool.digest)
     if not isinstance(verdict, PromotionVerdict) or verdict.tool_digest != tool.digest:
         raise UsageError(f"review_promotion returns a PromotionVerdict on what it was given, got {show(verdict)}")
     return verdict
 
 
-def _say_late(seconds: float) -> str:
+def _describe_late(seconds: float) -> str:
     return f"rejected, since the review took longer than {seconds * _IN_TIME:g} seconds"

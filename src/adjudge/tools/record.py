@@ -98,7 +98,7 @@ class ToolRecord:
             "registered_at": self.registered_at.isoformat(),
             "approved_by": self.approved_by,
             "reason": self.reason,
-            **write_standing(self),
+            **standing_to_dict(self),
         }
 
     @classmethod
@@ -114,7 +114,7 @@ class ToolRecord:
             raise UsageError(f"this is not a dictionary that ToolRecord.to_dict wrote: {show(error)}") from None
 
 
-def write_standing(record: ToolRecord) -> dict[str, Any]:
+def standing_to_dict(record: ToolRecord) -> dict[str, Any]:
     """What changes with every use and every review under way."""
     cooling, claim = record.cooling, record.claim
     since = cooling.since.isoformat() if cooling.since else None

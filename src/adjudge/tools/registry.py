@@ -178,7 +178,7 @@ class ToolRegistry:
         candidate = _read_package(source)
         _check_names(agent=agent, session=session)
         _check_name(candidate)
-        return await self._change(lambda step: step.take_in(candidate, agent, session))
+        return await self._change(lambda step: step.write_unreviewed(candidate, agent, session))
 
     async def check_room(self, candidate: ToolCandidate, *, agent: str, session: str) -> None:
         """Raise ``ToolRefused`` where ``register`` would, before a review is paid for."""

@@ -263,8 +263,8 @@ def _list_errors(output: Any, compiled: _Compiled) -> list[str]:
         try:
             compiled.validator.validate(output)
         except ValidationError as error:
-            return [_write_error(error)]
-    found = [_write_error(error) for error in islice(compiled.validator.iter_errors(output), MOST_ERRORS)]
+            return [_render_error(error)]
+    found = [_render_error(error) for error in islice(compiled.validator.iter_errors(output), MOST_ERRORS)]
     return list(dict.fromkeys(found)) or ["the output: does not fit the schema"]
 
 
@@ -278,7 +278,7 @@ def _is_small(value: Any) -> bool:
     return left >= 0
 
 
-def _write_error(error: Any) -> str:
+def _render_error(error: Any) -> str:
     path = ""
     # A missing property is named by its own path: that is what has to be added.
     for part in [*error.instance_path, *([error.kind.property] if error.kind.name == "required" else [])]:

@@ -266,7 +266,7 @@ def _check_ready(chain: JudgeChain, question: Question) -> str | None:
 def _conclude_creation(result: JudgeChainResult, digest: str) -> CreationVerdict:
     review = result.value
     if result.decided_by != "judge" or not isinstance(review, CreationReview):
-        return replace(_reject(_say_undecided(result), digest), chain_result=result)
+        return replace(_reject(_describe_undecided(result), digest), chain_result=result)
     return CreationVerdict(
         approved=result.passed,
         confidence=review.confidence,
@@ -283,13 +283,13 @@ def _conclude_creation(result: JudgeChainResult, digest: str) -> CreationVerdict
 def _conclude_review(result: JudgeChainResult) -> ReviewVerdict:
     review = result.value
     if result.decided_by != "judge" or not isinstance(review, PromotionReview):
-        return replace(_reject_review(_say_undecided(result)), chain_result=result)
+        return replace(_reject_review(_describe_undecided(result)), chain_result=result)
     return ReviewVerdict(
         approved=result.passed, confidence=review.confidence, reasoning=result.reasoning, chain_result=result
     )
 
 
-def _say_undecided(result: JudgeChainResult) -> str:
+def _describe_undecided(result: JudgeChainResult) -> str:
     said = [item.detail for item in result.results if item.undecided_because is not None and item.detail]
     why = result.undecided_because or "nobody reviewed it"
     return f"rejected, since no review could be read ({why})" + (f": {'; '.join(said)}" if said else "")

@@ -149,12 +149,12 @@ def list_parts(candidate: ToolCandidate) -> list[Part]:
         "name": candidate.name,
         "description": candidate.description,
         "mode": candidate.mode,
-        "input_schema": _write(candidate.input_schema),
-        "output_schema": "none is declared" if candidate.output_schema is None else _write(candidate.output_schema),
-        "allowlist": _write(list(candidate.allowlist)),
-        "steps": _write(list(candidate.steps)) if candidate.steps else "",
+        "input_schema": _render(candidate.input_schema),
+        "output_schema": "none is declared" if candidate.output_schema is None else _render(candidate.output_schema),
+        "allowlist": _render(list(candidate.allowlist)),
+        "steps": _render(list(candidate.steps)) if candidate.steps else "",
         "source": candidate.source,
-        "tests": _write([_show_test(item) for item in candidate.tests]),
+        "tests": _render([_show_test(item) for item in candidate.tests]),
     }
     return [Part(label=label, text=text) for label, text in shown.items() if text]
 
@@ -166,8 +166,8 @@ def list_tool_parts(tool: EmergentTool) -> list[Part]:
     said = [_show_verdict(item) for item in tool.own_verdicts]
     return [
         *list_parts(tool.candidate),
-        Part(label="standing", text=_write(standing)),
-        Part(label="verdicts", text=_write(said)),
+        Part(label="standing", text=_render(standing)),
+        Part(label="verdicts", text=_render(said)),
     ]
 
 
@@ -188,7 +188,7 @@ def _show_verdict(verdict: Any) -> dict[str, Any]:
     return {"review": "promotion", **shown}
 
 
-def _write(value: Any) -> str:
+def _render(value: Any) -> str:
     text = json.dumps(to_plain(value), ensure_ascii=False, indent=2)
     return text.encode("utf-8", "backslashreplace").decode()
 

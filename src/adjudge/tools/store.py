@@ -17,7 +17,7 @@ from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import Transaction
 from adjudge.tools.promotion import is_near
-from adjudge.tools.record import ToolRecord, ToolSummary, make_summary, write_standing
+from adjudge.tools.record import ToolRecord, ToolSummary, make_summary, standing_to_dict
 from adjudge.tools.tool import ToolCandidate
 from adjudge.tools.verdict import ToolVerdict
 
@@ -41,13 +41,13 @@ class ToolEntry:
     payload: dict[str, Any]
 
 
-def tell_reviewed(record: ToolRecord, verdict: ToolVerdict, *, by: str | None = None) -> ToolEntry:
+def make_reviewed_entry(record: ToolRecord, verdict: ToolVerdict, *, by: str | None = None) -> ToolEntry:
     """That a tool was reviewed, what was said, and as what it goes on."""
     more = {"verdict": verdict.to_dict()} | ({"by": by} if by is not None else {})
     return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=_about(record) | more)
 
 
-def tell_rejected(candidate: ToolCandidate, verdict: ToolVerdict, agent: str, session: str) -> ToolEntry:
+def make_rejected_entry(candidate: ToolCandidate, verdict: ToolVerdict, agent: str, session: str) -> ToolEntry:
     """That a candidate did not become a tool."""
     payload = {"schema": SCHEMA, "tool": None, "name": candidate.name, "agent": agent, "session": session}
     payload |= {"description": digest_text(candidate.description), "status": "rejected"}
@@ -56,20 +56,20 @@ def tell_rejected(candidate: ToolCandidate, verdict: ToolVerdict, agent: str, se
     )
 
 
-def tell_lost(ident: str, verdict: ToolVerdict, why: str) -> ToolEntry:
+def make_lost_entry(ident: str, verdict: ToolVerdict, why: str) -> ToolEntry:
     """What was said of a tool that is gone, or is another one, by now: paid for, recorded, and without effect."""
     payload = {"schema": SCHEMA, "tool": ident, "status": "unchanged", "why": why, "verdict": verdict.to_dict()}
     return ToolEntry(kind="tool.reviewed", subject=verdict.tool_digest, payload=payload)
 
 
-def tell_promoted(record: ToolRecord, verdict: ToolVerdict) -> ToolEntry:
+def make_promoted_entry(record: ToolRecord, verdict: ToolVerdict) -> ToolEntry:
     """That a tool rose, by which verdict, and who approved."""
     return ToolEntry(
         kind="tool.promoted", subject=record.digest, payload=_about(record) | {"verdict": verdict.to_dict()}
     )
 
 
-def tell_demoted(before: ToolRecord, status: str, reason: str, by: str | None) -> ToolEntry:
+def make_demoted_entry(before: ToolRecord, status: str, reason: str, by: str | None) -> ToolEntry:
     """That a tool does not run any more: demoted, changed or removed; a person's reason is kept as it is."""
     payload = _about(before) | {"status": status, "tier": "session", "approved_by": None, "was": before.tier}
     return ToolEntry(kind="tool.demoted", subject=before.digest, payload=payload | {"reason": reason, "by": by})
@@ -156,7 +156,7 @@ class View(Protocol):
     def delete(self, ident: str) -> None:
         """Remove a tool."""
 
-    def tell(self, said: ToolEntry) -> None:
+    def append_entry(self, said: ToolEntry) -> None:
         """Record something, in the same transaction."""
 
 
@@ -229,7 +229,7 @@ class _MemoryView:
         self.records.pop(ident, None)
         self.cards.pop(ident, None)
 
-    def tell(self, said: ToolEntry) -> None:
+    def append_entry(self, said: ToolEntry) -> None:
         """Nobody is told: what lives in this process alone is recorded nowhere."""
         del said
 
@@ -337,7 +337,7 @@ class _EmptyView:
     def delete(self, ident: str) -> None:
         raise NotImplementedError
 
-    def tell(self, said: ToolEntry) -> None:
+    def append_entry(self, said: ToolEntry) -> None:
         raise NotImplementedError
 
 
@@ -368,17 +368,17 @@ class _TableView:
         return [_read_card(row) for row in self._connection.execute(statement)]
 
     def save(self, record: ToolRecord) -> None:
-        table, values = _tools(), _write(record)
+        table, values = _tools(), _to_row(record)
         statement = table.update().where(table.c.id == record.id).values(**values)
         if self._connection.execute(statement).rowcount:
             self.save_standing(record)
             return
         self._connection.execute(table.insert().values(id=record.id, **values))
-        self._connection.execute(_standings().insert().values(tool=record.id, **_write_standing(record)))
+        self._connection.execute(_standings().insert().values(tool=record.id, **_standing_columns(record)))
 
     def save_standing(self, record: ToolRecord) -> None:
         table = _standings()
-        statement = table.update().where(table.c.tool == record.id).values(**_write_standing(record))
+        statement = table.update().where(table.c.tool == record.id).values(**_standing_columns(record))
         if self._connection.execute(statement).rowcount != 1:
             raise LedgerError(f"the tool {record.id} was removed by something that is not adjudge; nothing was changed")
 
@@ -386,7 +386,7 @@ class _TableView:
         for table, column in ((_standings(), "tool"), (_tools(), "id")):
             self._connection.execute(table.delete().where(table.c[column] == ident))
 
-    def tell(self, said: ToolEntry) -> None:
+    def append_entry(self, said: ToolEntry) -> None:
         if self._transaction is None:
             raise NotImplementedError
         self._transaction.append(self._ledger.make_entry(said.payload, kind=said.kind, subject=said.subject))
@@ -410,18 +410,18 @@ def _select() -> Select[Any]:
     return select(tools, standings.c.body.label("standing")).join(standings, standings.c.tool == tools.c.id)
 
 
-def _write(record: ToolRecord) -> dict[str, Any]:
+def _to_row(record: ToolRecord) -> dict[str, Any]:
     card = make_summary(record)
     values = {name: getattr(card, name) for name in _LOOKED_FOR}
-    body = {name: item for name, item in record.to_dict().items() if name not in write_standing(record)}
+    body = {name: item for name, item in record.to_dict().items() if name not in standing_to_dict(record)}
     body["tool"] = {name: item for name, item in body["tool"].items() if name != "usage"}
     # In ASCII: NUL and the like in a tool's source are escapes then, which every store can hold.
     return values | {"body": json.dumps(body)}
 
 
-def _write_standing(record: ToolRecord) -> dict[str, Any]:
+def _standing_columns(record: ToolRecord) -> dict[str, Any]:
     usage = record.tool.usage
-    body = write_standing(record) | {"usage": usage.to_dict() if usage is not None else None}
+    body = standing_to_dict(record) | {"usage": usage.to_dict() if usage is not None else None}
     until = record.claim.until.astimezone(UTC).isoformat() if record.claim else None
     return {"claimed_until": until, "body": json.dumps(body)}
 

@@ -49,7 +49,7 @@ class CreationVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """This verdict as plain data; ``from_dict`` reads it back."""
-        return _write(self, ("approved", "confidence", *DIMENSIONS, "reasoning", "tool_digest", "chain_result"))
+        return _to_dict(self, ("approved", "confidence", *DIMENSIONS, "reasoning", "tool_digest", "chain_result"))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -80,7 +80,7 @@ class ReviewVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """This review as plain data; ``from_dict`` reads it back."""
-        return _write(self, ("approved", "confidence", "reasoning", "chain_result"))
+        return _to_dict(self, ("approved", "confidence", "reasoning", "chain_result"))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -124,7 +124,7 @@ class PromotionVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """This verdict as plain data; ``from_dict`` reads it back."""
-        return _write(self, ("approved", "confidence", "safety", "correctness", "tool_digest"))
+        return _to_dict(self, ("approved", "confidence", "safety", "correctness", "tool_digest"))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -185,7 +185,7 @@ def _check_approval(verdict: CreationVerdict | ReviewVerdict) -> None:
         raise UsageError("a verdict that approves needs a result that a judge passed")
 
 
-def _write(verdict: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _to_dict(verdict: Any, names: tuple[str, ...]) -> dict[str, Any]:
     data: dict[str, Any] = {"schema": verdict.schema}
     for name in names:
         value = getattr(verdict, name)

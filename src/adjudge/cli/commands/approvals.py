@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,20 +14,21 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import Key, Place, find_user, name_option
-from adjudge.cli.entries import tell_entry
-from adjudge.cli.output import add_row, draws, make_table, note, say, show_drawing, write_json
+from adjudge.cli.entries import describe_entry
+from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import read_config
 from adjudge.config.gates import is_secret_missing, open_approvals
 from adjudge.config.ledger import open_ledger
 from adjudge.content import digest_text
-from adjudge.errors import UsageError
-from adjudge.formats.display import say_models, say_outcome
+from adjudge.errors import DecisionRefused, LedgerError, UsageError
+from adjudge.formats.display import describe_models, describe_outcome, name_mark
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval
     from adjudge.guards.approval.approvals import Approvals
+    from adjudge.guards.approval.pending import PendingDecision
     from adjudge.ledger.entry import Entry
     from adjudge.result import JudgeResult
 
@@ -47,38 +49,40 @@ def draw_approvals(found: Sequence[Approval]) -> None:
         ident = item.id[-_SHORT:] if draws() else item.id
         what = f"gate {item.gate}" if item.gate is not None else _cut(item.message)
         score = "-" if item.score is None else f"{item.score:.2f}"
-        left = _say_left(item, now)
-        texts = (what, _say_who(item), left, score, _cut(item.reason))
+        left = _format_time_left(item, now)
+        texts = (what, _describe_voters(item), left, score, _cut(item.reason))
         add_row(table, ident, *[item.status] * several, *texts)
     show_drawing(table)
     if draws():
         note("adjudge approvals show ID shows one; the end of an id, as here, will do")
 
 
-def print_approval(approval: Approval, history: Sequence[Entry]) -> None:
+def print_approval(
+    approval: Approval, history: Sequence[Entry], pending: PendingDecision | None, *, ledger: str | None = None
+) -> None:
     """Everything that is needed to decide a request, and what has been said to it."""
-    for name, text in _list_facts(approval):
-        _say(name, text)
+    for name, text in (*_list_facts(approval), *_list_use(pending)):
+        _print_change(name, text)
     if approval.content is None:
         keep = "; a gate with show_content = true keeps it" if approval.gate and approval.status == "open" else ""
-        _say("content", f"not kept here; its digest is the subject{keep}")
+        _print_change("content", f"not kept here; its digest is the subject{keep}")
     else:
         same = digest_text(approval.content) == approval.subject
-        _say("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
+        _print_change("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
         for line in approval.content.split("\n"):
-            say(f"  | {clean(line, keep_lines=False)}")
+            print_line(f"  | {clean(line, keep_lines=False)}")
     for entry in history:
-        _say(f"entry {entry.seq}", f"{_write_time(entry.at)}  {entry.kind}: {tell_entry(entry)}")
+        _print_change(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
     if approval.status == "open":
-        note(f"adjudge approvals approve {approval.id} --reason WHY   (or deny)")
+        note(f"adjudge approvals approve {approval.id} --reason WHY{_repeat_ledger(ledger)}   (or deny)")
 
 
 def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
     yield "approval", approval.id
     yield "state", approval.explain()
-    yield "may decide", _say_who(approval)
-    yield "asked", _write_time(approval.created_at)
-    yield "expires", _say_expiry(approval)
+    yield "may decide", _describe_voters(approval)
+    yield "asked", _format_time(approval.created_at)
+    yield "expires", _describe_expiry(approval)
     more = {"gate": approval.gate, "execution": approval.execution, "message": approval.message}
     yield from ((name, text) for name, text in more.items() if text)
     yield "result", f"{approval.reason or approval.outcome} [by {approval.judge}, {approval.result_id}]"
@@ -89,12 +93,32 @@ def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
         yield "judge first", approval.first_said
 
 
+def _list_use(pending: PendingDecision | None) -> Iterator[tuple[str, str]]:
+    """The HTTP request that is held back, and whether the approval was used."""
+    if pending is None:
+        return
+    about = pending.decision.metadata
+    if _is_over_http(pending):
+        yield "held back", f"a request over HTTP: {about.get('method', '')} {about.get('path', '')}"
+    if pending.used_at is not None:
+        yield "used", f"{_format_time(pending.used_at)}, entry {pending.used_seq}"
+
+
+def _is_over_http(pending: PendingDecision) -> bool:
+    return pending.decision.basis.get("http") is not None
+
+
+def _repeat_ledger(url: str | None) -> str:
+    """The option that named the ledger, so that a command that is proposed can be typed as it stands."""
+    return "" if url is None else f" --ledger {shlex.quote(url)}"
+
+
 def _list_said(result: JudgeResult) -> Iterator[tuple[str, str]]:
     for item in result.criteria:
         score = "-" if item.score is None else f"{item.score:.2f}"
         needs = "" if item.threshold is None else f" (needs {item.threshold:.2f})"
         said = f": {item.reasoning}" if item.reasoning else ""
-        yield "criterion", f"{'pass' if item.passed else 'fail'}  {score}{needs}  {item.name}{said}"
+        yield "criterion", f"{name_mark(item, '-')}  {score}{needs}  {item.name}{said}"
         yield from (("  quoted", text) for text in item.evidence)
     for rule in result.rule_results:
         word = "pass" if rule.passed else rule.severity
@@ -105,28 +129,28 @@ def _list_said(result: JudgeResult) -> Iterator[tuple[str, str]]:
         yield "suggestion", text
     for seat in getattr(result, "results", ()):
         said = seat.detail or seat.reasoning
-        yield "seat", f"{seat.judge}: {say_outcome(seat)}" + (f": {said}" if said else "")
-    yield from (("warning", text) for text in say_models(result))
+        yield "seat", f"{seat.judge}: {describe_outcome(seat)}" + (f": {said}" if said else "")
+    yield from (("warning", text) for text in describe_models(result))
 
 
-def _say(name: str, text: str) -> None:
-    say(f"{clean(name, keep_lines=False):<13}{clean(text, keep_lines=False)}")
+def _print_change(name: str, text: str) -> None:
+    print_line(f"{clean(name, keep_lines=False):<13}{clean(text, keep_lines=False)}")
 
 
-def _say_who(approval: Approval) -> str:
+def _describe_voters(approval: Approval) -> str:
     names = ", ".join(approval.approvers)
     return names if len(approval.approvers) == 1 else f"{approval.required} of {names}"
 
 
-def _say_expiry(approval: Approval) -> str:
+def _describe_expiry(approval: Approval) -> str:
     if approval.expires_at is None:
         return "never"
     then = "approved by policy" if approval.on_expiry == "approve" else "denied"
-    left = f", in {_say_left(approval, datetime.now(UTC))}" if approval.status == "open" else ""
-    return f"{_write_time(approval.expires_at)}{left}; then it is {then}"
+    left = f", in {_format_time_left(approval, datetime.now(UTC))}" if approval.status == "open" else ""
+    return f"{_format_time(approval.expires_at)}{left}; then it is {then}"
 
 
-def _say_left(approval: Approval, now: datetime) -> str:
+def _format_time_left(approval: Approval, now: datetime) -> str:
     if approval.status != "open":
         return "-"
     if approval.expires_at is None:
@@ -138,7 +162,7 @@ def _say_left(approval: Approval, now: datetime) -> str:
     return f"{seconds:.0f} s"
 
 
-def _write_time(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
@@ -174,7 +198,7 @@ def list_approvals(
 ) -> None:
     """List requests for approval, oldest first.
 
-    Requests whose time is over are closed by whoever looks first.
+    Expired requests are closed first.
     """
     if status not in _STATUSES:
         raise UsageError(f"--status is one of {', '.join(_STATUSES)}, got {quote(status)}")
@@ -198,21 +222,21 @@ def show_approval(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Show what is asked, about what, and what has been said to it.
+    """Show a request: the question, the content it is about, and the votes.
 
-    ID is the approval's, or 4 characters or more of its beginning or end.
+    ID is the approval's id, or at least 4 characters of its beginning or end.
     """
 
-    async def find(approvals: Approvals) -> tuple[Approval, tuple[Entry, ...]]:
+    async def find(approvals: Approvals) -> tuple[Approval, tuple[Entry, ...], PendingDecision | None]:
         found = await approvals.get(await approvals.find(ident))
-        return found, await approvals.history(found.id)
+        return found, await approvals.history(found.id), await approvals.pending(found.id)
 
-    approval, history = _use(ledger, config, key, find)
+    approval, history, pending = _use(ledger, config, key, find)
     if as_json:
         entries = [entry.to_dict() for entry in history]
         write_json({"schema": "adjudge/approval-history/1", "approval": approval.to_dict(), "history": entries})
     else:
-        print_approval(approval, history)
+        print_approval(approval, history, pending, ledger=ledger)
 
 
 @approvals_app.command("approve")
@@ -226,10 +250,10 @@ def approve(
 ) -> None:
     """Approve a request, as this system's user.
 
-    ID is the approval's, or 4 characters or more of its beginning or end. Only its approvers may decide, each once;
-    what does not count is recorded as well.
+    ID is the approval's id, or at least 4 characters of its beginning or end. Only its approvers may decide, each
+    once. Refused attempts are recorded too.
 
-    Exit status: 0 recorded, 2 it does not count, or there is no such request.
+    Exit status: 0 recorded, 2 refused, or there is no such request.
     """
     _decide(ident, reason, ledger, key, config, approved=True, as_json=as_json)
 
@@ -243,12 +267,12 @@ def deny(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Deny a request, as this system's user; that ends it.
+    """Deny a request, as this system's user. One denial ends the request.
 
-    ID is the approval's, or 4 characters or more of its beginning or end. Only its approvers may decide, each once;
-    what does not count is recorded as well.
+    ID is the approval's id, or at least 4 characters of its beginning or end. Only its approvers may decide, each
+    once. Refused attempts are recorded too.
 
-    Exit status: 0 recorded, 2 it does not count, or there is no such request.
+    Exit status: 0 recorded, 2 refused, or there is no such request.
     """
     _decide(ident, reason, ledger, key, config, approved=False, as_json=as_json)
 
@@ -264,16 +288,17 @@ def wait(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> int:
-    """Wait until a request is decided, or has expired.
+    """Wait until a request is decided or expires.
 
-    ID is the approval's, or 4 characters or more of its beginning or end.
+    ID is the approval's id, or at least 4 characters of its beginning or end.
 
-    Exit status: 0 approved, 1 denied, 2 there is no such request, 3 not decided in time, or the ledger says otherwise.
+    Exit status: 0 approved, 1 denied, 2 there is no such request, 3 not decided in time, or not confirmed by the
+    ledger.
     """
     if timeout is not None and not 0 <= timeout < float("inf"):
         raise UsageError(f"--timeout is a number of seconds from 0 on, got {timeout}")
 
-    async def work(approvals: Approvals) -> tuple[Approval, bool | None]:
+    async def work(approvals: Approvals) -> tuple[Approval, bool | None, PendingDecision | None]:
         found = await approvals.find(ident)
         # Not the table's word: what the ledger does not confirm is nothing to go on with.
         answer = None
@@ -281,10 +306,12 @@ def wait(
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout or None):
                     answer = await approvals.wait(found)
-        return await approvals.get(found), answer.approved if answer is not None else None
+        approval = await approvals.get(found)
+        said = answer.approved if answer is not None else None
+        return approval, said, await _find_pending(approvals, approval)
 
-    approval, approved = _use(ledger, config, key, work)
-    _tell(approval, as_json=as_json)
+    approval, approved, pending = _use(ledger, config, key, work)
+    _print_approval(approval, pending, ledger=ledger, as_json=as_json)
     return 3 if approved is None else 0 if approved else 1
 
 
@@ -295,12 +322,12 @@ def export(
     key: Key = None,
     config: option.ConfigFile = None,
 ) -> None:
-    """Write every request in which people overruled the judge to FILE, a data set with their decisions as labels.
+    """Write every request in which people overruled the judge to FILE, as a labelled data set.
 
-    FILE must not exist. A row has its content where the request kept it.
+    FILE must not exist. A row has its content if the request stored it.
     """
     count = _use(ledger, config, key, lambda approvals: approvals.export_labels(file))
-    say(f"{count} override{'s' * (count != 1)} written to {file}")
+    print_line(f"{count} override{'s' * (count != 1)} written to {file}")
 
 
 @approvals_app.command("forget")
@@ -311,10 +338,10 @@ def forget(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Delete the texts of a closed request: message, content, and what judges said.
+    """Delete the texts of a closed request: message, content, and the judges' words.
 
-    ID is the approval's, or 4 characters or more of its beginning or end. The ledger's entries stay; `adjudge ledger
-    erase` erases one.
+    ID is the approval's id, or at least 4 characters of its beginning or end. The ledger's entries stay; use
+    `adjudge ledger erase` for those.
     """
 
     async def work(approvals: Approvals) -> Approval:
@@ -324,7 +351,7 @@ def forget(
     if as_json:
         write_json(approval.to_dict())
     else:
-        say(f"approval {approval.id}: its texts are deleted; the ledger's entries stay")
+        print_line(f"approval {approval.id}: its texts are deleted; the ledger's entries stay")
 
 
 def _decide(
@@ -334,25 +361,49 @@ def _decide(
         raise UsageError("--reason is empty; say why, for whoever asks in a year")
     by = find_user()
 
-    async def work(approvals: Approvals) -> Approval:
-        return await approvals.decide(await approvals.find(ident), by, approved, reason)
+    async def work(approvals: Approvals) -> tuple[Approval, PendingDecision | None]:
+        found = await approvals.find(ident)
+        try:
+            decided = await approvals.decide(found, by, approved, reason)
+        except DecisionRefused as error:
+            if error.because != "unauthorised":
+                raise
+            who = ", ".join((await approvals.get(found)).approvers)
+            said = f"{who} may decide this, and the command decides as the account it runs under"
+            raise DecisionRefused(f"{said}: {error}", because=error.because) from None
+        return decided, await _find_pending(approvals, decided)
 
-    approval = _use(ledger, config, key, work, decides=True)
+    approval, pending = _use(ledger, config, key, work, decides=True)
     if not as_json:
         word = "approves" if approved else "denies"
-        say(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
-    _tell(approval, as_json=as_json)
+        print_line(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
+    _print_approval(approval, pending, ledger=ledger, as_json=as_json)
 
 
-def _tell(approval: Approval, *, as_json: bool) -> None:
+async def _find_pending(approvals: Approvals, approval: Approval) -> PendingDecision | None:
+    """What waits for the approval; ``None`` also where the ledger does not confirm it; the vote is recorded."""
+    with suppress(LedgerError):
+        return await approvals.pending(approval.id)
+    return None
+
+
+def _print_approval(approval: Approval, pending: PendingDecision | None, *, ledger: str | None, as_json: bool) -> None:
     if as_json:
         write_json(approval.to_dict())
         return
-    say(f"approval {approval.id}: {approval.explain()}")
+    print_line(f"approval {approval.id}: {approval.explain()}")
     if approval.gate is not None and approval.status == "approved":
-        note(f"to go on:  adjudge gate resume {approval.id} FILE   (what the gate held back)")
+        note(_say_how_to_resume(approval, pending, ledger))
     elif approval.gate is not None and approval.status == "denied":
         note(f"what the gate held back stays blocked; adjudge gate resume {approval.id} records that")
+
+
+def _say_how_to_resume(approval: Approval, pending: PendingDecision | None, ledger: str | None) -> str:
+    # `gate resume` would use up the approval of a request, and its client be refused.
+    if pending is not None and _is_over_http(pending):
+        return f"to go on:  the client repeats its request with the header Adjudge-Approval: {approval.id}"
+    file = "FILE" + _repeat_ledger(ledger)
+    return f"to go on:  adjudge gate resume {approval.id} {file}   (what the gate held back)"
 
 
 def _use(

@@ -13,7 +13,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.judge import Session, choose_rubric
 from adjudge.cli.input import list_inputs
-from adjudge.cli.output import add_row, complain, make_table, say, show_drawing, write_json
+from adjudge.cli.output import add_row, complain, make_table, print_line, show_drawing, write_json
 from adjudge.cli.results import name_item
 from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
@@ -45,10 +45,10 @@ def explain(
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
 ) -> int:
-    """Show the key under which the reply to a content is kept, and everything it is made of.
+    """Show the cache key for a content, and everything the key is made of. No model is asked.
 
-    PATH, the rubric and the judges are given as to `adjudge judge`; nobody is asked. With --cache, it is said whether
-    that file has a reply under the key. Two explanations that differ in one line differ in that alone.
+    PATH, the rubric and the judges are as for `adjudge judge`. With --cache, the command also says whether that file
+    has a reply under the key. Compare two explanations to see why a reply was not found.
     """
     found = read_config(config)
     wanted = choose_rubric(rubric, criteria, threshold, found)
@@ -70,7 +70,7 @@ def explain(
 
 @cache_app.command("list")
 def list_replies(file: File, as_json: option.AsJson = False) -> None:
-    """List the replies in a cache, oldest first: key, time, model and size, and nothing of what was asked or said."""
+    """List the replies in a cache, oldest first: key, time, model and size, without any content."""
     with _open(file) as opened:
         entries = list(opened.entries())
     if as_json:
@@ -98,9 +98,9 @@ def stats(file: File, as_json: option.AsJson = False) -> None:
         write_json({"schema": "adjudge/cache-stats/1", **about, "models": dict(models)})
         return
     since = f", from {times[0]} to {times[1]}" if entries else ""
-    say(f"{len(entries)} replies, {size} bytes{since}")
+    print_line(f"{len(entries)} replies, {size} bytes{since}")
     for name, count in models.most_common():
-        say(f"{count}\t{' '.join(name.split())}")
+        print_line(f"{count}\t{' '.join(name.split())}")
 
 
 @cache_app.command("clear")
@@ -113,11 +113,11 @@ def clear(
         float | None, typer.Option("--older-than", metavar="SEC", help="Only replies kept before so many seconds.")
     ] = None,
 ) -> None:
-    """Drop the replies of a cache, all or some."""
+    """Delete replies from a cache, all or some."""
     if older_than is not None and not 0 <= older_than < float("inf"):
         raise UsageError(f"--older-than must be a finite number of seconds, 0 or more, got {older_than:g}")
     with _open(file) as opened:
-        say(f"dropped {opened.clear(model=model, older_than=older_than)} replies")
+        print_line(f"dropped {opened.clear(model=model, older_than=older_than)} replies")
 
 
 def _open(path: Path) -> ReplyCache:
@@ -162,10 +162,10 @@ async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int,
 
 def _print_explanation(item: dict[str, Any]) -> None:
     found = "" if "found" not in item else ", found" if item["found"] else ", not found"
-    say(f"=== {item['judge']}: {item['input']}{found}")
-    say(f"key\t{item['key']}")
+    print_line(f"=== {item['judge']}: {item['input']}{found}")
+    print_line(f"key\t{item['key']}")
     for name, value in _flatten(item["ingredients"]):
-        say(f"{name}\t{' '.join(str(value).split())}")
+        print_line(f"{name}\t{' '.join(str(value).split())}")
 
 
 def _flatten(data: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:

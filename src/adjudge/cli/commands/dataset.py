@@ -12,14 +12,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.input import open_from_options
-from adjudge.cli.output import add_row, make_table, note, say, show_drawing, show_progress, write_json, write_lines
+from adjudge.cli.commands.judge import read_own
+from adjudge.cli.input import ANNOTATED, OwnCriteria, open_from_options
+from adjudge.cli.output import (
+    add_row,
+    make_table,
+    note,
+    print_line,
+    show_drawing,
+    show_progress,
+    write_json,
+    write_lines,
+)
+from adjudge.config.file import Config, read_config
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import flatten
 
 if TYPE_CHECKING:
     from adjudge.dataset.case import Case
     from adjudge.dataset.dataset import Dataset
+    from adjudge.dataset.importers.annotation import ImportedLabels
 
 
 MOST_LABELS = 20
@@ -28,11 +41,18 @@ MOST_LABELS = 20
 PAGE = 100
 """Lines that are written to standard output together."""
 
+ForSpreadsheet = Annotated[
+    bool, typer.Option("--for-spreadsheet", help="Write cells of CSV and TSV so that a spreadsheet runs none.")
+]
+
 _PARTS = ("reference", "task", "context", "label", "labels", "group", "metadata")
+
+_OWN = ("criteria", "rubric", "rules", "threshold")
+"""Parts that are there only where they were asked for."""
 
 
 dataset_app = typer.Typer(
-    help="Check a data set, and write it in another format.",
+    help="Check a data set, write it in another format, or write labels of one.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -51,9 +71,15 @@ def check_dataset(
     name: option.FieldId = None,
     group: option.FieldGroup = None,
     other: option.FieldOther = None,
+    label_map: option.LabelMapText = None,
+    label_file: option.LabelFile = None,
+    label_name: option.LabelName = None,
+    case_criteria: option.CaseCriteria = False,
+    criteria_field: option.CriteriaField = None,
     as_json: option.AsJson = False,
+    config: option.ConfigFile = None,
 ) -> int:
-    """Read a data set to its end: how many cases, which rows are bad, how the labels are distributed.
+    """Read a whole data set and count cases, bad rows and labels.
 
     DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
 
@@ -61,7 +87,9 @@ def check_dataset(
     """
     parts = {"content": content, "reference": reference, "task": task, "context": context}
     parts |= {"label": label, "id": name, "group": group}
-    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row="skip")
+    own = _read_own(config, case_criteria=case_criteria, criteria_field=criteria_field)
+    given: Any = {"label_map": label_map, "label_file": label_file, "label_name": label_name, "own": own}
+    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row="skip", **given)
     tally = _Tally()
     for case in _follow(dataset, "read"):
         tally.add(case)
@@ -87,36 +115,89 @@ def convert_dataset(
     name: option.FieldId = None,
     group: option.FieldGroup = None,
     other: option.FieldOther = None,
+    label_map: option.LabelMapText = None,
+    label_file: option.LabelFile = None,
+    label_name: option.LabelName = None,
+    case_criteria: option.CaseCriteria = False,
+    criteria_field: option.CriteriaField = None,
     on_bad_row: option.OnBadRow = "fail",
-    for_spreadsheet: Annotated[
-        bool, typer.Option("--for-spreadsheet", help="Write cells of CSV and TSV so that a spreadsheet runs none.")
-    ] = False,
+    for_spreadsheet: ForSpreadsheet = False,
+    config: option.ConfigFile = None,
 ) -> None:
-    """Write a data set in another format, or another tool's as one of ours.
+    """Convert a data set to another format, or import one of another tool.
 
-    DATA is as in `adjudge dataset check`. OUT must not exist; its suffix says the format, and - is lines of JSON on
-    standard output.
+    DATA is as in `adjudge dataset check`. OUT must not exist. Its suffix gives the format; - writes lines of JSON
+    to standard output.
     """
     parts = {"content": content, "reference": reference, "task": task, "context": context}
     parts |= {"label": label, "id": name, "group": group}
-    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row=on_bad_row)
+    own = _read_own(config, case_criteria=case_criteria, criteria_field=criteria_field)
+    given: Any = {"label_map": label_map, "label_file": label_file, "label_name": label_name, "own": own}
+    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row=on_bad_row, **given)
     count = _write(dataset, to, for_spreadsheet=for_spreadsheet)
     if not count:
         if to != "-":
             Path(to).unlink()
         raise UsageError(f"{dataset.name} holds no case, so nothing was written; see `adjudge dataset check`")
-    tell_skipped(dataset)
+    report_skipped(dataset)
     note(f"{count:,} case{'s' * (count != 1)} written" + ("" if to == "-" else f" to {to}"))
 
 
-def tell_skipped(dataset: Dataset) -> None:
+def _read_own(config: Path | None, *, case_criteria: bool, criteria_field: str | None) -> OwnCriteria:
+    # The configuration is read for the rubrics that rows name, and matters to nothing else here.
+    asked = case_criteria or criteria_field is not None
+    found = read_config(config) if asked or config is not None else Config()
+    return read_own(found, case_criteria=case_criteria, criteria_field=criteria_field)
+
+
+@dataset_app.command("labels")
+def write_label_file(
+    data: Annotated[str, typer.Argument(metavar="DATA", hidden=True)],
+    to: Annotated[str, typer.Argument(metavar="OUT", hidden=True)],
+    kind: Annotated[
+        str, typer.Option("--from", metavar="TOOL", help="langfuse, langsmith, mlflow or phoenix.", show_default=False)
+    ],
+    label_map: option.LabelMapText = None,
+    label_name: option.LabelName = None,
+    on_bad_row: option.OnBadRow = "fail",
+    for_spreadsheet: ForSpreadsheet = False,
+) -> None:
+    """Convert the annotations of another tool to labels for --label-file, one row for each label.
+
+    DATA is an export of the tool: annotations, or items with annotations. OUT must not exist; it ends in .jsonl, .json,
+    .csv or .tsv, and only its owner can read it. --label-map says what words mean. Annotations named by --label-name
+    are labels of the whole case, all others of the criterion with their name.
+    """
+    from adjudge.dataset.importers.labels import import_labels
+    from adjudge.dataset.label import write_labels
+    from adjudge.dataset.label_map import parse_label_map
+
+    check_choice("--from", kind, ANNOTATED)
+    check_choice("--on-bad-row", on_bad_row, ("fail", "skip"))
+    how: Any = {"format": kind, "label_name": label_name, "on_bad_row": on_bad_row}
+    how["label_map"] = parse_label_map(label_map) if label_map is not None else None
+    found = import_labels(data, **how)
+    report_skipped(found)
+    if not found.labels:
+        raise UsageError(f"{data} holds no annotation that is a label, so nothing was written; --label-map maps words")
+    count = write_labels(to, found.labels, for_spreadsheet=for_spreadsheet)
+    people = sum(item.kind == "person" for item in found.labels)
+    note(f"{count:,} label{'s' * (count != 1)} written to {to}, {people:,} of people")
+
+
+def report_skipped(found: Dataset | ImportedLabels) -> None:
     """What was skipped or could not be carried over, on standard error."""
-    for item in dataset.bad_rows:
+    for item in found.bad_rows:
         note(f"skipped: {item.where}: {item.why}")
-    more = dataset.skipped - len(dataset.bad_rows)
+    more = found.skipped - len(found.bad_rows)
     if more:
-        note(f"skipped: {more:,} more; {dataset.skipped:,} in all")
-    for said, count in dataset.notes.items():
+        note(f"skipped: {more:,} more; {found.skipped:,} in all")
+    report_notes(found)
+
+
+def report_notes(found: Dataset | ImportedLabels) -> None:
+    """What an importer could not carry over, on standard error."""
+    for said, count in found.notes.items():
         note(f"{said}: {count:,}")
 
 
@@ -160,7 +241,7 @@ class _Tally:
     def add(self, case: Case) -> None:
         self.cases += 1
         self.empty += case.content == ""
-        self.parts.update(name for name in _PARTS if getattr(case, name) not in (None, {}))
+        self.parts.update(name for name in (*_PARTS, *_OWN) if getattr(case, name) not in (None, {}, ()))
         if case.label is not None:
             self._add_label(case.label)
 
@@ -182,7 +263,7 @@ def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
         "name": _to_unicode(dataset.name),
         "cases": tally.cases,
         "empty_contents": tally.empty,
-        "with": {name: tally.parts[name] for name in _PARTS},
+        "with": {name: tally.parts[name] for name in (*_PARTS, *_OWN) if name in _PARTS or tally.parts[name]},
         "labels": dict(tally.labels.most_common()),
         "other_labels": tally.others,
         "number_labels": dict(numbers) if tally.numbers else None,
@@ -200,12 +281,12 @@ def _to_unicode(name: str) -> str:
 
 
 def _draw(dataset: Dataset, tally: _Tally) -> None:
-    say(
+    print_line(
         f"{dataset.name}: {tally.cases:,} case{'s' * (tally.cases != 1)}"
         + (f", {tally.empty:,} with empty content" if tally.empty else "")
     )
     table = make_table("", ("part", "cases"))
-    for name in _PARTS:
+    for name in (*_PARTS, *_OWN):
         if tally.parts[name]:
             add_row(table, name, f"{tally.parts[name]:,}")
     for said, count in tally.labels.most_common():
@@ -214,11 +295,11 @@ def _draw(dataset: Dataset, tally: _Tally) -> None:
         add_row(table, "other labels", f"{tally.others:,}")
     show_drawing(table)
     if tally.numbers:
-        say(f"labels that are numbers: {tally.numbers:,}, from {tally.low:g} to {tally.high:g}")
+        print_line(f"labels that are numbers: {tally.numbers:,}, from {tally.low:g} to {tally.high:g}")
     for item in dataset.bad_rows:
-        say(f"bad row: {item.where}: {item.why}")
+        print_line(f"bad row: {item.where}: {item.why}")
     if dataset.skipped:
-        say(f"bad rows: {dataset.skipped:,}" + _hint(dataset))
+        print_line(f"bad rows: {dataset.skipped:,}" + _hint(dataset))
     for said, count in dataset.notes.items():
         note(f"{said}: {count:,}")
 

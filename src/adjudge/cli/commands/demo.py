@@ -1,15 +1,29 @@
-"""``adjudge demo``: the whole road on an example that is shipped, without a key and without a network."""
+"""``adjudge demo``: the main job on an example that is shipped, without a key and without a network.
+
+Three acts: a rubric of rules, three judges decided by two strategies, and the report of a run.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING
+from pathlib import Path
+from shlex import quote
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.output import add_row, draws, make_table, say, show_drawing, write_json
+from adjudge.cli.demo.recorded import load_judges
+from adjudge.cli.output import add_row, draws, make_table, print_line, show_drawing, write_file, write_json
 from adjudge.dataset.case import Case
 from adjudge.dataset.dataset import open_dataset
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.display import COLOURS, SIGNS
+from adjudge.judges.chain import JudgeChain
 from adjudge.judges.judge import Judge
 from adjudge.models.defaults import EXAMPLE
 from adjudge.result import JudgeResult
@@ -20,33 +34,142 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def demo(as_json: option.AsJson = False) -> None:
-    """Judge an example data set with a rubric of rules: no key, no network."""
-    with as_file(files("adjudge.cli.demo")) as folder:
-        rubric = load_rubric(folder / "rubric.yaml")
-        cases = list(open_dataset(folder / "answers.jsonl"))
-    results = asyncio.run(_judge_cases(cases, rubric))
+STRATEGIES = ("consensus", "majority")
+
+REPORTED = "majority"
+"""The strategy whose run is reported."""
+
+CRITERIA = "Answers the question and invents nothing."
+
+WRITTEN = "No model is asked here: the replies of all three judges were written for this demonstration."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """What is shipped: answers, a rubric of rules, a rubric to read them by, and three judges."""
+
+    cases: list[Case]
+    rules: Rubric
+    rubric: Rubric
+    judges: list[Judge]
+
+    def make_chain(self, strategy: str) -> JudgeChain:
+        """The three judges as a chain."""
+        return JudgeChain(self.judges, strategy=strategy)  # type: ignore[arg-type]
+
+
+def demo(
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the run and its report.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
+    as_json: option.AsJson = False,
+) -> None:
+    """Judge ten example answers by rules, then by three judges, and write a report: no key, no network.
+
+    What the judges reply was written for the demonstration. The report and its run go to the folder of --out, by
+    default a new temporary one; with --json they are written with --out alone.
+    """
+    example = load_example()
+    folder = _make_folder(out) if out is not None or not as_json else None
+    results = asyncio.run(_judge_all(example, folder))
+    report = _write_report(folder) if folder is not None else None
     if as_json:
-        both = zip(cases, results, strict=True)
-        named = [{"input": "answers.jsonl", "case": case.id, **result.to_dict()} for case, result in both]
-        write_json({"schema": "adjudge/results/1", "results": named})
-        return
-    show_drawing(_draw_table(cases, results, rubric))
+        _write_json(example, results, report)
+    else:
+        _print_rules(example, results["rules"])
+        _print_judges(example, results)
+        _print_report(folder, report)
+    if show and report is not None:
+        import webbrowser
+
+        webbrowser.open(report.resolve().as_uri())
+
+
+def load_example() -> Example:
+    """The example that is shipped with the package."""
+    with as_file(files("adjudge.cli.demo")) as folder:
+        return Example(
+            cases=list(open_dataset(folder / "answers.jsonl")),
+            rules=load_rubric(folder / "rubric.yaml"),
+            rubric=load_rubric(folder / "judges.yaml"),
+            judges=load_judges(folder / "replies.jsonl"),
+        )
+
+
+def _make_folder(out: Path | None) -> Path:
+    try:
+        if out is None:
+            return Path(mkdtemp(prefix="adjudge-demo-"))
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        where = out or "the temporary folder"
+        raise UsageError(f"{where} cannot be made a folder: {error.strerror}; name another with --out") from None
+    if (out / "run").exists():
+        raise UsageError(f"{out} holds a run already; name another folder with --out")
+    return out
+
+
+async def _judge_all(example: Example, folder: Path | None) -> dict[str, list[JudgeResult]]:
+    """The results by the name of who decided: the rules, each judge alone, and each strategy."""
+    found = {"rules": await _judge(Judge("rules"), example.cases, example.rules)}
+    for judge in example.judges:
+        found[judge.name] = await _judge(judge, example.cases, example.rubric)
+    for strategy in STRATEGIES:
+        found[strategy] = await _judge(example.make_chain(strategy), example.cases, example.rubric)
+    if folder is not None:
+        from adjudge.runs.launch import run
+
+        chain = example.make_chain(REPORTED)
+        await run(example.cases, chain, example.rubric, out=folder / "run", command=["adjudge", "demo"])
+    return found
+
+
+async def _judge(judge: Judge | JudgeChain, cases: list[Case], rubric: Rubric) -> list[JudgeResult]:
+    return [result async for result in judge.evaluate_many(cases, rubric)]
+
+
+def _write_report(folder: Path) -> Path:
+    from adjudge.report.html import render_html
+    from adjudge.report.report import Report
+    from adjudge.report.summary import read_status, summarise
+    from adjudge.runs.folder import open_run
+
+    with open_run(folder / "run") as opened:
+        found: Report = summarise(opened.items(), opened.manifest, status=read_status(opened))
+    path = folder / "report.html"
+    write_file(path, [render_html(found)], tell=False)
+    return path
+
+
+def _write_json(example: Example, results: Mapping[str, Sequence[JudgeResult]], report: Path | None) -> None:
+    named = {name: _name_results(example.cases, results[name]) for name in ("rules", *STRATEGIES)}
+    strategies = {name: named[name] for name in STRATEGIES}
+    where = str(report) if report is not None else None
+    write_json({"schema": "adjudge/results/1", "results": named["rules"], "strategies": strategies, "report": where})
+
+
+def _name_results(cases: Sequence[Case], results: Sequence[JudgeResult]) -> list[dict[str, Any]]:
+    both = zip(cases, results, strict=True)
+    return [{"input": "answers.jsonl", "case": case.id, **result.to_dict()} for case, result in both]
+
+
+# ---------------------------------------------------------------- the first act
+
+
+def _print_rules(example: Example, results: list[JudgeResult]) -> None:
+    cases, rubric = example.cases, example.rules
+    print_line("1. Rules: what can be checked without asking a model\n")
+    show_drawing(_draw_rules(cases, results, rubric))
     passed = sum(result.passed for result in results)
     needed = f"{rubric.passing_threshold:g}"
-    say(f"{passed} of {len(results)} answers pass the rubric {rubric.name!r}, which needs {needed}.")
+    print_line(f"{passed} of {len(results)} answers pass the rubric {rubric.name!r}, which needs {needed}.")
     _explain_one(cases, results)
-    say("\nNo model was asked: every criterion of this rubric is a rule. Next, with a model that reads:")
-    say(f'  adjudge judge answer.txt --criteria "Answers the question and invents nothing." --judge {EXAMPLE}')
+    print_line("\nFor your own answers (adjudge init writes a rubric to begin with):")
+    print_line("  adjudge judge answers/ --rubric rubrics/answers.yaml")
 
 
-async def _judge_cases(cases: list[Case], rubric: Rubric) -> list[JudgeResult]:
-    return [result async for result in Judge("rules").evaluate_many(cases, rubric)]
-
-
-def _draw_table(cases: list[Case], results: list[JudgeResult], rubric: Rubric) -> Table:
-    from adjudge.formats.display import COLOURS, SIGNS
-
+def _draw_rules(cases: list[Case], results: list[JudgeResult], rubric: Rubric) -> Table:
     # On a terminal a name breaks at its hyphens, or the marks below it would leave no room for the answers' names.
     names = tuple(item.name.replace("-", "-\n") if draws() else item.name for item in rubric.criteria)
     table = make_table("Answers of a support agent", ("answer", "verdict", "score", *names), whole=3)
@@ -64,10 +187,77 @@ def _explain_one(cases: list[Case], results: list[JudgeResult]) -> None:
         return
     # The most telling one: it would have passed on its score, and a threshold of one criterion held it back.
     case, result = max(failed, key=lambda pair: pair[1].score or 0.0)
-    say(f"\nWhy {case.id!r} failed: {result.explain()}")
-    say(f"  the customer wrote: {case.task}")
-    say(f"  the agent answered: {case.content}")
+    print_line(f"\nWhy {case.id!r} failed: {result.explain()}")
+    print_line(f"  the customer wrote: {case.task}")
+    print_line(f"  the agent answered: {case.content}")
     for item in result.criteria:
         if not item.passed:
             gate = f", and it needs {item.threshold:g}" if item.threshold is not None else ""
-            say(f"  {item.name}: {item.score:g}{gate}; {item.reasoning}")
+            print_line(f"  {item.name}: {item.score:g}{gate}; {item.reasoning}")
+
+
+# ---------------------------------------------------------------- the second act
+
+
+def _print_judges(example: Example, results: Mapping[str, list[JudgeResult]]) -> None:
+    print_line("\n2. Three judges: who decides where they disagree, and where one of them fails\n")
+    print_line(f"{WRITTEN}\n")
+    show_drawing(_draw_judges(example, results))
+    print_line("Where the two strategies differ:")
+    for place, case in enumerate(example.cases):
+        said = {judge.name: results[judge.name][place] for judge in example.judges}
+        decided = {name: results[name][place].outcome for name in STRATEGIES}
+        if len(set(decided.values())) > 1:
+            print_line(f"  {case.id}: {_count_votes(said)}")
+            for name, outcome in decided.items():
+                print_line(f"    {name} needs {_count_needed(name, len(said))}: {SIGNS[outcome]} {outcome}")
+    print_line("A judge that fails never counts as a pass: undecided is not passed.")
+    print_line("\nFor your own answers, with judges that read:")
+    print_line(f'  adjudge judge answer.txt --criteria "{CRITERIA}" --judge {EXAMPLE}')
+    print_line("  and with --strategy majority and three times --judge, three of them")
+
+
+def _draw_judges(example: Example, results: Mapping[str, list[JudgeResult]]) -> Table:
+    names = [judge.name for judge in example.judges]
+    table = make_table("The same answers, read by three judges", ("answer", *names, *STRATEGIES), whole=6)
+    for place, case in enumerate(example.cases):
+        said = [_describe_seat(results[name][place]) for name in names]
+        decided = [results[name][place].outcome for name in STRATEGIES]
+        style = None if len(set(decided)) == 1 else "bold"
+        add_row(table, case.id, *said, *[f"{SIGNS[outcome]} {outcome}" for outcome in decided], style=style)
+    return table
+
+
+def _describe_seat(result: JudgeResult) -> str:
+    said = result.undecided_because if result.score is None else f"{result.score:.2f}"
+    return f"{SIGNS[result.outcome]} {said}"
+
+
+def _count_votes(said: Mapping[str, JudgeResult]) -> str:
+    """How many judges said what, and why one of them said nothing."""
+    votes = {outcome: [name for name, item in said.items() if item.outcome == outcome] for outcome in SIGNS}
+    counted = ", ".join(f"{len(names)} {outcome}" for outcome, names in votes.items() if names)
+    silent = "; ".join(f"{name}: {said[name].detail}" for name in votes["undecided"])
+    return f"{counted} ({silent})" if silent else counted
+
+
+def _count_needed(strategy: str, seats: int) -> str:
+    if strategy == "consensus":
+        return f"{seats} of {seats} to pass, and 1 to fail"
+    return f"{seats // 2 + 1} of {seats} to pass or to fail"
+
+
+# ---------------------------------------------------------------- the third act
+
+
+def _print_report(folder: Path | None, report: Path | None) -> None:
+    if folder is None or report is None:
+        raise AdjudgeError("the demonstration wrote no report")
+    run = quote(str(folder / "run"))
+    print_line("\n3. A report: what a whole run came to, in one file\n")
+    print_line(f"Written to {report}; adjudge demo --open opens it in a browser.")
+    print_line("One of its cases, with everything that every judge replied:")
+    print_line(f"  adjudge report {run} no-order")
+    print_line("\nFor your own answers, one in each line of a file:")
+    print_line(f'  adjudge run answers.jsonl --criteria "{CRITERIA}" --judge {EXAMPLE} --out monday')
+    print_line("  adjudge report monday --html monday.html")

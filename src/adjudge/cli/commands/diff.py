@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.output import add_row, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.cli.output import (
+    add_row,
+    make_table,
+    note,
+    print_line,
+    show_drawing,
+    show_progress,
+    write_file,
+    write_json,
+)
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
 
@@ -16,15 +26,24 @@ if TYPE_CHECKING:
     from adjudge.report.run_diff import Diff
 
 
-MOST_ROWS = 100
-"""Cases that a person is shown; --json has up to 2,000."""
+_MOST = 2_000
+"""Cases that a diff lists at most."""
+
+LISTED = 20
+"""Cases that a person is shown, where nobody says how many."""
 
 
 def diff_runs(
     before: Annotated[Path, typer.Argument(metavar="RUN1", hidden=True)],
     after: Annotated[Path, typer.Argument(metavar="RUN2", hidden=True)],
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file: both runs side by side.")
+    ] = None,
     as_json: option.AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown, for a pull request.")] = False,
+    top: Annotated[
+        int | None, typer.Option("--top", metavar="N", help="How many cases to list; at most 2,000, changed first.")
+    ] = None,
     fail_under: Annotated[
         float | None, typer.Option("--fail-under", metavar="SHARE", help="Fail if fewer of RUN2 passed, from 0 to 1.")
     ] = None,
@@ -37,7 +56,8 @@ def diff_runs(
 ) -> int:
     """Show what changed from RUN1 to RUN2, by case and criterion.
 
-    RUN1 and RUN2 are folders of `adjudge run`. Cases are paired by their ids; undecided is not passed.
+    RUN1 and RUN2 are folders of `adjudge run`. Cases are paired by their ids; undecided is not passed. Without --top,
+    the terminal lists 20 cases, a comment 50, and HTML and JSON up to 2,000.
 
     Exit status: 0 done, 1 fewer than --fail-under passed or a case regressed, 2 wrong usage or no case in both,
     3 too much is undecided, gone, changed or unfinished to say so.
@@ -46,8 +66,7 @@ def diff_runs(
 
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
-    if fail_under is not None:
-        check_share("--fail-under", fail_under)
+    _check(html, top, fail_under)
     with show_progress("comparing"):
         found = diff(before, after, new_contents=new_contents)
     if not found.cases:
@@ -55,16 +74,40 @@ def diff_runs(
         remedy = "compare runs of the same data"
         if found.content_changed and not new_contents:
             remedy += ", or new answers to the same tasks with --new-contents"
+        if found.criteria_changed:
+            remedy += ", judged by the same criteria of their own (--case-criteria)"
         raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
+    if html is not None:
+        _write_html(html, found, _MOST if top is None else top)
+    found = found if top is None else replace(found, listed=found.listed[:top])
     if as_json:
         write_json(found.to_dict())
     elif markdown:
         from adjudge.report.markdown import render_diff_markdown
 
-        say(render_diff_markdown(found).rstrip("\n"))
+        print_line(render_diff_markdown(found).rstrip("\n"))
     else:
-        draw_diff(found)
+        draw_diff(found, LISTED if top is None else top)
     return find_status(found, fail_under, no_regressions=no_regressions)
+
+
+def _check(html: Path | None, top: int | None, fail_under: float | None) -> None:
+    """Raise ``UsageError`` in the words of the command line."""
+    if fail_under is not None:
+        check_share("--fail-under", fail_under)
+    if html == Path("-"):
+        raise UsageError("--html writes a file, and - is standard output; name a file")
+    if top is not None and not 0 <= top <= _MOST:
+        raise UsageError(f"--top is 0 to 2,000 cases, and {top:,} were asked for; --json without it lists 2,000")
+
+
+def _write_html(path: Path, found: Diff, most: int) -> None:
+    from adjudge.report.html_diff import pair_cases, render_diff_html
+    from adjudge.runs.folder import open_run
+
+    with open_run(found.before.folder) as before, open_run(found.after.folder) as after:
+        text = render_diff_html(found, pair_cases(found, before, after, most=most))
+    write_file(path, [text])
 
 
 def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) -> int:
@@ -88,46 +131,55 @@ def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) 
     return 1 if 1 in statuses else 3 if 3 in statuses else 0
 
 
-def draw_diff(found: Diff) -> None:
-    """Tables for a person."""
-    from adjudge.report.markdown import list_facts, say_cases, say_p, show_delta, show_score, write_p
+def draw_diff(found: Diff, most: int) -> None:
+    """Tables for a person, the last of at most so many cases."""
+    from adjudge.report.markdown import (
+        describe_p,
+        format_change_score,
+        format_delta,
+        format_p,
+        list_facts,
+        render_case_names,
+    )
 
-    say(f"{found.regressions:,} regressed, {found.improvements:,} improved, of {say_cases(found.cases)} in both runs")
+    print_line(
+        f"{found.regressions:,} regressed, {found.improvements:,} improved, "
+        f"of {render_case_names(found.cases)} in both runs"
+    )
     table = make_table("", ("before", "after", "cases"))
     for (old, new), number in found.transitions.items():
         add_row(table, old, new, f"{number:,}")
     show_drawing(table)
-    say(f"passed against not passed: {say_p(found.p_value)} (McNemar, exact)")
+    print_line(f"passed against not passed: {describe_p(found.p_value)} (McNemar, exact)")
     means = make_table("", ("mean", "before", "after", "difference", "cases", "p", "by"))
     for name, item in {"score": found.score, **found.criteria}.items():
-        numbers = (show_score(item.before), show_score(item.after), show_delta(item.delta))
-        add_row(means, name, *numbers, f"{item.cases:,}", write_p(item.p_value), item.method)
-    say()
+        numbers = (format_change_score(item.before), format_change_score(item.after), format_delta(item.delta))
+        add_row(means, name, *numbers, f"{item.cases:,}", format_p(item.p_value), item.method)
+    print_line()
     show_drawing(means)
     for said, number in list_facts(found):
-        note(f"{say_cases(number)} {said}")
-    _draw_cases(found)
+        note(f"{render_case_names(number)} {said}")
+    _draw_cases(found, most)
 
 
-def _draw_cases(found: Diff) -> None:
-    from adjudge.report.markdown import drop_empty, list_criteria, show_change
+def _draw_cases(found: Diff, most: int) -> None:
+    from adjudge.report.markdown import drop_empty, list_criteria, render_change
 
-    if not found.listed:
+    if not found.listed[:most]:
         return
     rows: list[tuple[str, ...]] = [("case", "before", "after", "score", "criteria", "why")]
-    for item in found.listed[:MOST_ROWS]:
-        scores = show_change(item.score_before, item.score_after)
+    for item in found.listed[:most]:
+        scores = render_change(item.score_before, item.score_after)
         rows.append((_cut(item.case), item.before, item.after, scores, list_criteria(item), _cut(item.detail)))
     head, *others = drop_empty(rows)
     table = make_table("", head)
     for row in others:
         add_row(table, *row)
-    say()
+    print_line()
     show_drawing(table)
-    if found.changed > MOST_ROWS:
-        note(
-            f"{min(MOST_ROWS, len(found.listed))} of {found.changed:,} changed cases are shown; --json has up to 2,000"
-        )
+    shown = min(most, len(found.listed))
+    if found.changed > shown:
+        note(f"{shown:,} of the {found.changed:,} that changed; --top shows more, --html FILE the first 2,000")
 
 
 def _cut(text: str, most: int = 100) -> str:

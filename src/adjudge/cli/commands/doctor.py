@@ -11,15 +11,16 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.output import complain, say, show_progress, write_json
+from adjudge.cli.output import complain_once, print_line, show_progress, write_json
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import list_bells
 from adjudge.config.judges import Panel, choose, find_configured, find_keys, find_local, refuse_code
 from adjudge.config.ledger import list_hosts
 from adjudge.errors import UsageError
-from adjudge.formats.display import say_models
+from adjudge.formats.display import describe_models
 from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
+from adjudge.models.model import find_function
 from adjudge.models.open import hosts_of, open_model
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Criterion, Rubric
@@ -76,6 +77,24 @@ def make_rubric() -> Rubric:
     return Rubric(name="Planted", criteria=(Criterion(name="true", description="Every statement in it is true."),))
 
 
+KINDS = {
+    "no answer": ("hang", "error", "http_400", "http_500", "reset"),
+    "a refusal": ("refusal",),
+    "nothing, or cut off": ("empty", "truncated", "cut_off"),
+    "without the token, or with a wrong one": ("prose", "wrong_token"),
+    "two answers in one": ("two_objects", "duplicate_key", "contradiction"),
+    "a score that is none": ("nan", "off_scale", "negative", "boolean_score"),
+    "other criteria than were asked for": ("missing_criterion", "repeated_criterion", "invented_criterion"),
+}
+"""What is wrong with the planted replies, in words, and the faults of each kind."""
+
+_MEANING = (
+    "each would have passed but for its damage: ",
+    "none did, so a reply that is damaged like this, by chance or on purpose, lets nothing through here",
+    "some did, so a damaged reply can let something through here; do not rely on it, and report this",
+)
+
+
 def count_bad_replies() -> int:
     """How many kinds of known-bad replies are planted."""
     return len(FAULTS)
@@ -92,7 +111,8 @@ async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> 
     except UsageError as error:
         return replace(seat, trouble=str(error), misused=True)
     seat = _count(seat, results)
-    if judge.token and any(result.undecided_because == "unparseable" for result in results):
+    is_model = find_function(judge.own_model) is None  # a judge in code has no token to do without
+    if is_model and judge.token and any(result.undecided_because == "unparseable" for result in results):
         seat = _advise(seat, _count(seat, await _ask(replace(limited, token=False))))
     return seat
 
@@ -145,7 +165,7 @@ def _count(seat: Seat, results: list[JudgeResult]) -> Seat:
         readable=sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
         expected=right,
         models=tuple(dict.fromkeys(result.model for result in results if result.model)),
-        warnings=tuple(dict.fromkeys(note for result in results for note in say_models(result))),
+        warnings=tuple(dict.fromkeys(note for result in results for note in describe_models(result))),
         trouble=trouble,
     )
 
@@ -229,7 +249,9 @@ class Diagnosis:
 
 
 def doctor(
-    judges: Annotated[list[str] | None, typer.Option("--judge", metavar="SPEC", help="Check this judge alone.")] = None,
+    judges: Annotated[
+        list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="Check this judge alone.")
+    ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Ask nobody; check what can be checked here.")] = False,
     timeout: option.Timeout = None,
     as_json: option.AsJson = False,
@@ -257,11 +279,10 @@ def doctor(
         offline=offline,
     )
     if as_json:
-        write_json(_write(report))
+        write_json(_to_dict(report))
     else:
         _print(report)
-    for text in report.complaints:
-        complain(text)
+    complain_once(report.complaints)
     return report.status
 
 
@@ -341,7 +362,7 @@ def _find_place(address: str) -> str:
     return parts.netloc.rpartition("@")[2] if host and not cut else _UNREADABLE
 
 
-def _write(report: Diagnosis) -> dict[str, Any]:
+def _to_dict(report: Diagnosis) -> dict[str, Any]:
     return {
         "schema": "adjudge/doctor/1",
         "config": str(report.config.path) if report.config.path else None,
@@ -355,16 +376,20 @@ def _write(report: Diagnosis) -> dict[str, Any]:
             {
                 "judge": item.judge,
                 "trouble": item.trouble or None,
-                "seats": [_write_seat(seat) for seat in item.seats],
+                "seats": [_seat_to_dict(seat) for seat in item.seats],
             }
             for item in report.findings
         ],
-        "known_bad_replies": {"planted": count_bad_replies(), "passed": list(report.slipped)},
+        "known_bad_replies": {
+            "planted": count_bad_replies(),
+            "kinds": {kind: list(faults) for kind, faults in KINDS.items()},
+            "passed": list(report.slipped),
+        },
         "troubles": report.complaints,
     }
 
 
-def _write_seat(seat: Seat) -> dict[str, Any]:
+def _seat_to_dict(seat: Seat) -> dict[str, Any]:
     return {
         "name": seat.name,
         "hosts": list(seat.hosts),
@@ -383,21 +408,24 @@ def _mention_functions(report: Diagnosis) -> str:
 
 
 def _print(report: Diagnosis) -> None:
-    say(f"configuration: {report.config.path or 'none (no adjudge.toml here)'}")
-    say(f"keys set: {', '.join(find_keys()) or 'none'}")
-    say(f"hosts this can contact: {', '.join(report.hosts) or 'none'}{_mention_functions(report)}")
+    print_line(f"configuration: {report.config.path or 'none (no adjudge.toml here)'}")
+    print_line(f"keys set: {', '.join(find_keys()) or 'none'}")
+    print_line(f"hosts this can contact: {', '.join(report.hosts) or 'none'}{_mention_functions(report)}")
     proxies = _list_proxies()
     if proxies:
-        say(f"through the proxies: {', '.join(proxies)}")
+        print_line(f"through the proxies: {', '.join(proxies)}")
     for item in report.findings:
-        say(f"judge {item.judge}:" + (" cannot be opened" if item.trouble else ""))
+        print_line(f"judge {item.judge}:" + (" cannot be opened" if item.trouble else ""))
         for seat in item.seats:
-            say(f"  {seat.name}: {_describe(seat)}")
+            print_line(f"  {seat.name}: {_describe(seat)}")
             for text in seat.warnings:
-                say(f"    warning: {text}")
+                print_line(f"    warning: {text}")
     if not report.findings:
-        say("judges: none; set a provider's key, start a local server, or write adjudge.toml")
-    say(f"known-bad replies: {count_bad_replies()} planted, {len(report.slipped)} passed")
+        print_line("judges: none; set a provider's key, start a local server, or write adjudge.toml")
+    print_line(f"known-bad replies: {count_bad_replies()} planted, {len(report.slipped)} passed")
+    for kind, faults in KINDS.items():
+        print_line(f"  {kind}: {', '.join(name.replace('_', ' ') for name in faults)}")
+    print_line(f"  {_MEANING[0]}{_MEANING[2 if report.slipped else 1]}")
 
 
 def _describe(seat: Seat) -> str:

@@ -13,7 +13,17 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.input import InputItem, Inputs, list_inputs, read_text_file
-from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.cli.output import (
+    add_row,
+    complain,
+    complain_once,
+    make_table,
+    note,
+    print_line,
+    show_drawing,
+    show_progress,
+    write_json,
+)
 from adjudge.cli.results import name_item
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
@@ -27,7 +37,7 @@ from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate, read_parts
 from adjudge.guards.request_digest import DATA
 from adjudge.judges.chain import list_judges
-from adjudge.judges.evaluate import merge_case
+from adjudge.judges.evaluate import merge_data
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval
@@ -48,7 +58,7 @@ Decided = tuple[InputItem, Decision | None]
 
 @gate_app.command("list")
 def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False) -> int:
-    """List the gates of adjudge.toml, and whether they can be opened."""
+    """List the gates of adjudge.toml, and say whether they can be opened."""
     found = read_config(config)
     gates: dict[str, Gate] = {}
     status = 0
@@ -67,7 +77,7 @@ def list_gates(config: option.ConfigFile = None, as_json: option.AsJson = False)
         note(f"no gates: write [gates.NAME] into {found.path or 'adjudge.toml'}")
         return status
     table = make_table(
-        "", ("gate", "rules", "rubric", "judge", "failed", "undecided", "tampering", "mode", "sample"), whole=1
+        "", ("gate", "rules", "rubric", "judge", "rule", "failed", "undecided", "tampering", "mode", "sample"), whole=1
     )
     for name, item in gates.items():
         add_row(table, name, *[str(value if value is not None else "-") for value in _list_fields(item)])
@@ -94,13 +104,13 @@ def check_gate(
     PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
     input, and so is no PATH at all.
 
-    Every decision is recorded where --ledger or [ledger] of adjudge.toml says; what cannot be recorded is blocked.
+    With --ledger, or [ledger] in adjudge.toml, every decision is recorded. Content is blocked if that fails.
 
-    Where a gate asks a person, it says under which approval; `adjudge approvals approve` decides it, and `adjudge
-    gate resume` goes on.
+    If a gate asks a person, the command prints the approval's id. Decide with `adjudge approvals approve`, then
+    continue with `adjudge gate resume`.
 
     Exit status: 0 allowed, 1 blocked because it failed or a person denied it, 2 wrong usage or unreadable input, 3
-    blocked because nobody could decide or a person has to, or not recorded. Of several inputs, 2 beats 1 beats 3
+    blocked because it is undecided or a person has to decide, or not recorded. Of several inputs, 2 beats 1 beats 3
     beats 0.
     """
     check_whole_number("--concurrency", concurrency, least=1)
@@ -112,9 +122,8 @@ def check_gate(
     inputs = list_inputs(paths)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
     done = asyncio.run(_check_all(gate, inputs, how, concurrency, recorder, wait=wait))
-    (_write if as_json else print_decisions)(done, single=inputs.single)
-    for said in [*{item.error: None for item, _ in done if item.error is not None}, *recorder.troubles]:
-        complain(said)
+    (_print_json if as_json else print_decisions)(done, single=inputs.single)
+    complain_once([*(item.error for item, _ in done if item.error is not None), *recorder.troubles])
     # One that was let through to be observed, and is on no record, is nothing to go on with.
     return find_status([decision for _, decision in done]) or (3 if recorder.troubles else 0)
 
@@ -195,10 +204,10 @@ async def _check_one(gate: Gate, item: InputItem, how: dict[str, Any]) -> Decide
         return item, None
     if not isinstance(item.content, Case):
         return item, await gate.check(item.content, **how)
-    return item, await gate.check(item.content.content, **merge_case(item.content, how))
+    return item, await gate.check(item.content.content, **merge_data(item.content, how))
 
 
-def _write(done: Sequence[Decided], *, single: bool) -> None:
+def _print_json(done: Sequence[Decided], *, single: bool) -> None:
     entries = [
         name_item(item) | (decision.to_dict() if decision is not None else {"error": item.error})
         for item, decision in done
@@ -216,15 +225,15 @@ def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
             # On one line, whatever a judge or a rule wrote.
             said = " ".join(decision.explain().split())
             said += f"; approval {decision.approval_id}" if decision.pending else ""
-            say(said if single else f"{item.label}: {said}")
+            print_line(said if single else f"{item.label}: {said}")
     waiting = [
         (item.name, decision.approval_id) for item, decision in done if decision is not None and decision.pending
     ]
     if waiting:
-        _say_how_to_go_on(*(waiting[0] if len(waiting) == 1 else ("-", "ID")))
+        _print_how_to_resume(*(waiting[0] if len(waiting) == 1 else ("-", "ID")))
 
 
-def _say_how_to_go_on(name: str, ident: str | None) -> None:
+def _print_how_to_resume(name: str, ident: str | None) -> None:
     """The commands that follow, each on a line that can be typed as it stands but for WHY."""
     file = "FILE" if name == "-" else shlex.quote(name)
     note(f"to look:   adjudge approvals show {ident}")
@@ -243,6 +252,7 @@ def _describe(gate: Gate) -> dict[str, Any]:
         "rules": [item.name for item in parts.rules],
         "rubric": parts.rubric.name if parts.rubric is not None else None,
         "judge": parts.judge.name if parts.judge is not None else None,
+        "on_rule": gate.policy.on_rule,
         "on_failed": gate.on_failed,
         "on_undecided": gate.on_undecided,
         "on_tampering": gate.on_tampering,
@@ -262,13 +272,15 @@ def resume(
     config: option.ConfigFile = None,
     ledger: option.LedgerPlace = None,
 ) -> int:
-    """Go on with what a gate held back, once a person has decided.
+    """Finish the decision about content that a gate held back, after a person has decided.
 
-    ID is the approval's, or 4 characters or more of its beginning or end. PATH is what is about to be used, and
-    --task, --context and --reference what it is for: where one of them is not exactly what was held back, nothing is
-    decided. The case of a data set is compared whole. The decision is recorded.
+    ID is the approval's id, or at least 4 characters of its beginning or end. PATH is the content you are about
+    to use, --task, --context and --reference what it is for. If one of them is not exactly what was held back, nothing
+    is decided. A case of a data set is compared as a whole. The decision is recorded.
 
-    Exit status: 0 allowed, 1 denied, 2 wrong usage, or PATH is something else, 3 nobody has decided, or not recorded.
+    An approval of an HTTP request can be used once: after this command, its client can no longer resume it.
+
+    Exit status: 0 allowed, 1 denied, 2 wrong usage, or PATH is something else, 3 not decided yet, or not recorded.
     """
     found = read_config(config)
     recorder = CommandRecorder(open_ledger(found, ledger))
@@ -279,8 +291,7 @@ def resume(
         write_json(decision.to_dict())
     else:
         print_decisions([(InputItem(name=path or "-"), decision)], single=True)
-    for said in recorder.troubles:
-        complain(said)
+    complain_once(recorder.troubles)
     return find_status([decision])
 
 
@@ -293,7 +304,8 @@ async def _resume(
         stack.push_async_callback(recorder.aclose)
         approvals = await stack.enter_async_context(open_approvals(config, ledger))
         approval = await approvals.get(await approvals.find(part))
-        pending = await find_pending(ledger, approval)
+        stored = await approvals.pending(approval.id)
+        pending = stored.decision if stored is not None else await find_pending(ledger, approval)
         _check_same(path, given, pending)
         if approval.status == "open" and not wait:
             return pending
@@ -307,7 +319,10 @@ async def _resume(
 
 
 async def find_pending(ledger: Ledger, approval: Approval) -> Decision:
-    """The decision that waits for an approval, as the ledger holds it; raises ``UsageError`` where there is none."""
+    """The pending decision of an approval, from the ledger's entries, for requests of earlier versions.
+
+    Raises ``UsageError`` when there is none.
+    """
     from adjudge.ledger.payload import drop_digests
 
     async for entry in ledger.query(kind="decision", subject=approval.subject):

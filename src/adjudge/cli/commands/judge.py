@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from adjudge.cli import options as option
-from adjudge.cli.input import InputItem, Inputs, list_inputs, read_rule, read_text_file
-from adjudge.cli.output import complain, note, say, show_progress, write_json
+from adjudge.cli.input import InputItem, Inputs, OwnCriteria, list_inputs, read_rule, read_text_file
+from adjudge.cli.output import complain, complain_once, note, print_line, show_progress, write_json
 from adjudge.cli.results import (
     Done,
     complain_about,
     find_status,
     get_case,
+    list_own,
     list_prompts,
     print_prompt,
     print_results,
     write_results,
 )
 from adjudge.concurrency import map_concurrently
-from adjudge.config.file import Config, read_config
+from adjudge.config.file import Config, ConfiguredRubrics, read_config
 from adjudge.config.judges import Choice, Panel, choose
 from adjudge.config.layers import ConfiguredLayers, explain_uncached, open_layers
 from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.content import content_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.models.open import asks_nobody
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult
-from adjudge.rubric.rubric import Rubric
+from adjudge.rubric.rubric import Rubric, make_rubric
+
+if TYPE_CHECKING:
+    from adjudge.judges.evaluate import RubricSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +62,24 @@ class Session:
             await self.choice.judge.aclose()
             await self.recorder.aclose()
         (write_results if self.as_json else print_results)(done, single=self.inputs.single)
-        complain_about(done, single=self.inputs.single)
-        for text in self.recorder.troubles:
-            complain(text)
+        self._note_own(done)
+        complain_about(done, single=self.inputs.single, shown=not self.as_json)
+        complain_once(self.recorder.troubles)
         # What was to be on record and is not must not end like what is.
         return find_status([result for _, result in done]) or (3 if self.recorder.troubles else 0)
+
+    def _note_own(self, done: Sequence[Done]) -> None:
+        """Say what cases brought: what one of them lowers has to be seen where the outcome is."""
+        from adjudge.runs.terms import Terms
+
+        rubric, criteria, threshold = self.choice.rubric, self.how.get("criteria"), self.how.get("threshold")
+        terms = Terms(rubric=rubric if criteria is None else make_rubric(criteria), threshold=threshold)
+        own: Counter[str] = Counter()
+        for item, _ in done:
+            case = get_case(item)
+            own.update(terms.count(case) if case is not None else {})
+        for said in list_own(own, terms.needed):
+            note(said)
 
     async def show_prompts(self) -> int:
         """Write what would be sent to every judge; nobody is asked and no key is needed."""
@@ -84,13 +103,12 @@ class Session:
         """What is asked about an item; raises ``UsageError`` where it could not be read."""
         if item.error is not None:
             raise UsageError(item.error)
+        from adjudge.judges.evaluate import merge_case
+
         case = get_case(item)
-        own = {
-            name: getattr(case, name)
-            for name in ("reference", "task", "context")
-            if getattr(case, name, None) is not None
-        }
-        return await self._prepare(case.content if case else item.content, own)
+        if case is None:
+            return await self._prepare(item.content, self.choice.rubric, self.how)
+        return await self._prepare(case.content, *merge_case(case, self.choice.rubric, self.how))
 
     async def _list_prompts(self, item: InputItem) -> list[dict[str, Any]]:
         from adjudge.judges.evaluate import decide_by_rules
@@ -98,10 +116,10 @@ class Session:
         question = await self.find_question(item)
         return [] if decide_by_rules(question) is not None else list_prompts(item, question, self.choice.judge)
 
-    async def _prepare(self, content: object, more: dict[str, Any]) -> Question:
-        from adjudge.judges.evaluate import prepare
+    async def _prepare(self, content: object, rubric: RubricSource | None, how: dict[str, Any]) -> Question:
+        from adjudge.judges.evaluate import EvaluateArguments, prepare
 
-        return await prepare(content, self.choice.rubric, None, {**self.how, **more})  # type: ignore[typeddict-item]
+        return await prepare(content, rubric, None, cast("EvaluateArguments", how))
 
     async def _check(self) -> None:
         """Raise ``UsageError`` for what is wrong with the judges (no key, no address) before a content is read.
@@ -111,7 +129,11 @@ class Session:
         rubric = self.choice.rubric
         if rubric is not None and all(item.rule for item in rubric.criteria):
             return
-        question = await self._prepare("-", {"rules": ()})
+        if rubric is None and self.how.get("criteria") is None:  # each case brings its own, of rules alone it may be
+            if asks_nobody(getattr(self.choice.judge, "own_model", None)):
+                return
+            rubric = make_rubric("-")
+        question = await self._prepare("-", rubric, {**self.how, "rules": ()})
         self.choice.judge.check(question)
 
     async def _judge_all(self, concurrency: int, step: Callable[[], None]) -> list[Done]:
@@ -153,7 +175,7 @@ def _print_prompts(item: InputItem, prompts: Sequence[dict[str, Any]]) -> None:
     for prompt in prompts:
         print_prompt(prompt)
     if not prompts:
-        say(f"=== {item.label}: rules decide, so nothing is sent")
+        print_line(f"=== {item.label}: rules decide, so nothing is sent")
 
 
 def judge(
@@ -162,6 +184,8 @@ def judge(
     criteria: option.Criteria = None,
     threshold: option.Threshold = None,
     rules: option.Rules = None,
+    case_criteria: option.CaseCriteria = False,
+    criteria_field: option.CriteriaField = None,
     reference: option.Reference = None,
     task: option.Task = None,
     context: option.Context = None,
@@ -185,11 +209,15 @@ def judge(
     config: option.ConfigFile = None,
     ledger: option.LedgerPlace = None,
     no_ledger: option.NoLedger = False,
+    label_map: option.LabelMapText = None,
 ) -> int:
     """Judge contents by a rubric or a sentence.
 
-    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; - is standard
-    input, and so is no PATH at all.
+    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; of a folder,
+    every text file in it and below it is judged, in the order of their names, but no hidden ones. - is standard input,
+    and so is no PATH at all.
+
+    --case-criteria and --criteria-field let a data set word what its cases are judged by: for suites you wrote.
 
     Without --judge, the judge is what [defaults] of adjudge.toml or ADJUDGE_JUDGE names, the first provider whose key
     is set, or a local server on its usual port.
@@ -200,8 +228,9 @@ def judge(
     inputs, 2 beats 1 beats 3 beats 0.
     """
     found = read_config(config)
-    wanted = choose_rubric(rubric, criteria, threshold, found)
-    how = list_arguments(wanted, criteria, threshold, rules)
+    own = read_own(found, case_criteria=case_criteria, criteria_field=criteria_field)
+    wanted = choose_rubric(rubric, criteria, threshold, found, needed=not own.asked)
+    how = list_arguments(criteria, threshold, rules)
     how |= _read_files({"reference": reference, "task": task, "context": context})
     chain = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     panel = Panel(
@@ -217,7 +246,9 @@ def judge(
         record=record,
     )
     check_whole_number("--concurrency", concurrency, least=1)
-    inputs = list_inputs(paths)
+    inputs = list_inputs(paths, own, label_map=label_map, folders=True)
+    for said in inputs.left_out:
+        note(said)
     layers = _open_layers(cache, budget, record, found)
     chosen = choose(panel, found, wanted)
     if cache is not None:
@@ -245,8 +276,20 @@ def _open_layers(cache: Path | None, budget: float | None, record: str | None, c
         raise UsageError(f"--budget: {error}") from None
 
 
-def choose_rubric(name: str | None, criteria: str | None, threshold: float | None, config: Config) -> Rubric | None:
-    """The rubric the command line or the configuration names; ``None`` when ``--criteria`` says what is good."""
+def read_own(config: Config, *, case_criteria: bool, criteria_field: str | None) -> OwnCriteria:
+    """What cases may say of how they are judged; they may name the rubrics of the configuration."""
+    if criteria_field == "":
+        raise UsageError("--criteria-field must name a field")
+    return OwnCriteria(members=case_criteria, criteria_field=criteria_field, rubrics=ConfiguredRubrics(config))
+
+
+def choose_rubric(
+    name: str | None, criteria: str | None, threshold: float | None, config: Config, *, needed: bool = True
+) -> Rubric | None:
+    """The rubric the command line or the configuration names.
+
+    ``None`` when ``--criteria`` says what is good, and when none is needed, because cases bring their own.
+    """
     if threshold is not None:
         check_share("--threshold", threshold)
     if name is not None and criteria is not None:
@@ -256,17 +299,15 @@ def choose_rubric(name: str | None, criteria: str | None, threshold: float | Non
             raise UsageError("--criteria is empty; say in a sentence what is good")
         return None
     found = config.find_rubric(name) if name is not None else config.find_default_rubric()
-    if found is None:
+    if found is None and needed:
         extra = "; --threshold alone says nothing about what is good" if threshold is not None else ""
         raise UsageError(f"nothing says what good means: give --rubric NAME or --criteria TEXT{extra}")
     return found
 
 
-def list_arguments(
-    rubric: Rubric | None, criteria: str | None, threshold: float | None, rules: Sequence[str] | None
-) -> dict[str, Any]:
+def list_arguments(criteria: str | None, threshold: float | None, rules: Sequence[str] | None) -> dict[str, Any]:
     """The arguments of ``evaluate`` that the command line gives."""
-    how: dict[str, Any] = {} if rubric is not None else {"criteria": criteria}
+    how: dict[str, Any] = {} if criteria is None else {"criteria": criteria}
     how |= {} if threshold is None else {"threshold": threshold}
     return how | ({"rules": [read_rule(text) for text in rules]} if rules else {})
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.entries import tell_entry
-from adjudge.cli.output import add_row, draws, is_narrow, make_table, note, say, show_drawing, write_json
+from adjudge.cli.entries import describe_entry
+from adjudge.cli.output import add_row, draws, is_narrow, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import Config, read_config
 from adjudge.config.ledger import open_ledger
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.ledger.audit.derive import derive_audit, record_opinion
 from adjudge.ledger.audit.entry import AuditEntry, Opinion
-from adjudge.ledger.audit.file import write_audit
+from adjudge.ledger.audit.file import render_audit
 from adjudge.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def show_entry(
     payload = data.pop("payload")
     for name, said in data.items():
         if name != "schema":
-            say(f"{name:<13}{clean('-' if said is None else str(said), keep_lines=False)}")
-    say("payload      erased" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False))
+            print_line(f"{name:<13}{clean('-' if said is None else str(said), keep_lines=False)}")
+    print_line("payload      erased" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False))
 
 
 @ledger_app.command("verify")
@@ -154,7 +154,7 @@ def verify(
     if as_json:
         write_json(found.to_dict())
     else:
-        _tell(found)
+        _print_verification(found)
     return 0 if found.valid else 1
 
 
@@ -168,20 +168,21 @@ def export(
 
     `adjudge ledger verify --file FILE` checks it without the ledger. FILE must not exist.
     """
-    say(str(use_ledger(ledger, config, lambda opened: opened.export(file))))
+    print_line(str(use_ledger(ledger, config, lambda opened: opened.export(file))))
 
 
 @ledger_app.command("head")
 def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
     """Print the last entry's place and hash.
 
-    Kept where nobody who can write the ledger can write, it shows later what was dropped or rewritten.
+    Keep it where the people who write the ledger cannot change it. Then `adjudge ledger verify --head` shows whether
+    entries were dropped or rewritten.
     """
     found = use_ledger(ledger, config, lambda opened: opened.head())
     if as_json:
         write_json(found.to_dict())
     else:
-        say(str(found))
+        print_line(str(found))
 
 
 @ledger_app.command("erase")
@@ -194,9 +195,9 @@ def erase(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
-    """Erase the payload of an entry for good; its hash stays, so the chain holds, and the erasure is an entry.
+    """Erase the payload of an entry for good. Its hash stays, so the chain stays valid, and the erasure is recorded.
 
-    SEQ is its place, which `adjudge ledger list` shows. There is no way back.
+    SEQ is its place, which `adjudge ledger list` shows. This cannot be undone.
     """
 
     async def work(opened: Ledger) -> int:
@@ -207,7 +208,7 @@ def erase(
     if as_json:
         write_json({"schema": "adjudge/ledger-erased/1", "seq": seq, "recorded_at": place})
     else:
-        say(f"entry {seq}: payload erased, recorded at {place}")
+        print_line(f"entry {seq}: payload erased, recorded at {place}")
 
 
 def find_user() -> str:
@@ -268,19 +269,19 @@ def _draw(entries: list[Entry]) -> None:
         about = said.get("result") if isinstance(said.get("result"), dict) else said
         at = entry.at.strftime("%Y-%m-%d %H:%M:%SZ")
         texts = [str(found or "") for found in (about.get("outcome"), about.get("judge"), said.get("gate"))]
-        texts = [str(entry.seq), at, entry.kind, *texts, tell_entry(entry)[:_LONGEST], entry.subject[:16]]
+        texts = [str(entry.seq), at, entry.kind, *texts, describe_entry(entry)[:_LONGEST], entry.subject[:16]]
         add_row(table, *texts[: len(columns)])
     show_drawing(table)
 
 
-def _tell(found: Verification) -> None:
+def _print_verification(found: Verification) -> None:
     if found.valid:
-        say(f"in order: {found.entries} entries, up to {found.head}")
+        print_line(f"in order: {found.entries} entries, up to {found.head}")
     else:
-        say(f"not in order: {found.detail} [{found.code}]; {found.entries} entries before it are")
+        print_line(f"not in order: {found.detail} [{found.code}]; {found.entries} entries before it are")
     for seq, by in found.erased.items():
-        say(f"entry {seq}: payload erased, recorded at {by}")
-    say(f"pinned head: {'compared' if found.pinned_head else 'none'}; signatures: {found.signatures}")
+        print_line(f"entry {seq}: payload erased, recorded at {by}")
+    print_line(f"pinned head: {'compared' if found.pinned_head else 'none'}; signatures: {found.signatures}")
     for item in found.unseen:
         note(f"could not see {item}")
 
@@ -324,9 +325,9 @@ def report(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> int:
-    """Report on a ledger: verify it, say what was found, and give an opinion.
+    """Verify a ledger, report findings, and give an opinion.
 
-    A pipe and --out get Markdown with YAML front matter, a terminal the same in short.
+    On a pipe and with --out the report is Markdown with YAML front matter, on a terminal a short form.
 
     Exit status: 0 unqualified, 1 qualified, adverse, or the ledger was changed, 2 there is no ledger, 3 a disclaimer,
     or it could not be read.
@@ -340,7 +341,7 @@ def report(
 
     async def derive(opened: Ledger) -> AuditEntry:
         found = await derive_audit(opened, **how)
-        _write(found, out)  # before it is recorded: what cannot be written must not be on record as given
+        _print_json(found, out)  # before it is recorded: what cannot be written must not be on record as given
         if record:
             note(f"recorded as entry {await record_opinion(opened, found)}")
         return found
@@ -349,7 +350,7 @@ def report(
         import asyncio
 
         audit = asyncio.run(derive_audit(file, **how))
-        _write(audit, out)
+        _print_json(audit, out)
     else:
         audit = use_ledger(ledger, config, derive, key=key, writes=record)
     _print(audit, as_json=as_json, quiet=out is not None)
@@ -376,10 +377,10 @@ def _check(
         raise UsageError("--record records another opinion in a ledger; give --opinion, and --ledger instead of --file")
 
 
-def _write(audit: AuditEntry, out: Path | None) -> None:
+def _print_json(audit: AuditEntry, out: Path | None) -> None:
     if out is None:
         return
-    text = write_audit(audit)
+    text = render_audit(audit)
     try:
         # Its owner's alone, as the ledger it was made from: with store_content="full" both quote what was judged.
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -397,7 +398,7 @@ def _print(audit: AuditEntry, *, as_json: bool, quiet: bool) -> None:
     elif draws():
         _draw_audit(audit)
     else:
-        say(write_audit(audit).removesuffix("\n"))
+        print_line(render_audit(audit).removesuffix("\n"))
 
 
 def _draw_audit(audit: AuditEntry) -> None:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, show_progress, write_json
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
 from adjudge.config.judges import Choice, Panel, choose, importing
@@ -28,7 +28,7 @@ from adjudge.formats.display import COLOURS
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, show, suggest
 from adjudge.formats.text import show as write_value
-from adjudge.guards.probe.baseline import Baseline, ProbeFile, load_probes, plain_output, put_outputs, replace_file
+from adjudge.guards.probe.baseline import Baseline, ProbeFile, load_probes, plain_output, render_outputs, replace_file
 from adjudge.guards.probe.evaluate import call_tool, evaluate_probes
 from adjudge.guards.probe.result import ProbeReport, ProbeResult
 
@@ -195,14 +195,14 @@ def probe(
     concurrency: option.Concurrency = 3,
     config: option.ConfigFile = None,
 ) -> int:
-    """Compare what a tool says today with its baselines.
+    """Compare a tool's outputs today with its baselines.
 
-    FILE holds inputs and the outputs that were good for them, in YAML, JSON or TOML. The tool is called with each
+    FILE holds inputs and outputs that are known to be good, in YAML, JSON or TOML. The tool is called with each
     input: a program gets it as JSON on standard input and writes JSON or text; a function gets it as its argument.
-    A file runs nothing by itself, so the tool is named here and never in FILE.
+    Name the tool here: FILE cannot, so it is safe to read a file from somebody else.
 
     Exit status: 0 every probe passed, 1 one failed or the tool gave no output, 2 wrong usage or unreadable input,
-    3 one could not be judged.
+    3 one is undecided.
     """
     check_whole_number("--concurrency", concurrency, least=1)
     check_seconds("--tool-timeout", tool_timeout)
@@ -213,7 +213,7 @@ def probe(
             raise UsageError("--record asks nobody, so leave out --judge, --strategy and --timeout")
         wanted = chosen if only else [item for item in chosen if not item.recorded]
         tool = open_tool(command, function)
-        put_outputs(found, {})  # a file that cannot be written to is said before the tool runs
+        render_outputs(found, {})  # a file that cannot be written to is said before the tool runs
         outputs, broken = asyncio.run(_call_all(wanted, tool, tool_timeout, concurrency))
         return _write_baselines(found, outputs, broken, as_json=as_json)
     probes = [item.make_probe() for item in chosen]
@@ -258,7 +258,7 @@ def _print(report: ProbeReport) -> None:
         cells = (item.name, outcome, similarity, item.drift or "-", contract, _explain(item))
         add_row(table, *(flatten(cell, 300) for cell in cells), style=COLOURS[item.outcome])
     show_drawing(table)
-    say(report.explain())
+    print_line(report.explain())
 
 
 def _explain(result: ProbeResult) -> str:
@@ -304,7 +304,7 @@ async def _call_one(item: Baseline, tool: Callable[[Any], Any], timeout: float) 
 
 
 def _write_baselines(file: ProbeFile, outputs: dict[str, Any], broken: dict[str, str], *, as_json: bool) -> int:
-    text = put_outputs(file, outputs) if outputs else file.text
+    text = render_outputs(file, outputs) if outputs else file.text
     if text != file.text:
         replace_file(file, text)
     names = [item.name for item in file.entries if item.name in outputs]
@@ -315,7 +315,7 @@ def _write_baselines(file: ProbeFile, outputs: dict[str, Any], broken: dict[str,
     else:
         lines = (file.text.splitlines(), text.splitlines())
         for line in difflib.unified_diff(*lines, str(file.path), str(file.path), "before", "now", n=1, lineterm=""):
-            say(line)
+            print_line(line)
         note(f"{file.path}: {len(names)} recorded" if names or broken else f"{file.path}: nothing to record")
     for name, why in broken.items():
         complain(f"{name}: not recorded: {why}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.output import add_row, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, show_progress, write_json
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
@@ -26,6 +26,9 @@ def redecide_run(
     folder: Annotated[Path, typer.Argument(metavar="RUN", hidden=True)],
     rubric: option.RubricName = None,
     threshold: option.Threshold = None,
+    all_cases: Annotated[
+        bool, typer.Option("--all-cases", help="Also for cases that brought criteria or thresholds of their own.")
+    ] = False,
     strategy: option.StrategyName = None,
     quorum: option.Quorum = None,
     escalate_below: option.EscalateBelow = None,
@@ -41,10 +44,11 @@ def redecide_run(
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
 ) -> int:
-    """Say what would have passed in a run under another policy, from the replies it kept. Nobody is asked.
+    """Compute the results of a run under another policy, from its stored replies. No model is asked.
 
-    RUN is a folder of `adjudge run`. What is not given stays as the run had it. Where something was not asked then
-    that the policy needs, the case is undecided, and said to be.
+    RUN is a folder of `adjudge run`. Options you leave out stay as in the run. If the policy needs a reply that the run
+    does not have, the case is undecided. A case with criteria, a rubric or a threshold of its own keeps them, unless
+    you give --all-cases.
 
     Exit status: 0 redecided, 2 wrong usage or unreadable input, 3 no case could be redecided.
     """
@@ -55,7 +59,7 @@ def redecide_run(
     given: dict[str, Any] = {"rubric": chosen, "threshold": threshold, "strategy": strategy, "quorum": quorum}
     given |= {"escalate_below": escalate_below, "fail_open": fail_open, "judges": judges or None}
     with show_progress("redeciding"):
-        found = redecide(folder, out=out, command=["adjudge", *sys.argv[1:]], **given)
+        found = redecide(folder, out=out, command=["adjudge", *sys.argv[1:]], all_cases=all_cases, **given)
     if not found.items:
         # Exit status 0 for nothing redecided would look like a pass.
         raise UsageError(f"the run {folder} holds no result yet, so there is nothing to redecide")
@@ -82,7 +86,7 @@ def _check(threshold: float | None, strategy: str | None) -> None:
 
 def draw_redecision(found: Redecision) -> None:
     """Tables for a person."""
-    say(f"{found.changed:,} of {found.items:,} judgements change")
+    print_line(f"{found.changed:,} of {found.items:,} judgements change")
     table = make_table("", ("", "before", "after", "difference"))
     for outcome, number in found.before.items():
         now = found.after[outcome]
@@ -92,19 +96,21 @@ def draw_redecision(found: Redecision) -> None:
         _draw_changes(found)
     for why, number in found.unknown_because.items():
         note(f"not known for {number:,}: {why}")
+    if found.kept_own:
+        note(f"{found.kept_own:,} are of cases that keep criteria or thresholds of their own; see --all-cases")
     if found.folder is not None:
         note(f"kept in {found.folder}")
 
 
 def _draw_changes(found: Redecision) -> None:
-    from adjudge.report.markdown import show_change
+    from adjudge.report.markdown import render_change
 
     table = make_table("", ("case", "sample", "before", "after", "score", "why"))
     for item in found.changes[:MOST_ROWS]:
-        scores = show_change(item.score_before, item.score_after)
+        scores = render_change(item.score_before, item.score_after)
         case = item.case if len(item.case) <= 100 else f"{item.case[:97]}..."
         add_row(table, case, str(item.sample), item.before, item.after, scores, " ".join(item.detail.split())[:200])
-    say()
+    print_line()
     show_drawing(table)
     if found.changed > MOST_ROWS:
         note(f"{MOST_ROWS} of {found.changed:,} changes are shown; --json has up to 2,000, and --out RUN2 all")

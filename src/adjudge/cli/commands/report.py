@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,9 +17,10 @@ from adjudge.cli.output import (
     draws,
     make_table,
     note,
-    say,
+    print_line,
     show_drawing,
     show_progress,
+    write_file,
     write_json,
 )
 from adjudge.errors import UsageError
@@ -27,6 +28,7 @@ from adjudge.formats.arguments import check_share
 from adjudge.formats.display import COLOURS, SIGNS
 
 if TYPE_CHECKING:
+    from adjudge.dataset.label import LabelJoin
     from adjudge.report.report import Report, Spread
     from adjudge.runs.folder import Run
     from adjudge.runs.item import RunItem
@@ -45,32 +47,33 @@ _NAME = 60
 def print_report(report: Report, top: int) -> None:
     """Everything that a report has to say, and the first ``top`` of its cases."""
     from adjudge.report.format import (
+        format_cost,
+        format_count,
+        format_interval,
+        format_outcomes,
+        format_rate,
         list_model_changes,
         list_notices,
-        say_cost,
-        say_count,
-        say_interval,
-        say_outcomes,
-        say_rate,
     )
 
     about = report.about
     rubric = f", by the rubric {about.rubric}" if about.rubric else ""
-    _say_line(f"{about.dataset or 'A run'} judged by {about.judge or 'a judge'}{rubric}")
+    _print_line(f"{about.dataset or 'A run'} judged by {about.judge or 'a judge'}{rubric}")
     for notice in (*list_notices(report), *list_model_changes(report)):
         note(notice)
-    interval = f" (95 % interval {say_interval(report.passed)})" if report.passed.of else ""
-    say(f"{say_rate(report.passed.rate)} of {say_count(report.cases, 'case')} passed{interval}")
-    say(say_outcomes(report.outcomes) + (f" of {report.judgements:,} judgements" if _repeats(report) else ""))
+    interval = f" (95 % interval {format_interval(report.passed)})" if report.passed.of else ""
+    print_line(f"{format_rate(report.passed.rate)} of {format_count(report.cases, 'case')} passed{interval}")
+    print_line(format_outcomes(report.outcomes) + (f" of {report.judgements:,} judgements" if _repeats(report) else ""))
     if report.scores is not None:
-        say(_describe_scores(report.scores))
+        print_line(_describe_scores(report.scores))
+    _show_rubrics(report)
     _show_criteria(report)
     _show_counts("because", report)
     _show_pairs(report)
     _show_groups(report)
     _show_seats(report)
     _show_facts(report)
-    say(f"cost: {say_cost(report)}")
+    print_line(f"cost: {format_cost(report)}")
     _show_cases(report, top)
 
 
@@ -85,8 +88,8 @@ def _repeats(report: Report) -> bool:
     return report.judgements != report.cases
 
 
-def _say_line(text: str) -> None:
-    say(" ".join(text.split()))
+def _print_line(text: str) -> None:
+    print_line(" ".join(text.split()))
 
 
 def _describe_scores(spread: Spread) -> str:
@@ -105,17 +108,32 @@ def draw_bar(share: Share) -> str:
     return "█" * round(_WIDTH * (share.rate or 0.0)) if draws() else ""
 
 
+def _show_rubrics(report: Report) -> None:
+    from adjudge.report.format import format_interval, format_rate, format_rubric
+
+    if not report.rubrics:
+        return
+    table = make_table("", ("rubric", "cases", "passed", "95 % interval", "needs"))
+    for item in report.rubrics[:_MOST_ROWS]:
+        said = " ".join(format_rubric(item, lambda text: cut(text, _NAME)).split())
+        share = format_rate(item.passed.rate), format_interval(item.passed)
+        add_row(table, said, f"{item.cases:,}", *share, f"{item.threshold:.2f}")
+    show_drawing(table)
+    if len(report.rubrics) > _MOST_ROWS:
+        note(f"the {_MOST_ROWS} rubrics of the most cases, of {len(report.rubrics):,}")
+
+
 def _show_criteria(report: Report) -> None:
-    from adjudge.report.format import NOTHING, say_interval, say_rate, say_score
+    from adjudge.report.format import NOTHING, format_criterion_share, format_score
 
     if not report.criteria:
         return
     table = make_table("", ("criterion", "judged", "mean", "passed", "95 % interval", "needs", ""))
     for item in report.criteria[:_MOST_ROWS]:
-        mean = say_score(item.scores.mean if item.scores else None)
+        mean = format_score(item.scores.mean if item.scores else None)
         needs = NOTHING if item.threshold is None else f"{item.threshold:.2f}"
-        share = say_rate(item.passed.rate), say_interval(item.passed)
-        add_row(table, cut(item.name, _NAME), f"{item.passed.of:,}", mean, *share, needs, draw_bar(item.passed))
+        bar = draw_bar(item.passed) if item.gates else ""
+        add_row(table, cut(item.name, _NAME), f"{item.passed.of:,}", mean, *format_criterion_share(item), needs, bar)
     show_drawing(table)
 
 
@@ -129,7 +147,7 @@ def _show_counts(title: str, report: Report) -> None:
 
 
 def _show_pairs(report: Report) -> None:
-    from adjudge.report.format import say_share
+    from adjudge.report.format import format_share
 
     pairs = report.pairs
     if pairs is None:
@@ -141,59 +159,59 @@ def _show_pairs(report: Report) -> None:
         rows |= {"accuracy in order ba": pairs.accuracy_ba, "right in both orders": pairs.both_right}
     table = make_table("", ("comparisons", ""))
     for name, share in rows.items():
-        add_row(table, name, say_share(share))
+        add_row(table, name, format_share(share))
     show_drawing(table)
 
 
 def _show_groups(report: Report) -> None:
-    from adjudge.report.format import say_interval, say_rate, say_score
+    from adjudge.report.format import format_interval, format_rate, format_score
 
     if not report.groups:
         return
     table = make_table("", ("group", "cases", "passed", "95 % interval", "mean score", ""))
     for item in report.groups[:_MOST_ROWS]:
-        share = say_rate(item.passed.rate), say_interval(item.passed)
+        share = format_rate(item.passed.rate), format_interval(item.passed)
         name = "(without a group)" if item.name is None else cut(item.name, _NAME)
-        add_row(table, name, f"{item.cases:,}", *share, say_score(item.mean_score), draw_bar(item.passed))
+        add_row(table, name, f"{item.cases:,}", *share, format_score(item.mean_score), draw_bar(item.passed))
     show_drawing(table)
     if len(report.groups) > _MOST_ROWS:
         note(f"the {_MOST_ROWS} groups with the lowest shares, of {len(report.groups):,}")
 
 
 def _show_seats(report: Report) -> None:
-    from adjudge.report.format import say_duration, say_share
+    from adjudge.report.format import format_duration, format_share
 
     if not report.seats:
         return
     table = make_table("", ("judge", *report.seats[0].outcomes, "mean time"))
     for item in report.seats[:_MOST_ROWS]:
         counts = [f"{number:,}" for number in item.outcomes.values()]
-        add_row(table, cut(item.judge, _NAME), *counts, say_duration(item.mean_duration_ms))
+        add_row(table, cut(item.judge, _NAME), *counts, format_duration(item.mean_duration_ms))
     show_drawing(table)
     for pair in report.seat_pairs[:_MOST_ROWS]:
-        _say_line(f"{cut(pair.first, _NAME)} / {cut(pair.second, _NAME)} disagree: {say_share(pair.disagreed)}")
+        _print_line(f"{cut(pair.first, _NAME)} / {cut(pair.second, _NAME)} disagree: {format_share(pair.disagreed)}")
 
 
 def _show_facts(report: Report) -> None:
-    from adjudge.report.format import say_duration, say_rate, say_share
+    from adjudge.report.format import format_duration, format_rate, format_share
 
     if report.labels is not None:
-        floor = say_rate(report.labels.always_passing.rate)
-        say(f"right by the labels: {say_share(report.labels.accuracy)}; {floor} if everything passed")
+        floor = format_rate(report.labels.always_passing.rate)
+        print_line(f"right by the labels: {format_share(report.labels.accuracy)}; {floor} if everything passed")
     if report.numbers is not None and report.numbers.correlation is not None:
-        say(f"correlation with the labels: {report.numbers.correlation:.3f} of {report.numbers.labelled:,}")
+        print_line(f"correlation with the labels: {report.numbers.correlation:.3f} of {report.numbers.labelled:,}")
     if report.repeats is not None:
-        say(f"judged again, the outcome differs: {say_share(report.repeats.flipped)}")
+        print_line(f"judged again, the outcome differs: {format_share(report.repeats.flipped)}")
     for rule in report.rules:
         if rule.failed:
-            _say_line(f"rule {cut(rule.name, _NAME)} ({rule.severity}): found in {rule.failed:,} of {rule.checked:,}")
+            _print_line(f"rule {cut(rule.name, _NAME)} ({rule.severity}): found in {rule.failed:,} of {rule.checked:,}")
     if report.durations is not None:
-        median, late = say_duration(report.durations.median), say_duration(report.durations.p95)
-        say(f"time: median {median}, 95 % within {late}")
+        median, late = format_duration(report.durations.median), format_duration(report.durations.p95)
+        print_line(f"time: median {median}, 95 % within {late}")
 
 
 def _show_cases(report: Report, top: int) -> None:
-    from adjudge.report.format import say_score
+    from adjudge.report.format import format_score
 
     shown = [case for case in report.shown if case.outcome != "passed"][:top]
     if not shown:
@@ -203,7 +221,12 @@ def _show_cases(report: Report, top: int) -> None:
         worst = next(item for item in case.results if item.outcome == case.outcome)
         said = f"{SIGNS[case.outcome]} {worst.undecided_because or case.outcome}"
         add_row(
-            table, cut(case.id, _NAME), said, say_score(worst.score), cut(worst.why, 160), style=COLOURS[case.outcome]
+            table,
+            cut(case.id, _NAME),
+            said,
+            format_score(worst.score),
+            cut(worst.why, 160),
+            style=COLOURS[case.outcome],
         )
     show_drawing(table)
     rest = report.case_outcomes["failed"] + report.case_outcomes["undecided"]
@@ -217,6 +240,7 @@ _LISTED, _COMMENTED = 10, 20
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", hidden=True)],
+    case: Annotated[str | None, typer.Argument(metavar="CASE", hidden=True)] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file, to read.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, for CI.")] = None,
     markdown: Annotated[
@@ -227,11 +251,14 @@ def report(
         int | None, typer.Option("--top", metavar="N", help="How many cases to list; at most 2,000, failures first.")
     ] = None,
     fail_under: option.FailUnder = None,
+    label_file: option.LabelFile = None,
+    label_map: option.LabelMapText = None,
+    label_name: option.LabelName = None,
 ) -> int:
-    """Say what a run came to.
+    """Say what a run came to, or everything about one case of it.
 
     RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases, a comment 20, and HTML and
-    JSON up to 2,000.
+    JSON up to 2,000. CASE is the id of a case: it is shown whole, with every judgement and reply; no text is cut.
 
     Exit status: 0 reported, 1 fewer than --fail-under passed, 2 wrong usage or no run, 3 the run is not finished, or
     too much is undecided to say whether --fail-under was reached.
@@ -244,16 +271,23 @@ def report(
         raise UsageError("--html and --junit write a file, and - is standard output for --markdown alone; name a file")
     from adjudge.runs.folder import open_run
 
+    if case is not None:
+        given = {"--html": html, "--junit": junit, "--markdown": markdown, "--top": top, "--fail-under": fail_under}
+        given |= {"--label-file": label_file, "--label-map": label_map, "--label-name": label_name}
+        return _report_case(run, case, [name for name, value in given.items() if value is not None], as_json=as_json)
+    labels = _join_labels(label_file, label_map, label_name)
     with open_run(run) as opened:
-        found = _summarise(opened, top, whole=html is not None or as_json)
+        found = _summarise(opened, top, labels, whole=html is not None or as_json)
+        if labels.missing:
+            note(f"{labels.describe_missing('run')}: {len(labels.missing):,}")
         if html is not None:
-            from adjudge.report.html import write_html
+            from adjudge.report.html import render_html
 
-            _write_file(html, [write_html(found)])
+            write_file(html, [render_html(found)])
         if junit is not None:
-            from adjudge.report.junit import write_junit
+            from adjudge.report.junit import render_junit
 
-            _write_file(junit, write_junit(found, _read(opened)))
+            write_file(junit, render_junit(found, _read(opened)))
         _write_comment(found, markdown, top, fail_under)
         if as_json:
             write_json(found.to_dict())
@@ -262,13 +296,40 @@ def report(
         return _find_status(found, fail_under)
 
 
-def _summarise(run: Run, top: int | None, *, whole: bool) -> Report:
+def _report_case(run: Path, case: str, given: list[str], *, as_json: bool) -> int:
+    """Everything about one case; raises ``UsageError`` for options that are about all of them."""
+    if given:
+        raise UsageError(f"{given[0]} is about the whole run, and CASE names one case; leave one of them out")
+    from adjudge.cli.case import print_case, write_case
+    from adjudge.runs.folder import open_run
+
+    with open_run(run) as opened:
+        items = opened.read_case(case)
+        if as_json:
+            write_case(items, opened.id)
+        else:
+            print_case(items)
+    return DONE
+
+
+def _join_labels(path: str | None, label_map: str | None, name: str | None) -> LabelJoin:
+    from adjudge.dataset.label import LabelJoin, group_labels, load_labels
+    from adjudge.dataset.label_map import parse_label_map
+
+    if path is None and (label_map is not None or name is not None):
+        raise UsageError("--label-map and --label-name are for the labels of --label-file; name one, or leave them out")
+    words = parse_label_map(label_map) if label_map is not None else None
+    return LabelJoin(group_labels(load_labels(path, label_map=words) if path is not None else (), name))
+
+
+def _summarise(run: Run, top: int | None, labels: LabelJoin, *, whole: bool) -> Report:
     from adjudge.report.cases import MOST_CASES
-    from adjudge.report.summary import read_status, summarise
+    from adjudge.report.summary import label_items, read_status, summarise
 
     most = MOST_CASES if whole and top is None else top if top is not None else max(_LISTED, _COMMENTED)
-    with show_progress("read") as progress:
-        return summarise(_read(run, progress), run.manifest, status=read_status(run), most_cases=most)
+    with show_progress("read", sum(run.counts.values())) as progress:
+        items = label_items(_read(run, progress), labels)
+        return summarise(items, run.manifest, status=read_status(run), most_cases=most)
 
 
 def _read(run: Run, progress: ProgressBar | None = None) -> Iterator[RunItem]:
@@ -281,13 +342,13 @@ def _read(run: Run, progress: ProgressBar | None = None) -> Iterator[RunItem]:
 def _write_comment(found: Report, path: str | None, top: int | None, needed: float | None) -> None:
     if path is None:
         return
-    from adjudge.report.markdown import write_markdown
+    from adjudge.report.markdown import render_markdown
 
-    text = write_markdown(found, most_cases=_COMMENTED if top is None else top, needed=needed)
+    text = render_markdown(found, most_cases=_COMMENTED if top is None else top, needed=needed)
     if path == "-":
-        say(text.rstrip("\n"))
+        print_line(text.rstrip("\n"))
     else:
-        _write_file(Path(path), [text])
+        write_file(Path(path), [text])
 
 
 def _find_status(found: Report, fail_under: float | None) -> int:
@@ -310,12 +371,3 @@ def _find_status(found: Report, fail_under: float | None) -> int:
         rest = "" if status == MISSED else f", and {found.outcomes['undecided']:,} are undecided"
         complain(f"{rate:.4f} of {found.judgements:,} judgements passed{rest}; --fail-under asks for {fail_under:g}")
     return status
-
-
-def _write_file(path: Path, parts: Iterable[str]) -> None:
-    try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}; name another file") from None
-    note(f"wrote {path}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, write_json
+from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import Config, read_config
 from adjudge.errors import UsageError
 from adjudge.rubric.file import SHIPPED_RUBRICS, list_shipped, rubric_schema
@@ -69,7 +69,7 @@ def check_rubrics(
     config: option.ConfigFile = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when there is advice.")] = False,
 ) -> int:
-    """Check that rubrics are valid, and advise on how they could judge better.
+    """Check that rubrics are valid, and advise how to improve them.
 
     R is a path, a name of adjudge.toml, or the name of a shipped rubric. Exit status: 0 valid, 1 valid with advice
     under --strict, 2 not valid.
@@ -86,7 +86,7 @@ def check_rubrics(
         advised = advised or bool(advice)
         for item in advice:
             note(f"{name}: {item.where}: {item.message} [{item.code}]")
-        say(f"{name}: valid" + (f", {len(advice)} piece{'s' * (len(advice) > 1)} of advice" if advice else ""))
+        print_line(f"{name}: valid" + (f", {len(advice)} piece{'s' * (len(advice) > 1)} of advice" if advice else ""))
     return status or int(strict and advised)
 
 

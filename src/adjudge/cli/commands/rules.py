@@ -11,7 +11,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.input import InputItem, list_inputs, read_rule, read_text_file
-from adjudge.cli.output import add_row, complain, make_table, say, show_drawing, write_json
+from adjudge.cli.output import add_row, complain_once, make_table, print_line, show_drawing, write_json
 from adjudge.cli.results import name_item
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
@@ -56,8 +56,8 @@ def check_rules(
 ) -> int:
     """Check contents by a file of rules, by --rule, or by both; no model is asked.
 
-    PATH is a file with one content, or, ending in .jsonl, a data set with one in each row; - is standard input, and
-    so is no PATH at all. Failed rules are shown, of every severity.
+    PATH is a file with one content, or, ending in .jsonl, a data set with one in each row. Without PATH, or with -,
+    standard input is read. Failed rules of every severity are shown.
 
     Exit status: 0 no error rule failed, 1 one did, 2 wrong usage or unreadable input. Of several inputs, 2 beats 1
     beats 0.
@@ -68,8 +68,7 @@ def check_rules(
     known = read_text_file(reference, what="--reference") if reference is not None else None
     done = asyncio.run(_check_all(Rules(chosen), list_inputs(paths).items, known))
     (_write if as_json else _print)(done)
-    for said in {item.error: None for item, _ in done if item.error is not None}:
-        complain(said)
+    complain_once(item.error for item, _ in done if item.error is not None)
     return _find_status([found for _, found in done])
 
 
@@ -113,6 +112,6 @@ def _print(done: Sequence[Checked]) -> None:
         failed = [each for each in results if not each.passed]
         for each in failed:
             # On one line, whatever a function of somebody's wrote.
-            say(f"{item.label}: {each.severity}: {' '.join(f'{each.name}: {each.message}'.split())}")
+            print_line(f"{item.label}: {each.severity}: {' '.join(f'{each.name}: {each.message}'.split())}")
         if not failed:
-            say(f"{item.label}: passed {len(results)} rule{'s' * (len(results) > 1)}")
+            print_line(f"{item.label}: passed {len(results)} rule{'s' * (len(results) > 1)}")

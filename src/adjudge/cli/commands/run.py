@@ -14,18 +14,34 @@ from shlex import quote
 from typing import Any, cast
 
 from adjudge.cli import options as option
-from adjudge.cli.commands.judge import choose_rubric, list_arguments
-from adjudge.cli.input import open_from_options
-from adjudge.cli.output import add_row, make_table, note, show_drawing, watch, write_json
+from adjudge.cli.commands.dataset import report_notes
+from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
+from adjudge.cli.input import SUITES, open_from_options
+from adjudge.cli.output import (
+    add_row,
+    complain,
+    format_seconds,
+    make_table,
+    note,
+    show_drawing,
+    watch,
+    write_json,
+)
+from adjudge.cli.results import list_own
 from adjudge.config.file import read_config
 from adjudge.config.judges import Panel, choose
 from adjudge.config.layers import explain_uncached
+from adjudge.dataset.dataset import Dataset
+from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.text import clean, show
+from adjudge.judges.evaluate import NO_CRITERIA
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.runs.folder import Run
 from adjudge.runs.launch import Running
 from adjudge.runs.plan import Progress
+from adjudge.runs.terms import read_terms
 from adjudge.trust.intervals import Share
 
 
@@ -35,6 +51,8 @@ def run_data(
     criteria: option.Criteria = None,
     threshold: option.Threshold = None,
     rules: option.Rules = None,
+    case_criteria: option.CaseCriteria = False,
+    criteria_field: option.CriteriaField = None,
     judges: option.Judges = None,
     strategy: option.StrategyName = None,
     timeout: option.Timeout = None,
@@ -68,6 +86,9 @@ def run_data(
     name: option.FieldId = None,
     group: option.FieldGroup = None,
     other: option.FieldOther = None,
+    label_map: option.LabelMapText = None,
+    label_file: option.LabelFile = None,
+    label_name: option.LabelName = None,
     on_bad_row: option.OnBadRow = "fail",
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
@@ -75,6 +96,9 @@ def run_data(
     """Judge a data set by a rubric or a sentence, and keep every case, result and reply in a folder.
 
     DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
+
+    --case-criteria and --criteria-field let DATA word what its cases are judged by: for suites you wrote. A suite read
+    with --from promptfoo or openai-evals does so by itself; what of it is not applied is said at the end.
 
     With --pairs each content is {"a": ..., "b": ...}: which of the two is better is asked in both orders.
 
@@ -86,8 +110,9 @@ def run_data(
     from adjudge.runs.launch import run
 
     found = read_config(config)
-    wanted = choose_rubric(rubric, criteria, threshold, found)
-    how = list_arguments(wanted, criteria, threshold, rules)
+    own = read_own(found, case_criteria=case_criteria, criteria_field=criteria_field)
+    wanted = choose_rubric(rubric, criteria, threshold, found, needed=not own.asked and kind not in SUITES)
+    how = list_arguments(criteria, threshold, rules)
     options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     options |= {"fail_open": fail_open or None}
     chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
@@ -100,8 +125,10 @@ def run_data(
         _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
     parts = {"content": content, "reference": reference, "task": task, "context": context}
     parts |= {"label": label, "id": name, "group": group}
+    given: Any = {"label_map": label_map, "label_file": label_file, "label_name": label_name}
     # Ids are compared on disk, where the run keeps them.
-    dataset = open_from_options(data, kind=kind, fields=parts, other=other, on_bad_row=on_bad_row, check_ids=False)
+    given |= {"on_bad_row": on_bad_row, "check_ids": False, "own": own}
+    dataset = open_counted(data, kind, fields=parts, other=other, **given)
     chosen = choose(panel, found, wanted)
     if chosen.reason and not as_json:
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
@@ -127,9 +154,17 @@ def run_data(
         on_conflict=cast("Any", on_conflict or "tie"),
         **how,
     )
-    said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under}
-    session = RunSession(running=running, judge=chosen.judge, **said)
+    said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
+    session = RunSession(running=running, judge=chosen.judge, suite=kind, **said)
     return asyncio.run(session.go())
+
+
+def open_counted(data: str, kind: str | None, **given: Any) -> Dataset:
+    """The data set, with its number of rows where they can be counted, so that progress has a total and a time left."""
+    dataset = open_from_options(data, kind=kind, **given)
+    if (kind is None or kind in FORMATS) and dataset.size is None:
+        dataset.size = count_rows(data, kind)
+    return dataset
 
 
 def _check(
@@ -179,6 +214,14 @@ def _check_pairs(on_conflict: str | None, refused: dict[str, Any], *, pairs: boo
 DONE, MISSED, UNKNOWN, INTERRUPTED = 0, 1, 3, 130
 
 
+_SUITE_REMEDIES = {
+    "promptfoo": "a case of which no assertion is applied needs --criteria or --rubric; where answers are missing, "
+    "promptfoo eval -o results.json records them, and adjudge run results.json judges those",
+    "openai-evals": "the graders are those of the eval: put it beside the items as eval.json, or give --criteria",
+}
+"""What a suite lacks that does not say what good means."""
+
+
 GRACE = 5.0
 """Seconds that an interrupted run gives to what is under way."""
 
@@ -192,6 +235,8 @@ class RunSession:
     folder: Path
     as_json: bool
     fail_under: float | None
+    dataset: Dataset
+    suite: str | None = None
 
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
@@ -202,8 +247,14 @@ class RunSession:
         except asyncio.CancelledError:
             if not interrupted.is_set():
                 raise
+        except UsageError as error:
+            if self.suite is not None and str(error).startswith(NO_CRITERIA):
+                note(_SUITE_REMEDIES.get(self.suite))
+            raise
         finally:
             await self.judge.aclose()
+            # Also where it ends with an error: what was not applied may be why.
+            report_notes(self.dataset)
         if done is None or done.status == "interrupted" or interrupted.is_set():
             self._explain_going_on(done)
             return INTERRUPTED
@@ -215,7 +266,11 @@ class RunSession:
             write_json(done.to_dict() | {"folder": str(done.folder)} | pairs)
         else:
             print_summary(done)
-        return find_status(done.counts, self.fail_under)
+        status = find_status(done.counts, self.fail_under)
+        if status != DONE:
+            # A job that ends with 1 or 3 and does not say so is looked for in the wrong place.
+            complain(_explain_status(done.counts, self.fail_under))
+        return status
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:
         """The run at its end; ``None`` when it was interrupted before it had begun."""
@@ -279,16 +334,9 @@ def describe(progress: Progress) -> str:
         said += f" of {progress.total:,} ({100 * progress.done / progress.total:.0f} %)"
     said += f", {progress.per_second:,.1f}/s"
     left = progress.seconds_left
-    said += f", {write_duration(left)} left" if left is not None else ""
+    said += f", {format_seconds(left)} left" if left is not None else ""
     said += "; " + ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(progress.outcomes.items()))
     return said + (f"; ${progress.cost_usd:,.2f}" if progress.cost_usd else "")
-
-
-def write_duration(seconds: float) -> str:
-    """A duration as a person reads it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def find_status(counts: Any, fail_under: float | None) -> int:
@@ -301,6 +349,18 @@ def find_status(counts: Any, fail_under: float | None) -> int:
     # What is undecided did not pass. Whether it would have is not known, and only that keeps this from being a miss.
     could = counts["passed"] + counts["undecided"]
     return UNKNOWN if could >= fail_under * total - 1e-9 else MISSED
+
+
+def _explain_status(counts: Any, fail_under: float | None) -> str:
+    """Why the exit status is not 0."""
+    total, passed, undecided = sum(counts.values()), counts["passed"], counts["undecided"]
+    if fail_under is None:
+        return "nothing could be decided"
+    said = f"{passed:,} of {total:,} passed ({100 * passed / total:.1f} %)"
+    needed = f"--fail-under asks for {100 * fail_under:g} %"
+    if find_status(counts, fail_under) == MISSED:
+        return f"{said}, and {needed}"
+    return f"{said}, {undecided:,} are undecided, and {needed}: whether it was reached cannot be said"
 
 
 def print_summary(done: Run) -> None:
@@ -322,7 +382,7 @@ def print_summary(done: Run) -> None:
         add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
     if found["input_tokens"] is not None:
         add_row(table, "tokens", f"{found['input_tokens']:,} in", f"{found['output_tokens']:,} out")
-    add_row(table, "cost", _write_cost(found), "")
+    add_row(table, "cost", _format_cost(found), "")
     show_drawing(table)
     note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
     _note_what_is_missing(done)
@@ -339,10 +399,10 @@ def _add_shares(table: Any, found: PairSummary) -> None:
         shares |= {"agree with the label": found.accuracy, "  first shown first": found.accuracy_ab}
         shares |= {"  second shown first": found.accuracy_ba, "  in both orders": found.both_right}
     for name, share in shares.items():
-        add_row(table, name, f"{share.count:,g} of {share.of:,}", _write_share(share))
+        add_row(table, name, f"{share.count:,g} of {share.of:,}", _format_share(share))
 
 
-def _write_share(share: Share) -> str:
+def _format_share(share: Share) -> str:
     if share.rate is None or share.interval is None:
         return ""
     low, high = share.interval
@@ -350,6 +410,9 @@ def _write_share(share: Share) -> str:
 
 
 def _note_what_is_missing(done: Run) -> None:
+    if own := done.manifest.get("own"):
+        for said in list_own(own, read_terms(done.manifest).needed):
+            note(said)
     budget, cut_off = done.manifest.get("budget"), done.summary["undecided_because"].get("budget", 0)
     if budget is not None:
         note(f"spent ${budget['spent']:,.4f} of the budget of ${budget['usd']:,.4f}")
@@ -357,9 +420,22 @@ def _note_what_is_missing(done: Run) -> None:
         note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
     for said in _list_remedies(done.summary["undecided_because"], quote(str(done.folder))):
         note(said)
+    if said := _describe_first_failure(done):
+        note(said)
     skipped = done.manifest["dataset"].get("skipped")
     if skipped:
         note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
+
+
+def _describe_first_failure(done: Run) -> str | None:
+    """What went wrong with the first judgement that ended in an error: mostly it is the same for all of them."""
+    if not done.summary["undecided_because"].get("error"):
+        return None
+    items = (item for item in done.items("undecided") if item.result.undecided_because == "error")
+    first = next(items, None)
+    if first is None:
+        return None
+    return f"the first error, of case {show(first.case.id)}: {clean(first.result.explain(), keep_lines=False)[:400]}"
 
 
 def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
@@ -373,7 +449,7 @@ def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
         yield f"{said}; --out {folder} --resume --retry unparseable asks again"
 
 
-def _write_cost(found: Any) -> str:
+def _format_cost(found: Any) -> str:
     known, unknown = found["known_cost_usd"], found["unknown_costs"]
     if not unknown:
         return "none" if not known and not found["calls"] else f"${known:,.4f}"

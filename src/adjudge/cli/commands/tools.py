@@ -13,7 +13,16 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import Key, Place, find_user, use_ledger
 from adjudge.cli.input import InputItem, list_inputs, read_text_file
-from adjudge.cli.output import add_row, complain, make_table, note, say, show_drawing, show_progress, write_json
+from adjudge.cli.output import (
+    add_row,
+    complain_once,
+    make_table,
+    note,
+    print_line,
+    show_drawing,
+    show_progress,
+    write_json,
+)
 from adjudge.cli.results import name_item
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import read_config
@@ -52,10 +61,10 @@ def review(
     """Review forged tools: safe, correct, deterministic and bounded?
 
     CANDIDATE is a file of schema adjudge/tool-candidate/1 in YAML, JSON or TOML: name, description, schemas, mode,
-    source or steps, and recorded tests. Nothing in it is run. Tests, expected outputs and schemas are checked here
-    first; what they rule out is rejected without asking.
+    source or steps, and recorded tests. Nothing in it is run. Recorded tests, expected outputs and schemas are
+    checked in code first; a candidate that fails there is rejected without asking a judge.
 
-    Exit status: 0 approved, 1 rejected, 2 wrong usage or unreadable file, 3 undecided, which approves nothing. Of
+    Exit status: 0 approved, 1 rejected, 2 wrong usage or unreadable file, 3 undecided, so not approved. Of
     several files, 2 beats 1 beats 3 beats 0.
     """
     check_whole_number("--concurrency", concurrency, least=1)
@@ -75,9 +84,7 @@ def review(
             note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
         done = asyncio.run(_review_all(chosen.judge, items, concurrency))
     (_write_reviewed if as_json else _print_reviewed)(done)
-    for item, _ in done:
-        if item.error is not None:
-            complain(item.error)
+    complain_once(item.error for item, _ in done if item.error is not None)
     return find_status([verdict for _, verdict in done])
 
 
@@ -142,7 +149,7 @@ def _print_reviewed(done: Sequence[Reviewed]) -> None:
     for item, verdict in done:
         if verdict is not None:
             said = _explain_creation(verdict)
-            say(said if len(done) == 1 else f"{item.label}: {said}")
+            print_line(said if len(done) == 1 else f"{item.label}: {said}")
 
 
 def _explain_creation(verdict: CreationVerdict) -> str:
@@ -153,19 +160,19 @@ def _explain_creation(verdict: CreationVerdict) -> str:
         return " ".join(verdict.reasoning.split())
     marks = ""
     if result is not None and result.value is not None:
-        low = [_say_why(item) for item in result.criteria if not item.passed]
+        low = [_describe_reason(item) for item in result.criteria if not item.passed]
         marks = f" with confidence {verdict.confidence:.2f}" + (f", not {', '.join(low)}" if low else "")
     return f"{word}{marks}: {' '.join(verdict.reasoning.split())}"
 
 
-def _say_why(item: CriterionResult) -> str:
+def _describe_reason(item: CriterionResult) -> str:
     """A dimension that did not pass, and what the reviewer found there."""
     found = flatten(item.reasoning, 200)
     return f"{item.name} ({found})" if found else item.name
 
 
 tools_app = typer.Typer(
-    help="Look at forged tools, raise one a tier, or take one out of use.",
+    help="List and show forged tools, promote one, or take one out of use.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -215,7 +222,7 @@ def list_tools(
 def show_tool(
     ident: Id, ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False
 ) -> None:
-    """Show one tool, and what reviewers said of it.
+    """Show one tool, and what reviewers said about it.
 
     ID is what `adjudge tools list` shows.
     """
@@ -231,11 +238,11 @@ def show_tool(
     lines |= {"description": made.description}
     for name, said in lines.items():
         # On one line each: a description of several could pass for further fields.
-        say(f"{name:<13}{' '.join(str(said).split()) if said not in (None, '') else '-'}")
+        print_line(f"{name:<13}{' '.join(str(said).split()) if said not in (None, '') else '-'}")
     for verdict in record.tool.own_verdicts:
-        say(f"{'verdict':<13}{_explain(verdict)}")
-    say("source")
-    say("\n".join(f"    {line}" for line in made.source.splitlines()) or "    -")
+        print_line(f"{'verdict':<13}{_explain(verdict)}")
+    print_line("source")
+    print_line("\n".join(f"    {line}" for line in made.source.splitlines()) or "    -")
 
 
 @tools_app.command("promote")
@@ -254,14 +261,14 @@ def promote_tool(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> int:
-    """Put a tool before the panel, and raise it one tier.
+    """Have a panel review a tool, and promote it one tier if both reviewers approve.
 
-    ID is what `adjudge tools list` shows. Two reviewers are asked, for safety and for correctness; nobody is before 5
-    uses of which 0.8 succeeded, nor while it cools down after a refusal. Who shares a tool is recorded as having
-    approved it.
+    ID is what `adjudge tools list` shows. Two reviewers are asked, for safety and for correctness. They are asked only
+    after 5 uses of which 0.8 succeeded, and not during the cool-down after a refusal. The person who shares a tool is
+    recorded as having approved it.
 
     Exit status: 0 promoted, or of that tier already; 1 refused; 2 wrong usage, a tool that does not run, or a cap;
-    3 undecided, which raises nothing, or under review elsewhere.
+    3 undecided, so not promoted, or under review elsewhere.
     """
     from adjudge.tools.review import EmergentJudge
 
@@ -288,9 +295,9 @@ def promote_tool(
     if as_json:
         _write(done)
     elif done:
-        say(f"promoted to {to}")
+        print_line(f"promoted to {to}")
     else:
-        say(f"not promoted ({done.because}): {' '.join(done.detail.split())}")
+        print_line(f"not promoted ({done.because}): {' '.join(done.detail.split())}")
     return _find_status(done)
 
 
@@ -306,14 +313,14 @@ def demote_tool(
 ) -> None:
     """Take a tool out of use, at once and everywhere.
 
-    ID is what `adjudge tools list` shows. A new tool that does the same is refused from now on.
+    ID is what `adjudge tools list` shows. From now on, a new tool with the same digest is refused.
     """
     name = by if by is not None else find_user()
     done = _use(ledger, config, lambda registry: registry.demote(ident, reason, by=name), key=key, writes=True)
     if as_json:
         write_json(done.to_dict())
     else:
-        say(f"demoted: {done.id}")
+        print_line(f"demoted: {done.id}")
 
 
 def _use(
@@ -386,10 +393,10 @@ def validate(
     strict_properties: StrictProperties = False,
     as_json: option.AsJson = False,
 ) -> int:
-    """Hold outputs against a JSON Schema; no model is asked.
+    """Check outputs against a JSON Schema; no model is asked.
 
-    PATH is a file with one output in JSON, or, ending in .yaml or .yml, in YAML; - is standard input, in JSON, and so
-    is no PATH at all. The schema is draft 2020-12, or what its $schema names; references stay inside it.
+    PATH is a file with one output in JSON, or, ending in .yaml or .yml, in YAML. Without PATH, or with -, JSON is read
+    from standard input. The schema is draft 2020-12, or the draft its $schema names; references stay inside it.
 
     Exit status: 0 valid, 1 not valid, 2 wrong usage, or a file or schema that cannot be read. Of several outputs, 2
     beats 1 beats 0.
@@ -397,9 +404,7 @@ def validate(
     wanted = _read_schema(schema)
     done = [_check(item, wanted, strict=strict_properties) for item in _list(paths)]
     (_write_validated if as_json else _print_validated)(done)
-    for item, _ in done:
-        if item.error is not None:
-            complain(item.error)
+    complain_once(item.error for item, _ in done if item.error is not None)
     if any(verdict is None for _, verdict in done):
         return 2
     return 0 if all(verdict is not None and verdict.valid for _, verdict in done) else 1
@@ -468,4 +473,4 @@ def _print_validated(done: Sequence[Validated]) -> None:
             continue
         name = "" if len(done) == 1 else f"{item.label}: "
         for said in verdict.schema_errors or ("valid",):
-            say(f"{name}{said}")
+            print_line(f"{name}{said}")

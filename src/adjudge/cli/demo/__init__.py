@@ -1,1 +1,1 @@
-"""An example data set and its rubric, for ``adjudge demo``: answers of a shop's support agent, judged by rules."""
+"""What ``adjudge demo`` judges: answers of a shop's support agent, two rubrics, and judges' replies written for it."""

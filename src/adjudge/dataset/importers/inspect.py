@@ -9,13 +9,14 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
 from typing import IO, Any, BinaryIO
 
 from adjudge.dataset.case import check_text
 from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
-from adjudge.dataset.fields import Fields, read_fields, take_mapped
+from adjudge.dataset.fields import Fields, read_fields, select_mapped
 from adjudge.dataset.formats import (
     LARGEST_JSON,
     Row,
@@ -26,6 +27,8 @@ from adjudge.dataset.formats import (
     read_rows,
     read_whole,
 )
+from adjudge.dataset.importers.inspect_scores import Ratings, Verdict, find_majority, list_verdicts, load_ratings
+from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, show
@@ -200,6 +203,9 @@ def import_inspect(
     *,
     fields: Mapping[str, str | None] | None = None,
     on_bad_row: OnBadRow = "fail",
+    label_map: LabelMap | None = None,
+    label_name: str | None = None,
+    ratings: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """The samples of Inspect in a data set (CSV, JSON, JSON lines) or in a log (JSON, or packed as ``.eval``).
 
@@ -207,21 +213,37 @@ def import_inspect(
     data set has no answers: without ``fields`` to name one, the content is the input, which ``dataset.notes`` counts.
     ``target`` is the reference, ``id`` the id, without one the place in the file; with several epochs the epoch is
     added to it. ``metadata`` stays, and everything else, the log's scores included, stands in ``metadata["inspect"]``.
+
+    ``labels`` are what people made of a log's score by editing it, under their names; with ``label_name`` those of that
+    score, or where nobody edited it the score itself, for one that people gave (``precomputed_scores``). ``ratings`` is
+    a file as ``precomputed_scores()`` reads it, its rater what it is called. The label is what more than half say.
     """
     name = os.fspath(path)
     if check_path(name) and name.lower().endswith(".eval"):
         raise UsageError(f"{name} is no regular file; a packed log is read from one")
     spec = read_fields(fields, table=False)
+    rated = load_ratings(os.fspath(ratings)) if ratings is not None else None
     how: dict[str, Any] = {"name": name, "path": name, "unit": "sample", "on_bad_row": on_bad_row}
-    return Dataset(lambda notes: _read_cases(name, spec, notes), **how)
+    how["label_map"] = label_map
+    return Dataset(lambda notes: _read_cases(name, _Reading(spec, notes, label_name, rated)), **how)
 
 
-def _read_cases(name: str, spec: Fields, notes: Notes) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How the samples of one file become cases."""
+
+    spec: Fields
+    notes: Notes
+    label_name: str | None
+    ratings: Ratings | None
+
+
+def _read_cases(name: str, how: _Reading) -> Iterator[Row]:
     for number, sample in enumerate(_list_samples(name), 1):
         try:
             if isinstance(sample, UsageError):
                 raise sample
-            yield number, _make_row(sample, spec, notes, str(number))
+            yield number, _make_row(sample, how, str(number))
         except UsageError as error:
             yield number, error
 
@@ -284,8 +306,9 @@ def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageE
     return sample
 
 
-def _make_row(sample: Mapping[str, Any], spec: Fields, notes: Notes, place: str) -> dict[str, Any]:
-    row, used = take_mapped(sample, spec)
+def _make_row(sample: Mapping[str, Any], how: _Reading, place: str) -> dict[str, Any]:
+    row, used = select_mapped(sample, how.spec)
+    notes = how.notes
     asked = _find_asked(sample, row)
     # By its place, as Inspect numbers samples itself: two of them may hold the same text.
     row.setdefault("id", place if sample.get("id") is None else sample["id"])
@@ -299,7 +322,21 @@ def _make_row(sample: Mapping[str, Any], spec: Fields, notes: Notes, place: str)
     if sample.get("target") not in (None, "", []):
         row.setdefault("reference", sample["target"])
     _note_losses(sample, notes)
-    return row | {"metadata": {**_write_metadata(sample, used), **(row.get("metadata") or {})}}
+    verdicts = _find_verdicts(sample, how)
+    if verdicts:
+        row.setdefault("labels", verdicts)
+        row.setdefault("label", find_majority(verdicts))
+    return row | {"metadata": {**_make_metadata(sample, used), **(row.get("metadata") or {})}}
+
+
+def _find_verdicts(sample: Mapping[str, Any], how: _Reading) -> dict[str, Verdict]:
+    found = list_verdicts(sample.get("scores"), how.label_name, how.notes) if "output" in sample else {}
+    if how.ratings is None or sample.get("id") is None:
+        return found
+    epoch = sample.get("epoch")
+    epoch = epoch if isinstance(epoch, int) else None
+    name = str(sample["id"]).removesuffix(f", epoch {epoch}")
+    return found | how.ratings.find(name, epoch, how.notes)
 
 
 def _note_losses(sample: Mapping[str, Any], notes: Notes) -> None:
@@ -311,7 +348,7 @@ def _note_losses(sample: Mapping[str, Any], notes: Notes) -> None:
 
 def _find_asked(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
     if sample.get("input") not in (None, "", []):
-        return _write_input(sample)
+        return _make_input(sample)
     if row.get("task") is not None:
         return row["task"]
     raise UsageError(
@@ -320,7 +357,7 @@ def _find_asked(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
     )
 
 
-def _write_input(sample: Mapping[str, Any]) -> Any:
+def _make_input(sample: Mapping[str, Any]) -> Any:
     choices = sample.get("choices")
     if not isinstance(choices, list) or not choices:
         return sample["input"]
@@ -329,7 +366,7 @@ def _write_input(sample: Mapping[str, Any]) -> Any:
     return {"input": sample["input"], "choices": letters}
 
 
-def _write_metadata(sample: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+def _make_metadata(sample: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
     own = sample.get("metadata") or {}
     if not isinstance(own, dict):
         raise UsageError(f"the metadata of a sample must be an object, got {show(own)}")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from adjudge.dataset.case import Case, make_case
 from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
-from adjudge.dataset.fields import Fields, read_fields, take_mapped
-from adjudge.dataset.formats import Row, check_path
-from adjudge.dataset.importers.promptfoo_files import GOLD, WORDED, check_test, list_tests, read_document
+from adjudge.dataset.fields import Fields, read_fields, select_mapped
+from adjudge.dataset.formats import check_path
+from adjudge.dataset.importers.promptfoo_assertions import Applied, Names, apply_assertions
+from adjudge.dataset.importers.promptfoo_files import GOLD, Files, check_test, list_tests, read_document
+from adjudge.dataset.importers.template import find_only_variable, is_template, parse_template
+from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
 
@@ -89,7 +94,7 @@ _APART = frozenset(("vars", "metadata", "providerOutput"))
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 
-_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+Found = tuple[int, "Case | UsageError"]
 
 
 def import_promptfoo(
@@ -97,6 +102,7 @@ def import_promptfoo(
     *,
     fields: Mapping[str, str | None] | None = None,
     on_bad_row: OnBadRow = "fail",
+    label_map: LabelMap | None = None,
 ) -> Dataset:
     """The tests of promptfoo in a configuration, in a CSV, JSON, JSON-lines or YAML file of tests, or in results.
 
@@ -104,14 +110,17 @@ def import_promptfoo(
     has one, else its variables (the value of the only one, or all of them), and the reference is the value of the first
     assertion that compares with one (``equals``, ``factuality``, ``similar``, ...). Variables that are nothing else are
     the task. In results (``promptfoo eval -o results.json``, or ``.jsonl``) the content is the answer, the task is the
-    prompt, and the label is a person's rating. The sentences of ``llm-rubric`` stand in ``metadata["criteria"]``, every
-    assertion and option in ``metadata["promptfoo"]``; ``dataset.notes`` counts what is kept there and not applied.
+    prompt, and the label is a person's rating. Where there is an answer, a test's assertions are the case's own rubric:
+    rules for what is deterministic, criteria for ``llm-rubric`` and its like, with their weights and thresholds.
+    ``dataset.notes`` counts what is not applied, with the reason; all of it stands in ``metadata["promptfoo"]``.
     """
     name = os.fspath(path)
     check_path(name)
-    spec = read_fields(fields, table=False)
+    spec, words = read_fields(fields, table=False), check_label_map(label_map)
     return Dataset(
-        lambda notes: _read_cases(name, spec, notes),
+        lambda notes: _read_cases(
+            name, _Suite(spec=spec, notes=notes, files=Files(root=Path(name).parent), words=words)
+        ),
         name=name,
         path=name,
         unit="test",
@@ -119,7 +128,7 @@ def import_promptfoo(
     )
 
 
-def _read_cases(name: str, spec: Fields, notes: Notes) -> Iterator[Row]:
+def _read_cases(name: str, suite: _Suite) -> Iterator[Found]:
     number = 0
     for test in _list_items(Path(name)):
         number += 1
@@ -128,12 +137,12 @@ def _read_cases(name: str, spec: Fields, notes: Notes) -> Iterator[Row]:
             continue
         try:
             if is_result(test):
-                yield number, _make_row(*open_result(test), spec, notes)
+                yield number, suite.make_case(*open_result(test))
                 continue
             combined = list(_combine(test))
             for turn, variables in enumerate(combined, 1):
                 told = f"{number}.{turn}" if len(combined) > 1 else str(number)
-                yield number, _make_row(test, variables, {"id": told}, spec, notes)
+                yield number, suite.make_case(test, variables, {"id": told})
         except UsageError as error:
             yield number, error
 
@@ -166,26 +175,83 @@ def _is_choice(value: list[Any]) -> bool:
     return bool(value) and isinstance(value[0], str)
 
 
-def _make_row(
-    test: Mapping[str, Any], variables: Mapping[str, Any], known: Mapping[str, Any], spec: Fields, notes: Notes
-) -> dict[str, Any]:
-    """The case of a test; ``known`` is what stands in it where no variable was mapped to it."""
-    found, used = take_mapped(variables, spec)
-    found = {**known, **found}
-    assertions = list(_list_assertions(test.get("assert")))
-    gold = None if "reference" in found else _find_gold(assertions, variables, used, found)
-    others = {name: value for name, value in variables.items() if name not in used}
-    if "content" not in found:
-        found["content"], others = _choose_content(test, others, notes)
-    if others and "task" not in found:
-        found["task"] = _take_one(others)
-    for item in assertions:
-        if item is not gold:
-            add_note(notes, f"assertion {show(item.get('type', '$ref'))} kept in the metadata, not applied")
-    for value in variables.values():
-        if _names_file(value):
-            add_note(notes, "variable that names a file, which was not read")
-    return found | {"metadata": {**_write_metadata(test, assertions), **(found.get("metadata") or {})}}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Suite:
+    """How the tests of one file become cases."""
+
+    spec: Fields
+    notes: Notes
+    files: Files
+    words: LabelMap
+    """What the words of labels stand for."""
+
+    def make_case(self, test: Mapping[str, Any], variables: Mapping[str, Any], known: Mapping[str, Any]) -> Case:
+        """The case of a test; ``known`` is what stands in it where no variable was mapped to it."""
+        found, used = select_mapped(variables, self.spec)
+        found = {**known, **found}
+        assertions = list(_list_assertions(test.get("assert")))
+        gold = None if "reference" in found else _find_gold(assertions, variables, used, found)
+        others = {name: value for name, value in variables.items() if name not in used}
+        answered = "content" in found or test.get("providerOutput") is not None
+        if "content" not in found:
+            found["content"], others = _choose_content(test, others, self.notes)
+        asked = others if others and "task" not in found else {}
+        if asked:
+            found["task"] = _take_one(asked)
+        for value in variables.values():
+            if _names_file(value):
+                add_note(self.notes, "variable that names a file, which was not read")
+        found["metadata"] = {**_make_metadata(test), **(found.get("metadata") or {})}
+        if not answered:
+            for item in assertions:
+                add_note(self.notes, f"assertion {show(item.get('type', '$ref'))} not applied: there is no answer yet")
+            return make_case(map_labels(found, self.words))
+        names = Names(
+            variables=variables,
+            answer=_find_mapped(self.spec, "content", variables),
+            reference=_find_mapped(self.spec, "reference", variables) or _find_named(gold),
+            task_names=frozenset(asked),
+        )
+        applied = apply_assertions(test, test.get("assert") or (), names, self.files.read_value, gold=gold)
+        return self._add_rubric(found, applied, asserted=bool(test.get("assert")))
+
+    def _add_rubric(self, found: dict[str, Any], applied: Applied, *, asserted: bool) -> Case:
+        for said in applied.dropped:
+            add_note(self.notes, said)
+        if applied.rubric is None:
+            if asserted:
+                add_note(self.notes, "test none of whose assertions is applied: only the run's own criteria judge it")
+            return make_case(map_labels(found, self.words))
+        if applied.context:
+            mapped = found.get("context")
+            found["context"] = applied.context if mapped is None else {**applied.context, "context": mapped}
+        if applied.rubric.has_rules and not isinstance(found["content"], str):
+            found["content"] = _write_output(found["content"])
+        return replace(make_case(map_labels(found, self.words)), rubric=applied.rubric)
+
+
+def _write_output(value: Any) -> str:
+    """An output that is no text as promptfoo writes it, so that its assertions see the same characters."""
+    return json.dumps(_drop_fractions(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _drop_fractions(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _drop_fractions(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_drop_fractions(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
+
+
+def _find_mapped(spec: Fields, key: str, variables: Mapping[str, Any]) -> str | None:
+    """The variable that is mapped to a part of the case."""
+    paths = [path for (part, inner), path in spec.mapped if part == key and inner is None]
+    return paths[0] if paths and paths[0] in variables else None
+
+
+def _find_named(gold: Mapping[str, Any] | None) -> str | None:
+    value = gold.get("value") if gold is not None else None
+    return find_only_variable(parse_template(value)) if isinstance(value, str) else None
 
 
 def _list_assertions(given: Any) -> Iterator[dict[str, Any]]:
@@ -220,11 +286,18 @@ def _find_gold(
 
 def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
     """A reference with the variable that it names; it is nothing where more of it is a template."""
-    named = _VARIABLE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if named is not None and named[1] in variables:
-        used.add(named[1])  # the answer must not stand in the task, or in what is judged
-        return variables[named[1]]
-    return None if isinstance(value, str) and ("{{" in value or _names_file(value)) else value
+    if not isinstance(value, str):
+        return value
+    if _names_file(value):
+        return None
+    try:
+        named = find_only_variable(parse_template(value))
+    except UsageError:
+        return None
+    if named is not None and named in variables:
+        used.add(named)  # the answer must not stand in the task, or in what is judged
+        return variables[named]
+    return None if is_template(value) else value
 
 
 def _choose_content(test: Mapping[str, Any], others: dict[str, Any], notes: Notes) -> tuple[Any, dict[str, Any]]:
@@ -241,12 +314,6 @@ def _take_one(variables: Mapping[str, Any]) -> Any:
     return next(iter(variables.values())) if len(variables) == 1 else dict(variables) or None
 
 
-def _write_metadata(test: Mapping[str, Any], assertions: list[dict[str, Any]]) -> dict[str, Any]:
-    worded = [item.get("value") for item in assertions if item.get("type") in WORDED]
-    criteria = [text for value in worded for text in (value if isinstance(value, list) else [value])]
-    criteria = [text for text in criteria if isinstance(text, str) and text.strip() and not _names_file(text)]
+def _make_metadata(test: Mapping[str, Any]) -> dict[str, Any]:
     own = {key: test[key] for key in test if key not in _APART and test[key] not in _NOTHING}
-    said = {**(test.get("metadata") or {})}
-    if criteria:
-        said["criteria"] = criteria
-    return said | ({"promptfoo": own} if own else {})
+    return {**(test.get("metadata") or {})} | ({"promptfoo": own} if own else {})

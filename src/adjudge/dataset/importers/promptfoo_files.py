@@ -31,21 +31,19 @@ GOLD = frozenset(
 )
 """Assertions whose value is a known good answer."""
 
-WORDED = frozenset(("llm-rubric", "model-graded-closedqa", "g-eval", "agent-rubric", "search-rubric"))
-"""Assertions whose value says in words what is good."""
-
 _OTHERS = """
-answer-relevance classifier contains contains-all contains-any contains-html contains-json contains-sql
-contains-xml context-faithfulness context-recall context-relevance conversation-relevance cost finish-reason
-grade guardrails icontains icontains-all icontains-any is-html is-json is-refusal is-sql
-is-valid-function-call is-valid-openai-function-call is-valid-openai-tools-call is-xml javascript fn eval
-latency max-score moderation perplexity perplexity-score pi python regex ruby select-best skill-used starts-with
-tool-call-f1 trace-error-spans trace-span-count trace-span-duration trajectory:goal-success trajectory:step-count
-trajectory:tool-args-match trajectory:tool-sequence trajectory:tool-used webhook word-count
+agent-rubric answer-relevance classifier contains contains-all contains-any contains-html contains-json
+contains-sql contains-xml context-faithfulness context-recall context-relevance conversation-relevance cost
+eval finish-reason fn g-eval grade guardrails icontains icontains-all icontains-any is-html is-json is-refusal
+is-sql is-valid-function-call is-valid-openai-function-call is-valid-openai-tools-call is-xml javascript
+latency llm-rubric max-score model-graded-closedqa moderation perplexity perplexity-score pi python regex ruby
+search-rubric select-best skill-used starts-with tool-call-f1 trace-error-spans trace-span-count
+trace-span-duration trajectory:goal-success trajectory:step-count trajectory:tool-args-match
+trajectory:tool-sequence trajectory:tool-used webhook word-count
 """
 """The other types of promptfoo 0.121.20: a cell that names none is an answer, which a new type would be taken for."""
 
-_KNOWN = sorted({*GOLD, *WORDED, *_OTHERS.split()}, key=len, reverse=True)
+_KNOWN = sorted({*GOLD, *_OTHERS.split()}, key=len, reverse=True)
 
 _TYPE = re.compile(
     rf"(?P<type>(?:not-)?(?:{'|'.join(map(re.escape, _KNOWN))}))"
@@ -143,7 +141,7 @@ def read_document(path: Path) -> Any:
 
 def list_tests(path: Path, data: Any) -> Found:
     """The tests of a file; ``data`` is what it says when it is YAML or JSON, else ``None``."""
-    files = _Files(root=path.parent)
+    files = Files(root=path.parent)
     if data is None:
         yield from files.read_tests(path)
     elif isinstance(data, list):
@@ -154,7 +152,7 @@ def list_tests(path: Path, data: Any) -> Found:
         raise UsageError(f"{path} has no 'tests'; name a configuration of promptfoo, or a file of its tests or results")
 
 
-def _list_configured(files: _Files, path: Path, data: Mapping[str, Any]) -> Found:
+def _list_configured(files: Files, path: Path, data: Mapping[str, Any]) -> Found:
     base = resolve(data, data.get("defaultTest") or {})
     if isinstance(base, str):
         base = files.read_one(base)
@@ -173,7 +171,7 @@ def _list_configured(files: _Files, path: Path, data: Mapping[str, Any]) -> Foun
             yield error or add_default(base, _merge(setting, test))
 
 
-def _list_settings(files: _Files, scenario: Test, data: Any) -> Found:
+def _list_settings(files: Files, scenario: Test, data: Any) -> Found:
     given = scenario["config"]
     if isinstance(given, str):
         given = files.read_one(given)
@@ -213,7 +211,7 @@ def resolve(document: Any, item: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Files:
+class Files:
     """The files below one folder."""
 
     root: Path
@@ -230,6 +228,7 @@ class _Files:
                 yield self.open_test(item, self.root, document)
 
     def list_scenarios(self, data: Mapping[str, Any]) -> Iterator[Test]:
+        """The scenarios of a configuration, written out or in files."""
         given = data.get("scenarios")
         for item in given if isinstance(given, list) else [given] if given else []:
             found = [self.read_document(path) for path in self.find(item)] if isinstance(item, str) else [item]
@@ -252,21 +251,35 @@ class _Files:
         inside = self.root.resolve()
         for path in _find_files(inside, address.removeprefix("file://")):
             # A configuration that somebody else wrote must not bring other files of this machine before a model.
-            if not path.resolve().is_relative_to(inside):
+            try:
+                is_inside = path.resolve().is_relative_to(inside)
+            except (OSError, ValueError):  # half of a character, a NUL, or links in a circle
+                raise UsageError(f"{show(address)} is no path of a file; name one") from None
+            if not is_inside:
                 raise UsageError(f"the tests {show(address)} are outside the configuration's folder; move them")
             if check_path(str(path)):
                 raise UsageError(f"{path} is no regular file; tests are read from one")
             yield path
 
     def read_document(self, path: Path) -> Any:
+        """What a file of YAML or JSON says; raises ``UsageError`` for any other file."""
         if path.suffix.lower() not in {".yaml", ".yml", ".json"}:
             raise UsageError(f"{path} is neither YAML nor JSON; write it out in the configuration")
         return read_document(path)
 
     def read_one(self, address: str) -> Any:
+        """What the first file that an address names says."""
         return next(self.read_document(path) for path in self.find(address))
 
+    def read_value(self, address: str) -> Any:
+        """What a file that the value of an assertion names holds: the text of a .txt or .md, or a document."""
+        path = next(self.find(address))
+        if path.suffix.lower() in {".txt", ".md"}:
+            return read_whole(str(path), LARGEST_YAML).strip()
+        return self.read_document(path)
+
     def read_tests(self, path: Path) -> Found:
+        """The tests of a file, and for each that is none, why."""
         form, gz = find_format(str(path), None)
         if form in {"yaml", "json"}:
             data = read_document(path)

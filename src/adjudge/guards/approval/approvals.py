@@ -26,6 +26,15 @@ from adjudge.guards.approval.approval import (
     is_due,
     read_name,
 )
+from adjudge.guards.approval.pending import (
+    PendingDecision,
+    find_by_key,
+    list_unused,
+    load_pending,
+    make_pending_tables,
+    read_pending,
+)
+from adjudge.guards.approval.pending import make_row as make_pending_row
 from adjudge.guards.approval.request import (
     LONGEST_REASON,
     Terms,
@@ -45,6 +54,7 @@ from adjudge.guards.approval.store import (
     list_places,
     load,
     load_many,
+    make_all_tables,
     make_tables,
 )
 from adjudge.guards.approval.webhook import DeliveryQueue, Event, Webhook
@@ -59,6 +69,8 @@ from adjudge.result import JudgeResult
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from adjudge.dataset.label import Label
 
 
 def make_row(approval: Approval) -> dict[str, Any]:
@@ -118,17 +130,17 @@ def _now() -> datetime:
 class Approvals:
     """Ask people, count what they decide, and record every step.
 
-    Requests live in tables beside a ledger and change in one transaction with its entries, so any number of tasks,
-    processes and (on PostgreSQL) machines can ask, decide and wait at once. Use it as an async context manager, or
-    call ``aclose``.
+    Requests are stored in tables beside a ledger and change in one transaction with its entries. So any number of
+    tasks, processes and (on PostgreSQL) machines can ask, decide and wait at once. Use it as an async context
+    manager, or call ``aclose``.
 
     Args:
-        store: a ``Ledger``, or the address of one, which is then opened and closed here.
-        webhook: told when a request opens or closes.
-        clock: what time it is, as an aware datetime. Requests expire by the clock of whoever looks.
+        store: A ``Ledger``, or the address of one, which is then opened and closed here.
+        webhook: Notified when a request opens or closes.
+        clock: Returns the time, as an aware datetime. A request expires by the clock of the process that looks.
 
     Raises:
-        UsageError: for an address that cannot be used.
+        UsageError: For an address that cannot be used.
     """
 
     def __init__(
@@ -163,17 +175,17 @@ class Approvals:
         content: object = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> str:
-        """Ask people about a result, or about a decision that holds something back; the id of the request.
+        """Ask people about a result, or about a decision that holds content back; return the id of the request.
 
-        ``required`` different people of ``approvers`` have to approve; one who denies ends it. After ``expires_in``
-        seconds (``None``: never) it is denied, or approved by policy where ``on_expiry="approve"`` says so.
-        ``content`` is kept for the people to read, until it is forgotten. ``first`` is a judge, or whatever ``Judge``
-        takes as its model: it is asked about the content before the people and can approve in their place, with a
-        pass at a confidence of at least 0.7; it cannot deny. It is not asked where the result says ``tampering`` or
+        ``required`` different people of ``approvers`` have to approve; one denial ends the request. After
+        ``expires_in`` seconds (``None``: never) it is denied, or approved by policy with ``on_expiry="approve"``.
+        ``content`` is stored for the people to read, until ``forget``. ``first`` is a judge, or anything that ``Judge``
+        takes as its model. It is asked about the content before the people and can approve in their place, with a
+        pass at a confidence of at least 0.7; it cannot deny. It is not asked if the result says ``tampering`` or
         ``contradiction``.
 
-        Raises ``UsageError``, before anything is written, for terms under which nobody could decide, and
-        ``LedgerError`` when the store fails.
+        Raises ``UsageError`` at once for a request that could never be decided, and ``LedgerError`` when the store
+        fails.
         """
         terms = Terms(
             approvers=approvers,
@@ -186,13 +198,14 @@ class Approvals:
         )
         approval, result = make_approval(about, message, content, terms, self._time())
         asked = await self._ask_first(approval, result, terms)
-        approval = await self._change(lambda step: step.open(asked, result))
+        pending = make_pending_row(self.ledger, about, asked)
+        approval = await self._change(lambda step: step.open(asked, result, pending))
         logger.info("approval %s was requested: %s", approval.id, approval.status)
         self._announce("approval.requested" if approval.status == "open" else "approval.closed", approval)
         return approval.id
 
     def check_request(self, *, has_content: bool = False, **how: Any) -> None:
-        """Raise ``UsageError`` for terms that ``request`` would refuse, whatever it is about."""
+        """Raise ``UsageError`` for arguments that ``request`` would refuse for any content."""
         known = ("approvers", "required", "expires_in", "on_expiry", "first", "execution", "metadata")
         for name in how:
             if name not in known:
@@ -203,11 +216,10 @@ class Approvals:
     # ---------------------------------------------------------------- deciding
 
     async def decide(self, id: str, by: str, approved: bool, reason: str = "") -> Approval:  # noqa: A002, FBT001 - the words of whoever decides
-        """Record what a person decides, and return the request as it then stands.
+        """Record a person's decision, and return the request after it.
 
-        Who ``by`` is has been established by the caller: nothing is asked here. ``DecisionRefused`` (a ``UsageError``)
-        is raised, and the attempt recorded, when that person is none of the approvers, has decided before, or comes
-        late.
+        The caller has to know who ``by`` is: it is not checked here. Raises ``DecisionRefused`` (a ``UsageError``),
+        and records the attempt, if that person is not one of the approvers, has decided before, or is too late.
         """
         name = read_name(by, "who decides")
         check_flag("approved", approved)
@@ -215,7 +227,7 @@ class Approvals:
         await self._load(id)  # so that a mistyped id, or address of a store, makes nothing
         voted = await self._change(lambda step: step.vote(id, name, reason, approved=approved))
         if voted.ended:
-            self._tell_end(voted.approval)
+            self._announce_end(voted.approval)
         if voted.refused is not None:
             logger.info("approval %s: a decision was refused: %s", id, voted.refused)
             raise DecisionRefused(_explain_refusal(voted.approval, name, voted.refused), because=voted.refused)
@@ -224,10 +236,10 @@ class Approvals:
     # ---------------------------------------------------------------- looking
 
     async def wait(self, id: str, /) -> ApprovalAnswer:  # noqa: A002 - as in decide
-        """What was decided, once it is; ends when the request expires.
+        """Wait until a request is decided or expires, and return the answer.
 
-        An end that the ledger does not confirm is a ``LedgerError``: the tables beside it protect nothing. A store that
-        fails is asked three more times.
+        Raises ``LedgerError`` if the ledger does not confirm the decision, because the tables beside it prove nothing.
+        A store that fails is asked three more times.
         """
         pause, failures = _FIRST_PAUSE, 0
         while True:
@@ -253,7 +265,7 @@ class Approvals:
         return ApprovalAnswer(approval.status == "approved", by, approval.closed_because, judged, *about)
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in decide
-        """A request as it stands; one whose time is over is closed first. ``UsageError`` when there is none."""
+        """Return a request, after closing it if its time is over. Raises ``UsageError`` for an unknown id."""
         approval = await self._load(id)
         if is_due(approval, self._time()):
             await self._expire([id])
@@ -261,9 +273,9 @@ class Approvals:
         return approval
 
     async def find(self, part: str) -> str:
-        """The id that is, begins or ends with this text, of at least 4 characters.
+        """Return the id that equals, begins or ends with a text of at least 4 characters.
 
-        Ids begin with the time, so their ends differ sooner. ``UsageError`` when there is none, or more than one.
+        Ids begin with the time, so their ends differ sooner. Raises ``UsageError`` if none matches, or more than one.
         """
         check_words("an approval's id", part, 1_000)
         if len(part) < _SHORTEST_PART:
@@ -278,11 +290,11 @@ class Approvals:
         return found[0]
 
     async def is_open(self, id: str) -> bool:  # noqa: A002 - as in decide
-        """Whether a request still waits for somebody; ``UsageError`` when there is none."""
+        """Return whether a request still waits for a person. Raises ``UsageError`` for an unknown id."""
         return (await self.get(id)).status == "open"
 
     async def list(self, *, status: Status | None = "open", approver: str | None = None) -> tuple[Approval, ...]:
-        """Requests in the order in which they were made: of a status (``None``: all), and of an approver."""
+        """List requests in the order in which they were made, by status (``None``: all) and approver."""
         if status is not None:
             check_choice("status", status, STATUSES)
         name = read_name(approver) if approver is not None else None
@@ -291,17 +303,71 @@ class Approvals:
         return tuple([item async for item in self._walk(status=status) if name is None or name in item.approvers])
 
     async def history(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
-        """What the ledger holds of a request, in order, the decisions that were refused included."""
+        """Return the ledger's entries about a request, in order, including refused decisions."""
         approval = await self._load(id)
         found = self.ledger.query(subject=approval.subject)
         return tuple([entry async for entry in found if (entry.payload or {}).get("approval") == id])
 
+    # ---------------------------------------------------------------- what waits
+
+    async def pending(self, id: str) -> PendingDecision | None:  # noqa: A002 - as in decide
+        """The pending decision that a gate stored with this request; ``None`` when there is none.
+
+        There is none if no gate made the request, if an earlier version of adjudge did, or if its texts are forgotten.
+        Raises ``UsageError`` for an unknown request, and ``LedgerError`` when the ledger does not confirm the decision.
+        """
+        approval = await self.get(id)
+        row = await self.ledger.look(partial(load_pending, ident=id), tables=make_pending_tables())
+        if row is None:
+            return None
+        asked = None
+        with suppress(UsageError):  # there is no such entry, or it cannot be read
+            asked = await self.ledger.read(approval.seq or 0)
+        found = read_pending(row, approval, asked)
+        ended = approval.closed_at
+        return found if ended is None else replace(found, answered_for=(self._time() - ended).total_seconds())
+
+    async def find_pending(self, key: str) -> str | None:
+        """The id of the request whose pending decision has this digest of an idempotency key in its ``basis``."""
+        check_words("an idempotency key's digest", key, 1_000)
+        with suppress(UsageError):  # there is no ledger yet, so nothing waits
+            return await self.ledger.look(partial(find_by_key, key=key), tables=make_pending_tables())
+        return None
+
+    async def list_pending(
+        self, *, gate: str | None = None, status: Status | None = "open"
+    ) -> tuple[PendingDecision, ...]:
+        """Pending decisions that have not been resumed, oldest first: of one gate, and of one status (``None``: all).
+
+        ``open`` means that people have still to decide, ``approved`` that the decision can be resumed. Raises
+        ``LedgerError`` for one that is not what the ledger confirms.
+        """
+        if status is not None:
+            check_choice("status", status, STATUSES)
+        idents: Iterable[str] | None = None
+        with suppress(UsageError):  # there is no ledger yet, so nothing waits
+            idents = await self.ledger.look(partial(list_unused, gate=gate), tables=make_pending_tables())
+        found = [await self.pending(ident) for ident in idents or ()]
+        return tuple([item for item in found if item is not None and status in (None, item.approval.status)])
+
+    async def use(self, decision: Decision) -> int | None:
+        """Record a decision that an approval allowed, and mark the approval as used; the entry's place.
+
+        Both happen in one transaction. An approval of an HTTP request can be used once: after that, nothing is recorded
+        and ``None`` is returned. Any other approval can be used again, after a crash for instance. A gate calls this;
+        ``ledger`` holds the entry. Raises ``UsageError`` for a decision that no approval allowed, and ``LedgerError``
+        when the store fails or does not confirm the approval.
+        """
+        if not decision.allowed or decision.approval_id is None:
+            raise UsageError(f"only a decision that an approval allowed uses it; this one is {decision.explain()}")
+        return await self._change(lambda step: step.use(decision))
+
     # ---------------------------------------------------------------- afterwards
 
     async def forget(self, id: str) -> Approval:  # noqa: A002 - as in decide
-        """Delete the message, the content and the judges' words of a closed request from its table.
+        """Delete the message, the content and the judges' words of a closed request from its tables.
 
-        The ledger stays as it is: what it keeps, ``store_content`` has said, and ``Ledger.erase`` erases.
+        The ledger's entries stay. ``Ledger.erase`` erases the payload of one.
         """
         if (await self.get(id)).status == "open":
             raise UsageError(f"approval {id} is open, and people have to read it; decide it first")
@@ -309,10 +375,10 @@ class Approvals:
         return await self._change(lambda step: step.forget(id))
 
     async def labels(self) -> AsyncIterator[dict[str, Any]]:
-        """Every request in which people overruled the judge, as a row of a data set.
+        """Yield every request in which people overruled the judge, as a row of a data set.
 
-        ``label`` is what they decided, ``labels`` what each said. ``content`` is there where it was kept; its digest
-        always stands in ``metadata`` as ``subject``.
+        ``label`` is their decision, ``labels`` the vote of each. ``content`` is there if it was stored; its digest is
+        always in ``metadata`` as ``subject``.
         """
         async for approval in self._walk(overrides=True):
             yield make_row(approval)
@@ -325,8 +391,21 @@ class Approvals:
         rows = [row async for row in self.labels()]
         return await asyncio.to_thread(write_rows, rows, path)
 
+    async def override_labels(self) -> AsyncIterator[Label]:
+        """What each person said who overruled a judge, as labels of the kind ``override``.
+
+        ``case`` is the ``id`` of the row that ``labels`` and ``export_labels`` give. They are not blind, and only cases
+        that a gate held back have them: no rate of a judge follows from them alone.
+        """
+        from adjudge.dataset.label import Label
+
+        async for approval in self._walk(overrides=True):
+            for vote in approval.votes:
+                said = {"value": vote.approved, "at": vote.at, "comment": vote.reason or None}
+                yield Label(case=approval.id, rater=vote.by, kind="override", **said)
+
     async def aclose(self) -> None:
-        """Wait up to 10 seconds for what is being delivered, and close the ledger if it was opened here."""
+        """Wait up to 10 seconds for webhook deliveries, and close the ledger if it was opened here."""
         if self._courier is not None:
             await self._courier.drain(_DRAIN)
         if self._owns:
@@ -359,7 +438,7 @@ class Approvals:
         for ident in due:
             ended = await self._change(partial(ApprovalTransaction.expire, ident=ident))
             if ended is not None:
-                self._tell_end(ended)
+                self._announce_end(ended)
 
     async def _confirm(self, approval: Approval) -> None:
         """Raise unless the ledger holds all of it: whoever can write the table could approve what he likes."""
@@ -397,10 +476,11 @@ class Approvals:
 
     async def _change(self, work: Callable[[ApprovalTransaction], T]) -> T:
         return await self.ledger.transact(
-            lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction)), tables=make_tables()
+            lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction)),
+            tables=make_all_tables(),
         )
 
-    def _tell_end(self, approval: Approval) -> None:
+    def _announce_end(self, approval: Approval) -> None:
         logger.info("approval %s was %s by %s", approval.id, approval.status, approval.decided_by)
         self._announce("approval.closed", approval)
 

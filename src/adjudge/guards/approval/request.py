@@ -14,7 +14,7 @@ from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.text import clean
-from adjudge.guards.approval.approval import Approval, OnExpiry, read_name
+from adjudge.guards.approval.approval import Approval, OnExpiry, make_approval_id, read_name
 from adjudge.guards.decision import Decision
 from adjudge.guards.request_digest import describe_terms, digest_request
 from adjudge.hooks import call_within, logger
@@ -23,7 +23,7 @@ from adjudge.judges.judge import Judge
 from adjudge.judges.open import as_judge
 from adjudge.judges.strategies import is_sure, was_cut
 from adjudge.ledger.payload import check_text
-from adjudge.result import JudgeChainResult, JudgeResult, make_id, read_result
+from adjudge.result import JudgeChainResult, JudgeResult, read_result
 
 SURE = 0.7
 """The confidence below which a judge's pass is not taken for an approval."""
@@ -67,11 +67,11 @@ async def ask_first(judge: Any, approval: Approval, *, seconds: float | None) ->
     limit = Timeout(min(seconds, LONGEST) if seconds is not None else LONGEST)
     said, error = await call_within(limit, _ask, judge, approval)
     if limit.late:
-        return _give_up(judge, approval, "timeout", f"no answer within {limit.seconds:g} s")
+        return _make_undecided(judge, approval, "timeout", f"no answer within {limit.seconds:g} s")
     if error is not None:
         logger.debug("the judge that was to answer approval %s first raised", approval.id, exc_info=error)
         detail = str(error) if isinstance(error, AdjudgeError) else f"{type(error).__name__} was raised"
-        return _give_up(judge, approval, "error", detail)
+        return _make_undecided(judge, approval, "error", detail)
     return said
 
 
@@ -112,7 +112,7 @@ async def _ask(judge: Any, approval: Approval) -> JudgeResult:
     return read_result(said.to_dict())
 
 
-def _give_up(judge: Any, approval: Approval, because: Reason, detail: str) -> JudgeResult:
+def _make_undecided(judge: Any, approval: Approval, because: Reason, detail: str) -> JudgeResult:
     return JudgeResult(
         outcome="undecided",
         undecided_because=because,
@@ -186,7 +186,7 @@ def make_approval(
     if terms.first is not None and content is None:
         raise UsageError("first= needs content=: a judge cannot answer about what it is not shown")
     text = None if content is None else content_text(content)
-    ident = make_id()
+    ident = make_approval_id()
     own = about.subject if isinstance(about, Decision) else None
     approval = Approval(
         id=ident,

@@ -1,4 +1,4 @@
-"""The two tables of approvals, beside the ledger whose entries tell of every change to them."""
+"""The tables of approvals, beside the ledger whose entries tell of every change to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Refusal, Vote, count, expire, is_due, refuse
-from adjudge.ledger.entry import Entry, write_time
+from adjudge.guards.approval.pending import (
+    PendingRow,
+    forget_pending,
+    insert_pending,
+    is_once,
+    load_pending,
+    make_pending_tables,
+    mark_used,
+    was_used,
+)
+from adjudge.guards.decision import Decision
+from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import Transaction
@@ -41,16 +52,17 @@ class ApprovalEntry:
     quoting: dict[str, str] = field(default_factory=dict)
 
 
-def tell_requested(approval: Approval, result: JudgeResult) -> ApprovalEntry:
-    """That people are asked, whom, and about which result, which stands there whole."""
+def make_requested_entry(approval: Approval, result: JudgeResult, pending: PendingRow | None) -> ApprovalEntry:
+    """The entry for a new request: who is asked, about which result, and the digest of the pending decision."""
     names = ("approvers", "required", "created_at", "expires_at", "on_expiry", "metadata")
     payload = {"schema": REQUEST_SCHEMA, **_about(approval), "result": result.to_dict()}
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
     payload |= {"request": approval.request, "has_content": approval.content is not None}
+    payload |= {"pending": pending.digest} if pending is not None else {}
     return ApprovalEntry(kind="approval.requested", payload=payload, quoting={"message": approval.message})
 
 
-def tell_voted(approval: Approval, vote: Vote, refused: str | None) -> ApprovalEntry:
+def make_voted_entry(approval: Approval, vote: Vote, refused: str | None) -> ApprovalEntry:
     """That somebody decided, and whether it counts; the reason a person gives is kept as it is."""
     payload = {"schema": VOTE_SCHEMA, **_about(approval), "by": vote.by, "approved": vote.approved}
     payload |= {
@@ -63,7 +75,7 @@ def tell_voted(approval: Approval, vote: Vote, refused: str | None) -> ApprovalE
     return ApprovalEntry(kind="approval.voted", payload=payload)
 
 
-def tell_judged(approval: Approval, judged: JudgeResult) -> ApprovalEntry:
+def make_judged_entry(approval: Approval, judged: JudgeResult) -> ApprovalEntry:
     """What the judge said that was asked before the people; the entry is about that judge's result."""
     accepted = approval.decided_by == "judge"
     payload = {"schema": VOTE_SCHEMA, **_about(approval), "result": judged.to_dict(), "by": judged.judge}
@@ -71,7 +83,7 @@ def tell_judged(approval: Approval, judged: JudgeResult) -> ApprovalEntry:
     return ApprovalEntry(kind="approval.voted", payload=payload)
 
 
-def tell_closed(approval: Approval) -> ApprovalEntry:
+def make_closed_entry(approval: Approval) -> ApprovalEntry:
     """That it has ended, how, and who ended it."""
     names = ("status", "decided_by", "closed_at", "closed_by", "closed_because")
     payload = {"schema": CLOSING_SCHEMA, **_about(approval)}
@@ -79,7 +91,7 @@ def tell_closed(approval: Approval) -> ApprovalEntry:
     return ApprovalEntry(kind="approval.closed", payload=payload)
 
 
-def tell_override(approval: Approval) -> ApprovalEntry:
+def make_override_entry(approval: Approval) -> ApprovalEntry:
     """That people decided otherwise than the judge."""
     payload = {"schema": OVERRIDE_SCHEMA, **_about(approval), "label": approval.status == "approved"}
     payload |= {"by": list(approval.closed_by), "reason": approval.closed_because, "closed_seq": approval.closed_seq}
@@ -154,13 +166,15 @@ class ApprovalTransaction:
     clock: Callable[[], datetime]
     transaction: Transaction
 
-    def open(self, approval: Approval, result: JudgeResult) -> Approval:
-        """Write a new request, and what the judge said that was asked first."""
-        approval = replace(approval, seq=self._tell(approval, tell_requested(approval, result)))
+    def open(self, approval: Approval, result: JudgeResult, pending: PendingRow | None) -> Approval:
+        """Write a new request, the decision that waits for it, and what the judge said that was asked first."""
+        if pending is not None:
+            insert_pending(self.transaction.connection, approval, pending)
+        approval = replace(approval, seq=self._record(approval, make_requested_entry(approval, result, pending)))
         if approval.first is not None:
-            self._tell(approval, tell_judged(approval, approval.first))
+            self._record(approval, make_judged_entry(approval, approval.first))
         if approval.status != "open":
-            approval = self._tell_end(approval)
+            approval = self._record_end(approval)
         insert(self.transaction.connection, approval)
         return approval
 
@@ -173,7 +187,7 @@ class ApprovalTransaction:
             approval = self._end(expire(approval, now))
         refused = refuse(approval, by)
         vote = Vote(by=by, approved=approved, at=now, reason=reason)
-        seq = self._tell(approval, tell_voted(approval, vote, refused))
+        seq = self._record(approval, make_voted_entry(approval, vote, refused))
         if refused is not None:
             return VoteOutcome(approval=approval, refused=refused, ended=ended)
         vote = replace(vote, seq=seq)
@@ -193,22 +207,54 @@ class ApprovalTransaction:
         """Write what is left of a closed request without its texts."""
         approval = load(self.transaction.connection, ident).forget()
         rewrite(self.transaction.connection, approval)
+        forget_pending(self.transaction.connection, ident)
         return approval
 
+    def use(self, decision: Decision) -> int | None:
+        """Record a decision that an approval allowed, and mark the approval as used; the entry's place.
+
+        ``None`` when the approval can be used once and was used. Other writers wait for this transaction, so of any
+        number of simultaneous attempts exactly one gets a place.
+        """
+        connection, ident = self.transaction.connection, decision.approval_id or ""
+        approval, row = load(connection, ident), load_pending(connection, ident)
+        if approval.status != "approved":
+            raise UsageError(f"approval {ident} is {approval.status}, so it cannot be used; wait until it is approved")
+        unused = row is not None and row.used_at is None
+        if is_once(decision) and (not unused or was_used(connection, approval)):
+            return None
+        said = {**decision.to_dict(), "used": True}
+        seq = self.transaction.append(self.ledger.make_entry(said, kind="decision", subject=approval.subject))
+        if unused:
+            mark_used(connection, ident, self.clock(), seq)
+        return seq
+
     def _end(self, approval: Approval, vote: Vote | None = None) -> Approval:
-        approval = self._tell_end(approval)
+        approval = self._record_end(approval)
         update(self.transaction.connection, approval, vote)
         return approval
 
-    def _tell_end(self, approval: Approval) -> Approval:
-        approval = replace(approval, closed_seq=self._tell(approval, tell_closed(approval)))
+    def _record_end(self, approval: Approval) -> Approval:
+        approval = replace(approval, closed_seq=self._record(approval, make_closed_entry(approval)))
         if not approval.overrides:
             return approval
-        return replace(approval, override_seq=self._tell(approval, tell_override(approval)))
+        return replace(approval, override_seq=self._record(approval, make_override_entry(approval)))
 
-    def _tell(self, approval: Approval, said: ApprovalEntry) -> int:
+    def _record(self, approval: Approval, said: ApprovalEntry) -> int:
         draft = self.ledger.make_entry(said.payload, kind=said.kind, subject=approval.subject, quoting=said.quoting)
         return self.transaction.append(draft)
+
+
+@cache
+def make_all_tables() -> MetaData:
+    """All tables of approvals. Writing creates those that a ledger of an earlier version does not have."""
+    from sqlalchemy import MetaData
+
+    tables = MetaData()
+    for known in (make_tables(), make_pending_tables()):
+        for table in known.sorted_tables:
+            table.to_metadata(tables)
+    return tables
 
 
 APPROVALS = "adjudge_approvals"
@@ -253,7 +299,7 @@ def make_tables() -> MetaData:
 
 def insert(connection: Connection, approval: Approval) -> None:
     """Write a new request."""
-    connection.execute(_approvals().insert().values(id=approval.id, **_write(approval)))
+    connection.execute(_approvals().insert().values(id=approval.id, **_to_row(approval)))
 
 
 def update(connection: Connection, approval: Approval, vote: Vote | None = None) -> None:
@@ -261,17 +307,17 @@ def update(connection: Connection, approval: Approval, vote: Vote | None = None)
     table = _approvals()
     if vote is not None:
         values: dict[str, Any] = {"approval": approval.id, "by": vote.by, "seq": vote.seq}
-        values |= {"approved": int(vote.approved), "at": write_time(vote.at), "reason": vote.reason}
+        values |= {"approved": int(vote.approved), "at": format_time(vote.at), "reason": vote.reason}
         connection.execute(make_tables().tables[VOTES].insert().values(**values))
     where = (table.c.id == approval.id) & (table.c.status == "open")
-    if connection.execute(table.update().where(where).values(**_write(approval))).rowcount != 1:
+    if connection.execute(table.update().where(where).values(**_to_row(approval))).rowcount != 1:
         raise LedgerError(f"approval {approval.id} was closed by something that is not adjudge; nothing was changed")
 
 
 def rewrite(connection: Connection, approval: Approval) -> None:
     """Write what is left of a closed request once its texts are forgotten."""
     table = _approvals()
-    connection.execute(table.update().where(table.c.id == approval.id).values(**_write(approval)))
+    connection.execute(table.update().where(table.c.id == approval.id).values(**_to_row(approval)))
 
 
 def load(connection: Connection, ident: str) -> Approval:
@@ -302,7 +348,7 @@ def find_due(connection: Connection, now: datetime) -> list[str]:
     from sqlalchemy import select
 
     table = _approvals()
-    where = (table.c.status == "open") & (table.c.expires_at <= write_time(now))
+    where = (table.c.status == "open") & (table.c.expires_at <= format_time(now))
     return list(connection.execute(select(table.c.id).where(where).order_by(table.c.id)).scalars())
 
 
@@ -327,12 +373,12 @@ def _approvals() -> Table:
     return make_tables().tables[APPROVALS]
 
 
-def _write(approval: Approval) -> dict[str, Any]:
+def _to_row(approval: Approval) -> dict[str, Any]:
     data = approval.to_dict()
     del data["votes"]
     return {
         "status": approval.status,
-        "expires_at": None if approval.expires_at is None else write_time(approval.expires_at),
+        "expires_at": None if approval.expires_at is None else format_time(approval.expires_at),
         "overrides": int(approval.overrides),
         # In ASCII: NUL and halves of characters in somebody's metadata are escapes then, which every store can hold.
         "body": json.dumps(data),

@@ -118,7 +118,7 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def write_event(event: Event, approval: Approval) -> bytes:
+def render_event(event: Event, approval: Approval) -> bytes:
     """The body: who is asked, about which result, and how it stands; no text that can quote the content."""
     names = ("status", "approvers", "required", "created_at", "expires_at", "on_expiry", "closed_at", "decided_by")
     names += ("result_id", "outcome", "undecided_because", "score", "threshold", "judge", "subject", "gate")
@@ -160,7 +160,7 @@ class DeliveryQueue:
 
     async def _deliver(self, event: Event, approval: Approval) -> None:
         try:
-            said = await self._try_all(f"{approval.id}:{event}", write_event(event, approval))
+            said = await self._try_all(f"{approval.id}:{event}", render_event(event, approval))
         except Exception as error:  # noqa: BLE001 - whatever it is, a delivery stops nobody
             said = type(error).__name__
             logger.debug("what a webhook's delivery raised", exc_info=error)

@@ -13,15 +13,15 @@ from adjudge.content import call_unchanged, digest_text, has_changed
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_hook, check_label
 from adjudge.guards.event import GuardEvent, make_question
-from adjudge.guards.firewall.prompt import find_spoiled, walk_seats
+from adjudge.guards.firewall.prompt import find_spoiled, iterate_seats
 from adjudge.guards.firewall.question import (
     INPUT,
     PLAIN,
     InputReply,
     UnwritableError,
     answer_input,
+    render_arguments,
     shorten,
-    write_arguments,
 )
 from adjudge.guards.firewall.verdict import InputRejected, InputVerdict, Threat
 from adjudge.hooks import logger, notify
@@ -98,7 +98,7 @@ class JudgedArguments(NamedTuple):
 
     def has_changed(self) -> bool:
         """Whether the arguments are not those that were judged."""
-        return has_changed(self.subject, lambda: write_arguments(self.shown))
+        return has_changed(self.subject, lambda: render_arguments(self.shown))
 
     def withdraw(self) -> InputVerdict:
         """The verdict once they are not: the judges took a while, and somebody else holds the same list."""
@@ -159,7 +159,7 @@ def _check_function(function: Callable[..., Any], trusted: frozenset[str]) -> No
 class InputFirewall:
     """May these arguments reach the function?
 
-    ``judge`` is a judge, a chain, an object with ``ask``, or whatever ``Judge`` takes as its model. Raises
+    ``judge`` is a judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model. Raises
     ``UsageError`` for anything else and for options that are none.
     """
 
@@ -217,9 +217,9 @@ class InputFirewall:
             raise UsageError(f"arguments must be a mapping of names to values, got {type(arguments).__name__}")
         started = time.perf_counter()
         if type(arguments) in PLAIN and not arguments:
-            return InputVerdict(passed=True, duration_ms=since(started)), digest_text(write_arguments({}))
+            return InputVerdict(passed=True, duration_ms=since(started)), digest_text(render_arguments({}))
         try:
-            text = write_arguments(arguments)
+            text = render_arguments(arguments)
             subject = digest_text(text)
             result = await self.chain.ask(_pose(text, subject))
         except (UnwritableError, UsageError) as error:
@@ -264,7 +264,7 @@ def _conclude(result: JudgeChainResult, duration_ms: float) -> InputVerdict:
 
 
 def _list_threats(result: JudgeChainResult) -> Iterator[Threat]:
-    for seat in walk_seats(result):
+    for seat in iterate_seats(result):
         if isinstance(seat.value, InputReply):
             yield from seat.value.threats
 

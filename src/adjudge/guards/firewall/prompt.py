@@ -15,7 +15,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_hook, check_label
 from adjudge.formats.invisible import drop_unseen, is_unseen
 from adjudge.guards.event import GuardEvent, make_question
-from adjudge.guards.firewall.question import RULES, RulesReply, UnwritableError, answer_rules, shorten, write_rules
+from adjudge.guards.firewall.question import RULES, RulesReply, UnwritableError, answer_rules, render_rules, shorten
 from adjudge.guards.firewall.verdict import FirewallVerdict, RejectedRule
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain import JudgeChain
@@ -28,10 +28,10 @@ from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult
 from adjudge.sync import run_sync
 
 
-def walk_seats(result: JudgeResult) -> Iterator[JudgeResult]:
+def iterate_seats(result: JudgeResult) -> Iterator[JudgeResult]:
     """A result and all it rests on, at any depth, in seat order; a chain after its seats."""
     for seat in result.results if isinstance(result, JudgeChainResult) else ():
-        yield from walk_seats(seat)
+        yield from iterate_seats(seat)
     yield result
 
 
@@ -41,7 +41,7 @@ def find_spoiled(result: JudgeResult) -> str:
     A judge that contradicts itself, or saw tampering, has no opinion that others could outvote: it is a sign that the
     judging is under attack, whatever a counting strategy makes of the rest. So is one that rejects what is not there.
     """
-    for seat in walk_seats(result):
+    for seat in iterate_seats(result):
         if seat.undecided_because in ENDING or (isinstance(seat.value, RulesReply) and not seat.value.usable):
             return shorten(f"judge {seat.judge!r} is not to be relied on: {seat.detail or seat.undecided_because}")
     return ""
@@ -113,7 +113,7 @@ def reject_all(rules: Sequence[str], reason: str) -> tuple[RejectedRule, ...]:
 def _collect_named(result: JudgeResult, count: int) -> dict[int, str]:
     """The rules that any judge rejected, with every judge's reason."""
     reasons: dict[int, list[str]] = {}
-    for seat in walk_seats(result):
+    for seat in iterate_seats(result):
         for index, reason in seat.value.rejected if isinstance(seat.value, RulesReply) else ():
             said = reason or "the judge gave no reason"
             # A chain shows what one of its seats said once more.
@@ -143,7 +143,7 @@ def _find_objection(
 
 def _find_bare(result: JudgeChainResult) -> str:
     """Who found the rules unsafe and named none, so that it may mean any, or nothing."""
-    for seat in walk_seats(result):
+    for seat in iterate_seats(result):
         leaf = not (isinstance(seat, JudgeChainResult) and seat.results)
         if leaf and seat.outcome == "failed" and not names_rules(seat):
             return shorten(f"judge {seat.judge!r} found the rules unsafe and named none of them")
@@ -196,7 +196,7 @@ OnUnsafe = Literal["drop_batch", "drop_flagged"]
 class PromptFirewall:
     """Which rules may reach a prompt?
 
-    ``judge`` is a judge, a chain, an object with ``ask``, or whatever ``Judge`` takes as its model. Raises
+    ``judge`` is a judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model. Raises
     ``UsageError`` for anything else and for options that are none.
     """
 
@@ -272,7 +272,7 @@ class PromptFirewall:
         return f"PromptFirewall({self.chain.name!r}, on_unsafe={self.on_unsafe!r})"
 
     def _pose(self, rules: Sequence[str]) -> Question:
-        parts = [Part(label=f"rule {index}", text=text) for index, text in enumerate(write_rules(rules), 1)]
+        parts = [Part(label=f"rule {index}", text=text) for index, text in enumerate(render_rules(rules), 1)]
         subject = digest_text(json.dumps(list(rules)))
         # Everybody's rejections count, so nobody is cut short: what is kept must not depend on who is quicker.
         return make_question(RULES, parts, answer_rules, subject=subject, wants_everybody=True)

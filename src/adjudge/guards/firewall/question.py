@@ -250,7 +250,7 @@ class UnwritableError(ValueError):
     """What was handed in cannot be shown to a judge; the text says why and quotes none of it."""
 
 
-def write_rules(rules: Sequence[str]) -> list[str]:
+def render_rules(rules: Sequence[str]) -> list[str]:
     """Each rule as one JSON string on one line; raises ``UnwritableError`` for more than a judge can be asked about."""
     if len(rules) > MOST_RULES:
         raise UnwritableError(f"{len(rules):,} rules are more than {MOST_RULES:,}; check them in parts")
@@ -261,7 +261,7 @@ def write_rules(rules: Sequence[str]) -> list[str]:
     return written
 
 
-def write_arguments(arguments: Mapping[str, Any]) -> str:
+def render_arguments(arguments: Mapping[str, Any]) -> str:
     """Arguments as indented JSON with sorted keys: equal arguments are equal text. Raises ``UnwritableError``."""
     try:
         plain = _Walk().take(arguments, 0)

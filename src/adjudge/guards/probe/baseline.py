@@ -180,18 +180,18 @@ def plain_output(output: Any) -> Any:
         return text
 
 
-def put_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
+def render_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
     """The file's text with new baselines, by the names of their probes; raises ``UsageError`` where they do not fit."""
     if file.format == "toml":
         raise UsageError(f"{file.path} is TOML, which cannot be written here; keep baselines in YAML or JSON to record")
-    text = _put_json(file, outputs) if file.format == "json" else _put_yaml(file, outputs)
+    text = _render_json_outputs(file, outputs) if file.format == "json" else _render_yaml_outputs(file, outputs)
     try:
         entries, thresholds = read_entries(text, file.format, where=str(file.path))
     except UsageError as error:
         raise UsageError(f"{file.path} would not be readable with the new baselines in it ({error})") from None
     meant = [_fill(item, outputs) for item in file.entries]
     # Compared as text, since 1 equals True and 1.0 here, and is another baseline.
-    if list(map(_write, entries)) != list(map(_write, meant)) or thresholds != file.thresholds:
+    if list(map(_render, entries)) != list(map(_render, meant)) or thresholds != file.thresholds:
         raise UsageError(
             f"{file.path} is written in a way that new baselines cannot be put into (an anchor, for one); "
             "write it plainly, or keep it as JSON"
@@ -230,12 +230,12 @@ def _fill(item: Baseline, outputs: Mapping[str, Any]) -> Baseline:
     )
 
 
-def _write(item: Baseline) -> str:
+def _render(item: Baseline) -> str:
     contract = item.contract.stated() if item.contract else None
     return json.dumps([item.name, item.input, item.expected, item.recorded, contract])
 
 
-def _put_json(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
+def _render_json_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
     data = read_json(file.text)
     for item in data["probes"]:
         if item["name"] in outputs:
@@ -243,7 +243,7 @@ def _put_json(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
 
 
-def _put_yaml(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
+def _render_yaml_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
     import yaml
 
     # The loader that read the file: the one written in Python refuses texts that this one takes (`{q: When?}`). Both
@@ -270,7 +270,7 @@ def _put_yaml(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
 def _edit(text: str, node: Any, output: Any) -> tuple[int, int, str]:
     """Which characters of the text become what, so that a probe has this baseline."""
     members = {key.value: (key, value) for key, value in node.value}
-    written = _write_flow(output)
+    written = _render_flow(output)
     if "expected" in members:
         old = members["expected"][1]
         start, end = old.start_mark.index, _find_end(text, old)
@@ -293,7 +293,7 @@ def _find_end(text: str, node: Any) -> int:
     return len(text[:end].rstrip()) if end > node.start_mark.index else end
 
 
-def _write_flow(value: Any) -> str:
+def _render_flow(value: Any) -> str:
     """A JSON value on one line of YAML: JSON, but for what YAML 1.1 would read as something else."""
     if isinstance(value, str):
         return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
@@ -301,7 +301,7 @@ def _write_flow(value: Any) -> str:
         mantissa, e, exponent = repr(value).partition("e")
         return mantissa + ("" if "." in mantissa else ".0") + e + exponent
     if isinstance(value, list):
-        return f"[{', '.join(map(_write_flow, value))}]"
+        return f"[{', '.join(map(_render_flow, value))}]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_write_flow(key)}: {_write_flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_render_flow(key)}: {_render_flow(item)}" for key, item in value.items()) + "}"
     return json.dumps(value)

@@ -12,14 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.concurrency import Timeout, is_for_us, map_concurrently, tell_error
+from adjudge.concurrency import Timeout, describe_error, is_for_us, map_concurrently
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_timeout, check_whole_number
 from adjudge.formats.text import flatten, show
 from adjudge.guards.event import GuardEvent
 from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, ProbeThresholds, SemanticProbe
-from adjudge.guards.probe.question import ask_about, find_accusers, find_reading
+from adjudge.guards.probe.question import find_accusers, find_reading, make_probe_question
 from adjudge.guards.probe.result import ProbeReport, ProbeResult
 from adjudge.hooks import call_safely, call_within, notify
 from adjudge.judges.chain import JudgeChain
@@ -147,7 +147,10 @@ async def evaluate_probes(
         return result
 
     results = await map_concurrently(
-        pairs, work, concurrency, give_up=lambda pair: run.give_up(pair[0], "the probe ended without a result")
+        pairs,
+        work,
+        concurrency,
+        give_up=lambda pair: run.make_undecided(pair[0], "the probe ended without a result"),
     )
     return ProbeReport(results=tuple(results), thresholds=thresholds)
 
@@ -182,18 +185,18 @@ class _Run:
         except BaseException as error:  # an object of anybody's may raise anything when it is opened
             if is_for_us(error):
                 raise
-            return self.give_up(probe, _describe(error), actual=actual, duration_ms=since(started))
-        question = ask_about(probe, text, self.thresholds)
+            return self.make_undecided(probe, _describe(error), actual=actual, duration_ms=since(started))
+        question = make_probe_question(probe, text, self.thresholds)
         said, error = await call_safely(self.chain.ask, question)
         if error is not None:  # too long for a model, for one
-            return self.give_up(
+            return self.make_undecided(
                 probe, _describe(error), actual=actual, subject=question.subject, duration_ms=since(started)
             )
         result = self._conclude(probe, said, actual=actual, duration_ms=since(started), subject=digest_text(text))
-        await self._tell(result)
+        await self._notify(result)
         return result
 
-    def give_up(self, probe: SemanticProbe, why: str, **more: Any) -> ProbeResult:
+    def make_undecided(self, probe: SemanticProbe, why: str, **more: Any) -> ProbeResult:
         """The result when no judge could be asked."""
         return ProbeResult(
             probe=probe, outcome="undecided", undecided_because="error", decided_by="policy", detail=why, **more
@@ -214,7 +217,7 @@ class _Run:
             )
         if said.outcome == "passed" and said.decided_by != "policy" and reading is None:
             # A judge of another make: it says yes and not how similar, so nothing was measured.
-            return self.give_up(probe, f"{said.judge} passed the output without a similarity", **more)
+            return self.make_undecided(probe, f"{said.judge} passed the output without a similarity", **more)
         if said.outcome == "passed" and more.get("drift") in ("medium", "high"):
             # A judge of another make again, which hands on a reading with an outcome of its own. Code decides.
             return ProbeResult(probe=probe, outcome="failed", detail="the similarity does not reach the pass", **more)
@@ -227,7 +230,7 @@ class _Run:
             **more,
         )
 
-    async def _tell(self, result: ProbeResult) -> None:
+    async def _notify(self, result: ProbeResult) -> None:
         if self.on_event is None:
             return
         event = GuardEvent(
@@ -254,7 +257,7 @@ def _open_run(
         raise UsageError(f"thresholds must be ProbeThresholds, got {show(thresholds)}")
     chain = as_chain(judge)
     # A key that is missing is missing for every probe: said at once, before a tool has been called.
-    chain.check(ask_about(_NOBODY, "", thresholds))
+    chain.check(make_probe_question(_NOBODY, "", thresholds))
     return _Run(chain=chain, tool=tool, tool_timeout=tool_timeout, thresholds=thresholds, on_event=on_event)
 
 
@@ -283,5 +286,5 @@ def _join(lists: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _describe(error: BaseException) -> str:
-    said = str(error) if isinstance(error, UsageError) else tell_error(error)
+    said = str(error) if isinstance(error, UsageError) else describe_error(error)
     return flatten(f"the output could not be judged: {said}", 500)

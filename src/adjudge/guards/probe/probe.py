@@ -22,7 +22,7 @@ _ALIASES = {
     "system_rules": "rules",
     "schemaKeys": "schema_keys",
 }
-"""How the seeds write the members of a contract; their page and their code differ in ``rules``."""
+"""Other names for the members of a contract, which are accepted as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +123,11 @@ class SemanticProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeThresholds:
-    """From which similarity on drift is ``none``, ``low`` or ``medium``; below all of them it is ``high``.
+    """The lowest similarity for the drift ``none``, ``low`` and ``medium``; below all of them the drift is ``high``.
 
-    The levels are tried in this order. So where ``low`` lies above ``none``, as the seeds' ``mediumDriftThreshold`` (it
-    is ``low`` here) may, no similarity is ``low``. Raises ``UsageError`` for a number outside 0 to 1, and for a
-    ``medium`` above ``low``, which would be the two mistaken for each other.
+    The levels are tried in this order, so with a ``low`` above ``none`` the drift is never ``low``. Raises
+    ``UsageError`` for a number outside 0 to 1, and for a ``medium`` above ``low``, because then the two were probably
+    mistaken for each other.
     """
 
     none: float = 0.95

@@ -57,7 +57,7 @@ class ProbeReading:
     violations: tuple[str, ...] = ()
 
 
-def ask_about(probe: SemanticProbe, actual: str, thresholds: ProbeThresholds) -> Question:
+def make_probe_question(probe: SemanticProbe, actual: str, thresholds: ProbeThresholds) -> Question:
     """The question whether an output still means what the baseline means."""
     contract = probe.contract_text()
     given, expected = probe.texts

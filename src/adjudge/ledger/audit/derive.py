@@ -24,7 +24,7 @@ from adjudge.ledger.audit.entry import (
 )
 from adjudge.ledger.audit.findings import describe, find_loose, is_judged, is_undecided, list_findings
 from adjudge.ledger.audit.gather import AuditSelection, Evidence, JudgedItem
-from adjudge.ledger.entry import Head, write_time
+from adjudge.ledger.entry import Head, format_time
 from adjudge.ledger.export import verify_export
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.verification import Verification
@@ -71,7 +71,7 @@ async def derive_audit(
     Raises ``UsageError`` when there is no ledger or an argument cannot be used, ``LedgerError`` when the store fails.
     A ledger that was changed is a finding.
     """
-    times = {"since": write_time(since) if since else None, "until": write_time(until) if until else None}
+    times = {"since": format_time(since) if since else None, "until": format_time(until) if until else None}
     wanted = AuditSelection(**times, gate=gate, execution=execution, subject=subject)
     gathering = Evidence(wanted)
     if isinstance(scope, str):

@@ -14,7 +14,7 @@ from adjudge.formats.invisible import doubt_name
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import Head
-from adjudge.ledger.payload import write_payload
+from adjudge.ledger.payload import encode_payload
 from adjudge.ledger.verification import Signatures
 from adjudge.result import JudgeResult, RuleResult, make_id
 
@@ -300,7 +300,7 @@ class AuditEntry:
         data |= {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
         data["created_at"] = self.created_at.astimezone(UTC).isoformat()
         data["computed_opinion"] = self.computed_opinion
-        read: dict[str, Any] = _order(json.loads(write_payload(data), parse_int=_read_integer), data)
+        read: dict[str, Any] = _order(json.loads(encode_payload(data), parse_int=_read_integer), data)
         return read
 
 

@@ -18,13 +18,14 @@ from adjudge.errors import UsageError
 from adjudge.formats.markdown import escape
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean, flatten, show, suggest
+from adjudge.formats.typed import read_typed
 from adjudge.formats.yaml import MAX_DEPTH, MAX_VALUES, read_yaml
 from adjudge.ledger.audit.entry import SEVERITIES, AuditBasis, AuditEntry, Finding, Findings, Judged
-from adjudge.ledger.payload import write_payload
+from adjudge.ledger.payload import encode_payload
 from adjudge.result import RuleResult, read_result
 
 
-def write_body(audit: AuditEntry) -> str:
+def render_body(audit: AuditEntry) -> str:
     """An audit for people."""
     return "\n\n".join(_list_parts(audit)) + "\n"
 
@@ -32,17 +33,17 @@ def write_body(audit: AuditEntry) -> str:
 def _list_parts(audit: AuditEntry) -> Iterator[str]:
     # The word is one of four. Everything that anybody wrote stands in the cells of tables, where it begins no line.
     yield f"# Audit: {audit.opinion}"
-    yield _write_table(("", ""), _list_facts(audit))
+    yield _render_table(("", ""), _list_facts(audit))
     yield "## Findings"
     counts = [(name, getattr(audit.findings, name)) for name in SEVERITIES]
-    yield _write_table(("severity", "number"), counts)
+    yield _render_table(("severity", "number"), counts)
     if audit.found:
-        yield _write_table(("severity", "finding", "entry", "hash", "what"), map(_list_finding, audit.found))
-        yield from _tell_rest("findings", len(audit.found), sum(count for _, count in counts))
+        yield _render_table(("severity", "finding", "entry", "hash", "what"), map(_list_finding, audit.found))
+        yield from _render_rest("findings", len(audit.found), sum(count for _, count in counts))
     if audit.judged:
         yield "## What was judged"
         names = ("entry", "outcome", "became", "score", "judge", "gate", "decided by", "result", "subject", "hash")
-        yield _write_table(names, map(_list_judged, audit.judged))
+        yield _render_table(names, map(_list_judged, audit.judged))
     if audit.rule_results:
         yield "## Rules"
         rows = [
@@ -55,7 +56,7 @@ def _list_parts(audit: AuditEntry) -> Iterator[str]:
             )
             for item in audit.rule_results
         ]
-        yield _write_table(("entry", "rule", "said", "severity", "message"), rows)
+        yield _render_table(("entry", "rule", "said", "severity", "message"), rows)
     if audit.basis is not None:
         yield from _list_basis(audit.basis)
 
@@ -98,21 +99,21 @@ def _list_basis(basis: AuditBasis) -> Iterator[str]:
         ("signatures", basis.signatures),
     ]
     rows += [("could not see", item) for item in basis.unseen]
-    yield _write_table(("", ""), rows)
+    yield _render_table(("", ""), rows)
     yield "`adjudge ledger show ENTRY` shows an entry with its hash, `adjudge ledger verify --head HEAD` checks all."
 
 
-def _tell_rest(what: str, listed: int, total: int) -> Iterator[str]:
+def _render_rest(what: str, listed: int, total: int) -> Iterator[str]:
     if listed < total:
         yield f"These are {listed:,} of {total:,} {what}."
 
 
-def _write_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = [_write_row(names), _write_row(["---"] * len(names), raw=True)]
-    return "\n".join(lines + [_write_row(row) for row in rows])
+def _render_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [_render_row(names), _render_row(["---"] * len(names), raw=True)]
+    return "\n".join(lines + [_render_row(row) for row in rows])
 
 
-def _write_row(cells: Sequence[Any], *, raw: bool = False) -> str:
+def _render_row(cells: Sequence[Any], *, raw: bool = False) -> str:
     return f"| {' | '.join(str(cell) if raw else escape(cell) for cell in cells)} |"
 
 
@@ -165,8 +166,8 @@ def read_audit(data: Mapping[str, Any]) -> AuditEntry:
     given = _name_members(data)
     given["created_at"] = _read_time(given["created_at"])
     if "id" not in given:
-        said = {name: to_plain(_write_dates(item)) for name, item in data.items()}
-        given["id"] = f"sha256:{sha256(write_payload(said)).hexdigest()}"
+        said = {name: to_plain(_render_dates(item)) for name, item in data.items()}
+        given["id"] = f"sha256:{sha256(encode_payload(said)).hexdigest()}"
     if given.get("judge_result") is not None:
         given["judge_result"] = read_result(given["judge_result"])
     for name, kind in _LISTS.items():
@@ -210,7 +211,7 @@ def _check_beside(given: Mapping[str, Any]) -> None:
 
 
 def _name_rule(said: Any) -> Any:
-    """A rule's result with the seed's ``ruleName``."""
+    """A rule's result whose name is given as ``ruleName``, with ``name`` in its place."""
     if not isinstance(said, dict) or "ruleName" not in said or "name" in said:
         return said
     return {"name": said["ruleName"], **{key: item for key, item in said.items() if key != "ruleName"}}
@@ -232,15 +233,13 @@ def _read_time(said: Any) -> datetime:
     return said
 
 
-def _write_dates(value: Any) -> Any:
+def _render_dates(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
 def _convert(name: str, value: Any, kind: Any) -> Any:
-    import msgspec
-
     try:
-        return msgspec.convert(value, kind)
+        return read_typed(value, kind)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"an audit's {name} cannot be read: {flatten(clean(str(error)), 200)}") from None
 
@@ -261,7 +260,7 @@ _NEVER_FOLDED = 2**31 - 1
 _MEANS_OTHER = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", "nan", "inf"}
 
 
-def write_audit(audit: AuditEntry, body: str | None = None) -> str:
+def render_audit(audit: AuditEntry, body: str | None = None) -> str:
     """An audit as Markdown with YAML front matter; ``parse_audit`` reads the audit back.
 
     ``body`` is what stands below the front matter; without it, the audit is written out for people. Raises
@@ -272,7 +271,7 @@ def write_audit(audit: AuditEntry, body: str | None = None) -> str:
     first = {name: data.pop(name) for name in ("schema", "id", "created_at", "opinion") if name in data}
     data = {"type": "audit", **first, **_leave_out(data)}
     _check_size(data)
-    text = f"{_FENCE}\n{_write_front(data)}{_FENCE}\n\n{write_body(audit) if body is None else body}"
+    text = f"{_FENCE}\n{_render_front(data)}{_FENCE}\n\n{render_body(audit) if body is None else body}"
     if len(text) > LARGEST:
         raise UsageError(
             f"a report has at most {LARGEST:,} characters, this one {len(text):,}; leave some metadata out"
@@ -337,7 +336,7 @@ def _drop_none(data: dict[str, Any]) -> dict[str, Any]:
     return {name: item for name, item in data.items() if item is not None}
 
 
-def _write_front(data: dict[str, Any]) -> str:
+def _render_front(data: dict[str, Any]) -> str:
     """YAML with a line for each member, and one for each item of a member that holds several."""
     import yaml
     from yaml.representer import SafeRepresenter

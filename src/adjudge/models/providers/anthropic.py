@@ -92,7 +92,7 @@ class Anthropic(HttpModel):
             return {}
         return {"output_config": ("output_config", "structured outputs")}
 
-    def _write_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+    def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
         body: dict[str, Any] = {"model": self.model, "max_tokens": request.max_output_tokens or _LIMIT}
         if request.system:
             body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]

@@ -165,7 +165,7 @@ class HttpModel:
     def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
         raise NotImplementedError
 
-    def _write_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+    def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
         raise NotImplementedError
 
     def _read(self, data: bytes, headers: Mapping[str, str]) -> Reply:
@@ -202,7 +202,7 @@ class HttpModel:
             if len(self._frames) >= _FRAMES:
                 self._frames.pop(next(iter(self._frames)), None)
             try:
-                frame = self._frames[key] = self._write_frame(request, refused)
+                frame = self._frames[key] = self._render_frame(request, refused)
             except UnicodeEncodeError:
                 raise _half_character() from None
         return frame

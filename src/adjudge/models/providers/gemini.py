@@ -112,20 +112,20 @@ class Gemini(HttpModel):
         return f"/{model}:generateContent"
 
     def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
-        return {name: _WORDS[name] for name in self._write_config(request, refused) if name in _WORDS}
+        return {name: _WORDS[name] for name in self._make_config(request, refused) if name in _WORDS}
 
-    def _write_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+    def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
         body: dict[str, Any] = {}
         if request.system:
             body["systemInstruction"] = {"parts": [{"text": request.system}]}
-        config = self._write_config(request, refused)
+        config = self._make_config(request, refused)
         if config:
             body["generationConfig"] = config
         body["contents"] = [{"role": "user", "parts": [{"text": ""}]}]
         encoded = msgspec.json.encode(body)
         return encoded.removesuffix(b'""}]}]}'), b"}]}]}"
 
-    def _write_config(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+    def _make_config(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         config: dict[str, Any] = {
             "temperature": request.temperature,
             "seed": request.seed,

@@ -124,18 +124,18 @@ class OpenAICompatible(HttpModel):
         return "/chat/completions"
 
     def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
-        body = self._write_parameters(request, refused)
+        body = self._make_parameters(request, refused)
         words = {"logprobs": ("logprobs", "top_logprobs"), "response_format": ("response_format", "json_schema")}
         return {name: words.get(name, (name,)) for name in body if name != "top_logprobs"}
 
-    def _write_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+    def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
         system = [{"role": "system", "content": request.system}] if request.system else []
         opening = msgspec.json.encode({"model": self.model, "messages": [*system, {"role": "user", "content": ""}]})
-        parameters = msgspec.json.encode(self._write_parameters(request, refused))
+        parameters = msgspec.json.encode(self._make_parameters(request, refused))
         # opening ends in '""}]}': the user part goes between the quotes' place and '}]'.
         return opening.removesuffix(b'""}]}'), b"}]" + (b"," + parameters[1:] if len(parameters) > 2 else b"}")
 
-    def _write_parameters(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+    def _make_parameters(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         provider, body = self.place.provider, dict[str, Any]()
         if request.temperature is not None:
             body["temperature"] = request.temperature
@@ -149,12 +149,12 @@ class OpenAICompatible(HttpModel):
         elif request.logprobs and provider.logprobs == "top":
             body |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
         if request.form is not None and provider.structured:
-            body["response_format"] = self._write_form(request.form)
+            body["response_format"] = self._make_form(request.form)
         if "logprobs" in refused:
             body.pop("top_logprobs", None)
         return {name: value for name, value in body.items() if name not in refused}
 
-    def _write_form(self, form: Form) -> dict[str, Any]:
+    def _make_form(self, form: Form) -> dict[str, Any]:
         schema = add_to_free_text(form.schema, self.free_text) if self.free_text else form.schema
         return {"type": "json_schema", "json_schema": {"name": form.name, "strict": True, "schema": schema}}
 

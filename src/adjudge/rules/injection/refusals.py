@@ -282,14 +282,14 @@ def _build_patterns() -> tuple[Any, ...]:
     options = re2.Options()
     options.log_errors = False  # RE2 would write to standard error
     lines = (kind.strip().splitlines() for kind in (_DECLINES, _RULED, _SELVES, _OBJECTIONS))
-    return tuple(re2.compile("|".join(map(_write_pattern, each)).encode(), options=options) for each in lines)
+    return tuple(re2.compile("|".join(map(_render_pattern, each)).encode(), options=options) for each in lines)
 
 
-def _write_pattern(line: str) -> str:
-    return r"\b" + "".join(map(_write_part, line.split())).removesuffix(" ") + r"\b"
+def _render_pattern(line: str) -> str:
+    return r"\b" + "".join(map(_render_part, line.split())).removesuffix(" ") + r"\b"
 
 
-def _write_part(part: str) -> str:
+def _render_part(part: str) -> str:
     if part.startswith("WORD"):
         return r"(?:[^ .,:\n]+ )" + part.removeprefix("WORD")
     words = "|".join(word for item in part.rstrip("*").split("|") for word in _CLASSES.get(item, item).split())

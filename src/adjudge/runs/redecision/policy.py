@@ -13,10 +13,11 @@ from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import RubricSource
 from adjudge.judges.judge import Judge
 from adjudge.judges.strategies import Strategy
-from adjudge.models.model import Reply, Request
+from adjudge.models.model import FunctionIdentity, Reply, Request
 from adjudge.rubric.file import load_rubric
 from adjudge.runs.judging import UnknownJudge, rebuild_judge
-from adjudge.runs.redecision.question import Reading, make_reading, rebuild_rubric
+from adjudge.runs.rebuilt import rebuild_rubric
+from adjudge.runs.redecision.question import Reading, make_reading
 
 _NEEDED = ("id", "asked", "judge", "rubric", "digests", "dataset", "options")
 
@@ -29,6 +30,7 @@ class RedecisionPolicy:
 
     rubric: RubricSource | None = None
     threshold: float | None = None
+    all_cases: bool | None = None
     strategy: Strategy | None = None
     quorum: int | None = None
     escalate_below: float | Sequence[float] | None = None
@@ -60,14 +62,29 @@ class AbsentModel:
         self.hosts = tuple(described.get("hosts") or ())
         self.structured = bool(described.get("structured"))
         self.max_input_characters = described.get("max_input_characters")
+        self.function_identity = _read_function(described.get("function"))
+        """Which judge in code it was; ``None`` for a model, whose replies then need their token."""
 
     async def complete(self, _request: Request, /) -> Reply:
         """Raise ``UsageError``: nothing here may ever ask."""
         raise UsageError(f"{self.name} is not here; redeciding asks nobody")
 
 
+def _read_function(said: Mapping[str, Any] | None) -> FunctionIdentity | None:
+    if said is None:
+        return None
+    members = {name: said[name] for name in ("module", "qualname", "code")}
+    if not all(isinstance(item, str) for item in members.values()):
+        raise TypeError("a function is described by three texts")
+    return FunctionIdentity(**members)
+
+
 def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[Any, Reading]:
     """Who decides and by which rubric, from what a run says of itself; raises ``UsageError`` for what cannot be."""
+    if policy.all_cases and policy.rubric is None and policy.threshold is None:
+        raise UsageError("all_cases says which cases a rubric or a threshold is for; give one of them")
+    if policy.threshold is not None:
+        check_share("threshold", policy.threshold)
     missing = [name for name in _NEEDED if name not in manifest]
     if missing:
         raise UsageError(f"the run's manifest has no {', '.join(missing)}; name a folder of `adjudge run`")
@@ -84,8 +101,9 @@ def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[
         raise UsageError(f"the run's manifest cannot be read ({type(error).__name__}: {error})"[:300]) from None
     if isinstance(judge, UnknownJudge):
         raise UsageError(f"the run asked {judge.name}, a judge of your own ({judge.type}), whose replies it has not")
-    for leaf in list_leaves(judge):
-        reading.check(leaf)
+    if reading.rubric is not None or reading.value_type is not None:
+        for leaf in list_leaves(judge):
+            reading.check(leaf)
     return judge, reading
 
 
@@ -135,13 +153,14 @@ def _make_reading(asked: Mapping[str, Any], rubric: Mapping[str, Any] | None, po
         raise UsageError(f"the run asked for a result_format of yours, {had}; hand it in with result_format=")
     if policy.result_format is not None and not had:
         raise UsageError("the run asked for no result_format, so its replies have none; leave it out")
-    if rubric is None and (policy.rubric is not None or policy.threshold is not None):
+    # Without a result format, each case brought its own.
+    if had and rubric is None and (policy.rubric is not None or policy.threshold is not None):
         raise UsageError("the run asked by no rubric, so there are no scores that another one could weigh")
     wanted = load_rubric(policy.rubric) if policy.rubric is not None else None
     if wanted is None and rubric is not None:
         wanted = rebuild_rubric(rubric)
     if wanted is not None and policy.threshold is not None:
-        wanted = replace(wanted, passing_threshold=check_share("threshold", policy.threshold))
+        wanted = replace(wanted, passing_threshold=policy.threshold)
     return make_reading(
         rubric,
         wanted,

@@ -20,6 +20,7 @@ from adjudge.result import JudgeResult, RuleResult
 from adjudge.rubric.rubric import Criterion, Rubric
 from adjudge.rules.rule import Rule
 from adjudge.runs.item import RunItem
+from adjudge.runs.rebuilt import rebuild_criterion
 from adjudge.sync import run_sync
 
 _POLICY = ("weight", "threshold", "rule")
@@ -75,7 +76,7 @@ class Reading:
         criteria = self.rubric.criteria if self.rubric is not None else ()
         said = {item.name: RuleResult(name=item.name, passed=False) for item in criteria if item.rule is not None}
         posed = run_sync(self._prepare("-", None, (), said, anew=False))
-        judge._style().check(self.widen(posed))  # noqa: SLF001
+        judge._style.check(self.widen(posed))  # noqa: SLF001
 
     async def _prepare(
         self,
@@ -134,7 +135,7 @@ def make_reading(
     for name, item in now.items():
         if item.rule is not None and name in put:
             raise UsageError(f"criterion {name!r} was put to judges and is a rule now; give the rule another name")
-    dropped = [_read_criterion(item, weight=0.0) for name, item in put.items() if name not in now]
+    dropped = [rebuild_criterion(item, weight=0.0) for name, item in put.items() if name not in now]
     same_scale = list(rubric.scale) == list(asked.get("scale") or (0.0, 1.0))
     before = {key: value for key, value in asked.items() if key != "model"}
     return Reading(
@@ -147,21 +148,6 @@ def make_reading(
     )
 
 
-def rebuild_rubric(asked: Mapping[str, Any]) -> Rubric:
-    """The rubric that a manifest tells of; a rule that is code is named and never imported."""
-    try:
-        return Rubric(
-            name=asked["name"],
-            criteria=[_read_criterion(item) for item in asked["criteria"]],
-            passing_threshold=asked["passing_threshold"],
-            scale=asked.get("scale") or (0.0, 1.0),
-        )
-    except UsageError:
-        raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise UsageError(f"the run's rubric cannot be read ({error}); name one with --rubric") from None
-
-
 def find_result(item: RunItem) -> JudgeResult:
     """What an item was judged; raises ``UsageError`` for a pair, whose two orders no policy of one content decides."""
     if not isinstance(item.result, JudgeResult):
@@ -169,24 +155,8 @@ def find_result(item: RunItem) -> JudgeResult:
     return item.result
 
 
-def _read_criterion(said: Mapping[str, Any], *, weight: float | None = None) -> Criterion:
-    given = dict(said)
-    spec = given.get("rule")
-    if spec is not None and (not spec or "python" in spec or spec.get("name") == "python"):
-        # The folder of a run may come from anybody: what it calls a function is not looked up, let alone called.
-        given["rule"] = Rule(name=given["name"], evaluate=_refuse, spec=dict(spec))
-    if weight is not None:
-        given["weight"] = weight
-        given.pop("threshold", None)
-    return Criterion(**given)
-
-
 def _repeat(said: RuleResult) -> Callable[[Any], RuleResult]:
     return lambda _content: said
-
-
-def _refuse(*_: object) -> bool:
-    raise UsageError("this rule is code, which a run does not hold; hand the rubric in")
 
 
 def _explain_gaps(rubric: Rubric, put: Mapping[str, Any], *, same_scale: bool) -> str:

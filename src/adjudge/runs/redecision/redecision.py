@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
+from adjudge.formats.arguments import check_flag
 from adjudge.formats.plain import to_plain
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
 from adjudge.judges.strategies import Strategy
@@ -25,13 +27,18 @@ from adjudge.runs.item import RunItem
 from adjudge.runs.judging import describe_judge, digest, digest_judge
 from adjudge.runs.kept_replies import make_place, read_row
 from adjudge.runs.redecision.policy import RedecisionPolicy, read_policy
-from adjudge.runs.redecision.question import find_result
-from adjudge.runs.redecision.replay import Heard, Hearing, renew
+from adjudge.runs.redecision.question import Reading, find_result, make_reading
+from adjudge.runs.redecision.replay import ReplayedResult, Replayer, renew
 from adjudge.runs.store import PAGE, RunStore
+from adjudge.runs.terms import Terms, read_terms
 from adjudge.sync import run_sync
 
 MOST_CHANGES = 2_000
 """Changed judgements that a ``Redecision`` lists; a run in a folder of its own has all of them."""
+
+
+_MOST_READINGS = 1_000
+"""Pairs of rubrics that are remembered: every case may have brought one of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +82,9 @@ class Redecision:
     """Judgements that are undecided now because something was not asked then."""
     unknown_because: Mapping[str, int]
     """What was not asked, with the number of judgements for each."""
+    kept_own: int = 0
+    """Judgements of cases that keep criteria, a rubric or a threshold of their own against the new ones; with
+    ``all_cases`` there are none."""
     folder: str | None = None
     """Where the redecided run was written."""
 
@@ -88,6 +98,7 @@ def redecide(
     *,
     rubric: RubricSource | None = None,
     threshold: float | None = None,
+    all_cases: bool = False,
     strategy: Strategy | None = None,
     quorum: int | None = None,
     escalate_below: float | Sequence[float] | None = None,
@@ -102,9 +113,11 @@ def redecide(
     """What would have passed under another policy, from the replies that a run kept; no request is made.
 
     ``rubric`` may have other weights, thresholds and rules, and fewer criteria; ``threshold`` is the passing threshold
-    over the rubric's own. ``strategy`` and what belongs to it are those of ``JudgeChain``, and ``judges`` names the
-    seats that count. What is not given stays as the run had it. Replies are read again as strictly as then, rules of
-    criteria look at the kept contents, and what timed out stays so.
+    over the rubric's own. A case that brought criteria or a rubric keeps them, and one that brought a threshold keeps
+    that, unless ``all_cases`` says that the new ones are for these cases too. ``strategy`` and what belongs to it are
+    those of ``JudgeChain``, and ``judges`` names the seats that count. What is not given stays as the run had it.
+    Replies are read again as strictly as then, rules of criteria look at the kept contents, and what timed out stays
+    so.
 
     Where the new policy needs an answer nobody gave (a criterion that was not asked in these words, a seat whose turn
     did not come), the judgement is undecided and counted as ``unknown``, and no ``fail_open`` opens it.
@@ -114,6 +127,7 @@ def redecide(
     policy = RedecisionPolicy(
         rubric=rubric,
         threshold=threshold,
+        all_cases=check_flag("all_cases", all_cases) or None,
         strategy=strategy,
         quorum=quorum,
         escalate_below=escalate_below,
@@ -143,7 +157,16 @@ class _Redeciding:
         self._after: Counter[str] = Counter(passed=0, failed=0, undecided=0)
         self._unknown: Counter[str] = Counter()
         self._changes: list[Change] = []
-        self._changed = 0
+        self._changed = self._kept_own = 0
+        self._then = read_terms(run.manifest)
+        whole = bool(policy.all_cases)
+        self._now = Terms(
+            rubric=self.reading.rubric,
+            threshold=_choose_threshold(policy, self._then.threshold),
+            over_rubrics=whole and policy.rubric is not None,
+            over_thresholds=whole and policy.threshold is not None,
+        )
+        self._readings: dict[tuple[str, str], Reading] = {}
 
     def go(self, out: Path | None, command: Sequence[str] | None) -> Redecision:
         """Redecide every item, and write them where that was asked for."""
@@ -163,6 +186,7 @@ class _Redeciding:
             changes=tuple(self._changes),
             unknown=sum(self._unknown.values()),
             unknown_because=dict(self._unknown.most_common()),
+            kept_own=self._kept_own,
             folder=None if out is None else str(out),
         )
 
@@ -186,44 +210,69 @@ class _Redeciding:
 
     async def _redecide_page(self, page: Sequence[RunItem], written: RedecidedRun | None) -> None:
         done = [(item, await self._redecide_item(item)) for item in page]
-        for item, heard in done:
-            self._count(item, heard)
+        for item, replayed in done:
+            self._count(item, replayed)
         if written is not None:
-            await written.keep([replace(item, result=heard.result) for item, heard in done])
+            await written.keep([replace(item, result=replayed.result) for item, replayed in done])
 
-    async def _redecide_item(self, item: RunItem) -> Heard:
+    async def _redecide_item(self, item: RunItem) -> ReplayedResult:
         result = item.result
         if not isinstance(result, JudgeResult):
             raise UsageError("this run compared pairs, which no threshold decides; redecide a run of single cases")
         if result.undecided_because == "error" and not result.attempts and not getattr(result, "results", ()):
-            return Heard(result=result)  # it never came to asking, and would not now
+            return ReplayedResult(result=result)  # it never came to asking, and would not now
         try:
-            question = await self.reading.pose(item)
+            reading = self._find_reading(item.case)
+            question = await reading.pose(item)
         except UsageError as error:
-            return Heard(result=result, unknown=str(error))
+            return ReplayedResult(result=result, unknown=str(error))
         answer = decide_by_rules(question)
         if answer is not None:
-            return Heard(result=renew(self.judge._settle(question, answer, 0.0), result))  # noqa: SLF001 - as a run does
+            return ReplayedResult(result=renew(self.judge._settle(question, answer, 0.0), result))  # noqa: SLF001 - as a run does
 
         def find(model: str, seat: int, attempt: int) -> Row | None:
             place = {"case": item.case.id, "order": None, "sample": item.sample}
             return read_row(self.run.store.find_reply(make_place(model=model, seat=seat, attempt=attempt, **place)))
 
-        hearing = Hearing(
-            reading=self.reading,
+        replayer = Replayer(
+            reading=reading,
             question=question,
             find=find,
             settled=self.policy.keeps_judges,
-            named=self._named,
+            named=self._named or (item.rubric is not None and item.rubric.model is not None),
         )
-        return await hearing.hear(self.judge, result, self.judge.name)
+        return await replayer.replay(self.judge, result, self.judge.name)
 
-    def _count(self, item: RunItem, heard: Heard) -> None:
-        before, after = item.result, heard.result
+    def _find_reading(self, case: Case) -> Reading:
+        """How the replies about a case are read: by what it brought, where the policy leaves that to it."""
+        if not case.brings_own:
+            return self.reading
+        then, now = self._then.find_rubric(case), self._now.find_rubric(case)
+        if then is None or now is None:
+            return self.reading
+        key = then.digest, now.digest
+        if key not in self._readings:
+            if len(self._readings) >= _MOST_READINGS:
+                self._readings.clear()
+            more: dict[str, Any] = {name: getattr(self.reading, name) for name in ("reference", "value_type", "passes")}
+            self._readings[key] = make_reading(to_plain(then.to_dict()), now, **more)
+        return self._readings[key]
+
+    def _keeps_own(self, case: Case) -> bool:
+        """Whether a case keeps what the policy changes for others."""
+        brings = case.criteria is not None or case.rubric is not None
+        if self.policy.rubric is not None and brings and not self._now.over_rubrics:
+            return True
+        over = self._now.over_thresholds or self._now.over_rubrics
+        return self.policy.threshold is not None and case.threshold is not None and not over
+
+    def _count(self, item: RunItem, replayed: ReplayedResult) -> None:
+        self._kept_own += self._keeps_own(item.case)
+        before, after = item.result, replayed.result
         self._before[before.outcome] += 1
         self._after[after.outcome] += 1
-        if heard.unknown:
-            self._unknown[heard.unknown] += 1
+        if replayed.unknown:
+            self._unknown[replayed.unknown] += 1
         if before.outcome == after.outcome:
             return
         self._changed += 1
@@ -237,7 +286,7 @@ class _Redeciding:
                     score_before=before.score,
                     score_after=after.score,
                     because=after.undecided_because,
-                    known=not heard.unknown,
+                    known=not replayed.unknown,
                     detail=after.explain(),
                 )
             )
@@ -251,7 +300,15 @@ class _Redeciding:
             if name in policy:
                 policy[name] = getattr(policy[name], "__qualname__", type(policy[name]).__name__)
         digests = {**self.run.manifest["digests"], "judge": digest_judge(judge), "rubric": digest(rubric)}
-        return {"judge": judge, "rubric": to_plain(rubric), "digests": digests, "policy": to_plain(policy)}
+        about = {"judge": judge, "rubric": to_plain(rubric), "digests": digests, "policy": to_plain(policy)}
+        return about | {"threshold": self._now.threshold}
+
+
+def _choose_threshold(policy: RedecisionPolicy, then: float | None) -> float | None:
+    """The threshold that is given to the run itself: that of a run with the new rubric, where there is one."""
+    if policy.threshold is not None:
+        return float(policy.threshold)
+    return then if policy.rubric is None else None
 
 
 class _Place(msgspec.Struct):
@@ -273,6 +330,8 @@ class RedecidedRun:
         kept = {name: source.manifest[name] for name in ("dataset", "asked", "options")}
         redecided = {"run": source.id, "policy": about["policy"]}
         own = {name: about[name] for name in ("judge", "rubric", "digests")}
+        kept["options"] = {**kept["options"], "threshold": about["threshold"]}
+        kept |= {"own": source.manifest["own"]} if "own" in source.manifest else {}
         self.manifest = make_manifest(command=command, **kept, **own, redecided=redecided)
         self._lock = RunLock(folder)
         self._store = RunStore(folder)

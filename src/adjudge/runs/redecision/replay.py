@@ -18,7 +18,7 @@ from adjudge.errors import Reason
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.judge import Judge
 from adjudge.judges.strategies import COUNTING, Verdict
-from adjudge.models.model import Reply, Request
+from adjudge.models.model import FunctionIdentity, Reply, Request, find_function
 from adjudge.models.replay import Row, make_reply
 from adjudge.question.question import Question
 from adjudge.result import JudgeChainResult, JudgeResult, Outcome, find_gravest, make_id
@@ -46,8 +46,10 @@ class KeptReply:
     max_input_characters = sys.maxsize
     """Whatever it was asked then was short enough."""
 
-    def __init__(self, name: str, row: Row) -> None:
+    def __init__(self, name: str, row: Row, function: FunctionIdentity | None = None) -> None:
         self.name = name
+        self.function_identity = function
+        """Which judge in code answered, as the manifest says it; what the row says of itself is held against this."""
         self._row = row
 
     async def complete(self, request: Request, /) -> Reply:
@@ -56,7 +58,7 @@ class KeptReply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class ReplayedResult:
     """What a judge says under a policy, or why nobody can know."""
 
     result: Any
@@ -72,7 +74,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hearing:
+class Replayer:
     """One item's recorded judges, to be heard again."""
 
     reading: Reading
@@ -83,17 +85,17 @@ class Hearing:
     named: bool = False
     """Whether the run named the model, so that a result is called by it."""
 
-    async def hear(self, judge: Any, result: JudgeResult | None, name: str) -> Heard:
+    async def replay(self, judge: Any, result: JudgeResult | None, name: str) -> ReplayedResult:
         """What a judge says, given what it said then; ``None`` when it was not asked."""
         if result is None:
-            return Heard(result=None, unknown=f"{name} was not asked then")
+            return ReplayedResult(result=None, unknown=f"{name} was not asked then")
         if isinstance(judge, JudgeChain):
-            return await self._hear_chain(judge, result, name)
-        return await self._hear_one(judge, result, name)
+            return await self._replay_chain(judge, result, name)
+        return await self._replay_one(judge, result, name)
 
-    async def _hear_one(self, judge: Any, result: JudgeResult, name: str) -> Heard:
+    async def _replay_one(self, judge: Any, result: JudgeResult, name: str) -> ReplayedResult:
         if result.undecided_because == "cancelled":
-            return Heard(result=result, unknown=f"{name} was cut short then")
+            return ReplayedResult(result=result, unknown=f"{name} was cut short then")
         if result.undecided_because in _STANDS:
             return self._keep(result)
         if result.decided_by == "rule" and not result.attempts:
@@ -102,7 +104,7 @@ class Hearing:
             return self._leave(result, self.reading.unasked, because="missing_criterion")
         return await self._read(judge, result, name)
 
-    async def _read(self, judge: Any, result: JudgeResult, name: str) -> Heard:
+    async def _read(self, judge: Any, result: JudgeResult, name: str) -> ReplayedResult:
         row = None
         absent = judge.own_model if isinstance(judge, Judge) else None
         if isinstance(absent, AbsentModel):
@@ -110,7 +112,7 @@ class Hearing:
             # The last one: each before it could not be read then, and was followed by another for that.
             row = self.find(model, absent.seat, result.attempts)
         if isinstance(judge, Judge) and row is not None:
-            return Heard(result=renew(await self._ask_again(judge, result, row), result))
+            return ReplayedResult(result=renew(await self._ask_again(judge, result, row), result))
         if result.undecided_because == "error" or self.reading.same:
             return self._keep(result)
         return self._leave(result, f"the reply of {name} was not kept")
@@ -118,14 +120,16 @@ class Hearing:
     async def _ask_again(self, judge: Judge, result: JudgeResult, row: Row) -> JudgeResult:
         """What the judge says now that only this reply is there; everything about the call itself stays as it is."""
         # No second try: the replies before this one are not to be read in its place, and none came after it.
-        asked = replace(judge, model=KeptReply(judge.own_model.name, row), reask=0, timeout=None)
+        # A rubric that named a model was answered by that, and not by a function of the judge's own.
+        function = None if self.named else find_function(judge.own_model)
+        asked = replace(judge, model=KeptReply(judge.own_model.name, row, function), reask=0, timeout=None)
         said = await asked.ask(self.reading.widen(self.question))
         rubric = self.question.rubric
         kept = {criterion.name for criterion in rubric.criteria} if rubric is not None else set()
         decided = {name: getattr(said, name) for name in _DECIDED}
         return replace(result, **decided, criteria=tuple(item for item in said.criteria if item.name in kept))
 
-    async def _hear_chain(self, chain: JudgeChain, result: JudgeResult, name: str) -> Heard:
+    async def _replay_chain(self, chain: JudgeChain, result: JudgeResult, name: str) -> ReplayedResult:
         seats = {item.judge: item for item in result.results} if isinstance(result, JudgeChainResult) else {}
         reasons = {item.undecided_because for item in seats.values()}
         if result.undecided_because in (*_STANDS, "error") and result.undecided_because not in reasons:
@@ -133,26 +137,26 @@ class Hearing:
         if not isinstance(result, JudgeChainResult):  # one judge then, a chain now: not from any command of ours
             return self._leave(result, f"{name} was not asked then")
         late = chain.deadline is not None and result.strategy == chain.strategy and "timeout" in reasons
-        heard = [
-            Heard(result=None, late=True)
+        replayed = [
+            ReplayedResult(result=None, late=True)
             if late and called not in seats
-            else await self.hear(seat, seats.get(called), called)
+            else await self.replay(seat, seats.get(called), called)
             for called, seat in chain.seats
         ]
-        recorded = (item for item in heard if item.result is not None)
+        recorded = (item for item in replayed if item.result is not None)
         if self.reading.same and self.settled and all(seats[item.result.judge] is item.result for item in recorded):
             # The same answers under the same policy: whatever came together then, and first, has had its say.
-            return Heard(result=result, hidden=any(item.unknown or item.hidden for item in heard))
-        settled = await replay_chain(chain, self.question, heard)
+            return ReplayedResult(result=result, hidden=any(item.unknown or item.hidden for item in replayed))
+        settled = await replay_chain(chain, self.question, replayed)
         return replace(settled, result=renew(settled.result, result))
 
-    def _keep(self, result: JudgeResult) -> Heard:
+    def _keep(self, result: JudgeResult) -> ReplayedResult:
         threshold = self.question.threshold if result.undecided_because is not None else result.threshold
-        return Heard(result=result if threshold == result.threshold else replace(result, threshold=threshold))
+        return ReplayedResult(result=result if threshold == result.threshold else replace(result, threshold=threshold))
 
-    def _leave(self, result: JudgeResult, why: str, because: Reason = "error") -> Heard:
+    def _leave(self, result: JudgeResult, why: str, because: Reason = "error") -> ReplayedResult:
         left = renew(leave_open(result, self.question, why, because), result)
-        return Heard(result=left, unknown=why, because=because)
+        return ReplayedResult(result=left, unknown=why, because=because)
 
 
 def leave_open(result: JudgeResult, question: Question, why: str, because: Reason) -> JudgeResult:
@@ -186,13 +190,13 @@ def renew(result: JudgeResult, before: JudgeResult) -> JudgeResult:
 class RecordedSeat:
     """A seat of a chain that says what it said then, and not before those that had answered before it."""
 
-    def __init__(self, name: str, heard: Heard, assumed: Outcome) -> None:
+    def __init__(self, name: str, replayed: ReplayedResult, assumed: Outcome) -> None:
         self.name = name
         self.after: int | None = None
         """The seat that had answered before this one; ``None`` where nobody had, or the chain asks one at a time."""
         self.known: Mapping[int, JudgeResult] = {}
         """What the chain knows."""
-        self.said = _say(name, heard, assumed)
+        self.said = _recall(name, replayed, assumed)
 
     async def ask(self, _question: Question | str, /) -> JudgeResult:
         """The answer, once the chain has taken note of the one before."""
@@ -201,10 +205,10 @@ class RecordedSeat:
         return self.said
 
 
-def _say(name: str, heard: Heard, assumed: Outcome) -> JudgeResult:
-    if not (heard.unknown or heard.late):
-        return heard.result
-    if heard.late:
+def _recall(name: str, replayed: ReplayedResult, assumed: Outcome) -> JudgeResult:
+    if not (replayed.unknown or replayed.late):
+        return replayed.result
+    if replayed.late:
         return JudgeResult(outcome="undecided", undecided_because="timeout", judge=name)
     # The least of all reasons, so that it hides none; and as sure as can be, so that a cascade goes no further.
     because: Reason | None = "cancelled" if assumed == "undecided" else None
@@ -215,33 +219,37 @@ _Asked = tuple[Any, Verdict]
 """The call to a chain, which knows the seats that answered before it was settled, and what it came to."""
 
 
-async def replay_chain(chain: JudgeChain, question: Question, heard: Sequence[Heard]) -> Heard:
+async def replay_chain(chain: JudgeChain, question: Question, replayed: Sequence[ReplayedResult]) -> ReplayedResult:
     """What a chain makes of its seats' answers, in the order in which they came then."""
-    hidden = any(item.unknown or item.hidden for item in heard)
-    unknown = [item for item in heard if item.unknown]
+    hidden = any(item.unknown or item.hidden for item in replayed)
+    unknown = [item for item in replayed if item.unknown]
     verdict: Verdict | None
-    run, verdict = await _ask_chain(chain, question, heard, "undecided")
-    if unknown and len({(await _ask_chain(chain, question, heard, said))[1].outcome for said in _DECISIONS}) > 1:
+    run, verdict = await _ask_chain(chain, question, replayed, "undecided")
+    if unknown and len({(await _ask_chain(chain, question, replayed, said))[1].outcome for said in _DECISIONS}) > 1:
         verdict = None  # it depends on what nobody heard
     if verdict is not None and verdict.outcome == "undecided" and chain.fail_open and hidden:
         verdict = None  # one of those that nobody heard may have said no
     everybody = verdict is None or chain.strategy in COUNTING or not chain.stop_early
     run.known = {
         seat: item.result if item.unknown or seat not in run.known else run.known[seat]
-        for seat, item in enumerate(heard)
+        for seat, item in enumerate(replayed)
         if item.result is not None and (everybody or seat in run.known)
     }
     if verdict is not None:
-        return Heard(result=run.conclude(verdict, 0.0), hidden=hidden)
+        return ReplayedResult(result=run.conclude(verdict, 0.0), hidden=hidden)
     why = "; ".join(dict.fromkeys(item.unknown for item in unknown)) or "a seat inside was not asked then"
     because = find_gravest([item.because for item in unknown]) or "error"
     concluded = run.conclude(Verdict(outcome="undecided", because=because), 0.0)
-    return Heard(result=leave_open(concluded, run.question, why, because), unknown=why, because=because, hidden=True)
+    return ReplayedResult(
+        result=leave_open(concluded, run.question, why, because), unknown=why, because=because, hidden=True
+    )
 
 
-async def _ask_chain(chain: JudgeChain, question: Question, heard: Sequence[Heard], assumed: Outcome) -> _Asked:
+async def _ask_chain(
+    chain: JudgeChain, question: Question, replayed: Sequence[ReplayedResult], assumed: Outcome
+) -> _Asked:
     """Ask the chain itself; whose answer nobody knows says what is assumed of it."""
-    seats = [RecordedSeat(name, item, assumed) for name, item in zip(chain.names, heard, strict=True)]
+    seats = [RecordedSeat(name, item, assumed) for name, item in zip(chain.names, replayed, strict=True)]
     asked = replace(
         chain,
         judges=seats,
@@ -249,13 +257,13 @@ async def _ask_chain(chain: JudgeChain, question: Question, heard: Sequence[Hear
         deadline=None,
         # Who was asked when is over: whoever answered has been asked, and no clock is to hold it back.
         hedge_after=None if chain.hedge_after is None else sys.float_info.min,
-        fail_open=chain.fail_open and not any(item.unknown or item.hidden for item in heard),
+        fail_open=chain.fail_open and not any(item.unknown or item.hidden for item in replayed),
         # Every recorded vote counts. A sequence ends where it ends: whoever comes after that had not been asked.
         stop_early=chain.stop_early and chain.strategy not in COUNTING,
     )
     run = asked._begin(question)  # noqa: SLF001 - the chain's own, so that what is shown of it can be what was recorded
     if chain.strategy in COUNTING or chain.strategy == "hedged":
-        order = sorted(range(len(heard)), key=_by_time(heard))
+        order = sorted(range(len(replayed)), key=_by_time(replayed))
         for before, seat in pairwise(order):
             seats[seat].after = before
     for seat in seats:
@@ -268,7 +276,7 @@ async def _ask_chain(chain: JudgeChain, question: Question, heard: Sequence[Hear
     return run, verdict
 
 
-def _by_time(heard: Sequence[Heard]) -> Callable[[int], Any]:
+def _by_time(replayed: Sequence[ReplayedResult]) -> Callable[[int], Any]:
     """When a seat answered; whoever is not known to have answered comes last."""
-    absent = [bool(item.unknown or item.late) for item in heard]
-    return lambda seat: (True, seat) if absent[seat] else (False, heard[seat].result.created_at, seat)
+    absent = [bool(item.unknown or item.late) for item in replayed]
+    return lambda seat: (True, seat) if absent[seat] else (False, replayed[seat].result.created_at, seat)

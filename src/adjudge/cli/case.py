@@ -1,0 +1,160 @@
+"""One case of a run, whole: what was judged, and everything that every judge said of it. Nothing is cut.
+
+Everything shown was written by somebody else. It is indented below headings of ours, line for line, so that no text
+can look like the end of itself and the beginning of a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from adjudge.cli.output import print_line, write_json
+from adjudge.content import content_text
+from adjudge.errors import UsageError
+from adjudge.formats.display import (
+    describe_models,
+    describe_outcome,
+    describe_preference,
+    format_criterion_score,
+)
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import clean
+from adjudge.judges.pair import PairResult
+from adjudge.report.format import format_dollars, format_duration, format_label
+from adjudge.result import JudgeResult
+from adjudge.runs.item import RunItem
+
+STEP = "  "
+"""What a line is indented by, below its heading."""
+
+Line = tuple[int, str]
+"""A line of ours: how deep it stands, and what it says."""
+
+
+def write_case(items: Sequence[RunItem], run: str) -> None:
+    """A case with all its judgements as one JSON document."""
+    case = items[0].case
+    write_json(
+        {
+            "schema": "adjudge/run-case/1",
+            "run": run,
+            "place": items[0].place,
+            "case": to_plain(case.to_dict()),
+            "results": [{"sample": item.sample, **item.result.to_dict()} for item in items],
+        }
+    )
+
+
+def print_case(items: Sequence[RunItem]) -> None:
+    """A case with all its judgements, for a person; longer than a screen as often as not, so it may be paged."""
+    for depth, said in _list_lines(items):
+        print_line(STEP * depth + clean(said, keep_lines=False) if said else "")
+
+
+def _list_lines(items: Sequence[RunItem]) -> Iterator[Line]:
+    yield from _list_case(items[0])
+    for number, item in enumerate(items, 1):
+        head = f"judgement {number} of {len(items)}" if len(items) > 1 else "judgement"
+        yield 0, ""
+        yield from _list_judgement(item.result, head, 0)
+
+
+def _list_case(item: RunItem) -> Iterator[Line]:
+    case = item.case
+    facts = [f"case {case.id}", f"row {item.place + 1:,} of the data set"]
+    facts += [f"group {case.group}"] if case.group is not None else []
+    facts += [f"label {format_label(case.label)}"] if case.label is not None else []
+    yield 0, ", ".join(facts)
+    is_pair = (
+        isinstance(item.result, PairResult) and isinstance(case.content, Mapping) and {"a", "b"} <= {*case.content}
+    )
+    contents = {"first content": case.content["a"], "second content": case.content["b"]} if is_pair else {}
+    parts = {"task": case.task, **(contents or {"content": case.content})}
+    parts |= {"reference": case.reference, "context": case.context}
+    for name, value in parts.items():
+        if value is not None:
+            yield 0, ""
+            yield from _list_text(name, _find_text(value) or "(empty)", 0)
+    beside = {f"label of {name}": said for name, said in case.labels.items()}
+    beside |= {f"metadata {name}": said for name, said in case.metadata.items()}
+    yield from [(0, "")] if beside else []
+    for name, value in beside.items():
+        text = _find_text(value)
+        yield from _list_text(name, text, 0) if "\n" in text else [(0, f"{name}: {text}")]
+
+
+def _find_text(value: Any) -> str:
+    try:
+        return value if isinstance(value, str) else content_text(value)
+    except UsageError as error:  # a case that could not be judged for what its content is
+        return f"({error})"
+
+
+def _list_text(name: str, text: str, depth: int) -> Iterator[Line]:
+    """A heading, and a whole text below it."""
+    yield depth, f"{name}:" if text else name
+    for line in text.split("\n") if text else ():
+        yield depth + 1, line
+
+
+def _list_judgement(result: JudgeResult | PairResult, head: str, depth: int) -> Iterator[Line]:
+    """One judgement: the verdict, what led to it, and those that it was made of, each a step deeper."""
+    verdict = describe_preference(result) if isinstance(result, PairResult) else describe_outcome(result)
+    yield depth, f"{head}: {verdict}"
+    yield depth + 1, _describe_origin(result)
+    for note in describe_models(result):
+        yield depth + 1, f"warning: {note}"
+    if result.detail:
+        yield from _list_text("detail", result.detail, depth + 1)
+    if isinstance(result, PairResult):
+        for order in result.orders:
+            shown = "first content shown first" if order.order == "ab" else "second content shown first"
+            said = f"prefers the {order.preferred}" if order.preferred in ("first", "second") else order.preferred
+            yield from _list_judgement(order.result, f"{shown}, {said or 'undecided'}", depth + 1)
+        return
+    yield from _list_reasons(result, depth + 1)
+    yield from _list_replies(result, depth + 1)
+    for seat in getattr(result, "results", ()):
+        yield from _list_judgement(seat, f"judge {seat.judge}", depth + 1)
+
+
+def _describe_origin(result: JudgeResult | PairResult) -> str:
+    facts = [f"judge {result.judge}"]
+    if isinstance(result, JudgeResult):
+        facts += [f"model {result.model}"] if result.model else []
+        facts += [f"strategy {result.strategy}"] if hasattr(result, "strategy") else []
+        facts += [f"asked {result.attempts} times"] if result.attempts > 1 else []
+    facts += [format_duration(result.duration_ms)]
+    facts += [f"confidence {result.confidence:.2f}"] if result.confidence is not None else []
+    if result.usage is not None:
+        facts += [f"{result.usage.input_tokens:,} tokens in, {result.usage.output_tokens:,} out"]
+        facts += [format_dollars(result.usage.cost_usd)] if result.usage.cost_usd is not None else []
+    return ", ".join(facts)
+
+
+def _list_reasons(result: JudgeResult, depth: int) -> Iterator[Line]:
+    for item in result.criteria:
+        needs = f", needs {item.threshold:.2f}" if item.threshold is not None else ""
+        rule = f", by the rule {item.rule}" if item.rule else ""
+        yield from _list_text(
+            f"criterion {item.name}, {format_criterion_score(item)}{needs}{rule}", item.reasoning, depth
+        )
+        for quoted in item.evidence:
+            yield from _list_text("quoted", quoted, depth + 1)
+    for rule_result in result.rule_results:
+        mark = "passed" if rule_result.passed else rule_result.severity
+        yield from _list_text(f"rule {rule_result.name}, {mark}", rule_result.message, depth)
+    if result.reasoning:
+        yield from _list_text("reasoning", result.reasoning, depth)
+    for text in result.suggestions:
+        yield from _list_text("suggestion", text, depth)
+
+
+def _list_replies(result: JudgeResult, depth: int) -> Iterator[Line]:
+    """The replies as they were received: those that could not be read and led to another question, and the last."""
+    for number, text in enumerate(result.earlier_responses, 1):
+        yield from _list_text(f"reply {number}, which could not be read, so it was asked again", text, depth)
+    if result.raw_response is not None:
+        ended = f", ended with {result.finish_reason}" if result.finish_reason else ""
+        yield from _list_text(f"reply{ended}", result.raw_response, depth)

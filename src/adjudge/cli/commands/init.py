@@ -1,0 +1,83 @@
+"""``adjudge init``: a project's first files, ready to be changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adjudge.cli.output import note, print_line
+from adjudge.config.judges import find_configured
+from adjudge.errors import UsageError
+from adjudge.models.defaults import EXAMPLE
+
+_FILES = {
+    "adjudge.toml": "adjudge.toml.template",
+    "rubrics/answers.yaml": "answers.yaml.template",
+    "tests/test_answers.py": "test_answers.py.template",
+    ".github/workflows/adjudge.yml": "workflow.yml.template",
+}
+"""Where each file goes, and the template it is made from."""
+
+_TEST = "tests/test_answers.py"
+
+
+def init(folder: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=True)] = None) -> int:
+    """Write a configuration, a rubric, a test and a workflow to begin with.
+
+    The files go into DIR, or the working directory: adjudge.toml with every table explained, rubrics/answers.yaml,
+    tests/test_answers.py and .github/workflows/adjudge.yml. A file that is there already is left as it is.
+
+    Exit status: 0 written, or everything was there; 2 a file could not be written.
+    """
+    root = folder or Path()
+    judge, why = next(find_configured(), ("", ""))
+    written = [name for name, text in _make_files(judge) if _write_new(root / name, text)]
+    for name in _FILES:
+        print_line(f"{'wrote' if name in written else 'kept '}  {root / name}")
+    if "adjudge.toml" in written:
+        note(_describe_judge(judge, why))
+    for line in _NEXT:
+        note(line)
+    return 0
+
+
+def _make_files(judge: str) -> Iterator[tuple[str, str]]:
+    line = f'judge = "{judge}"' if judge else f'# judge = "{EXAMPLE}"'
+    about = "# who is asked; a model's name, or a judge of this file"
+    for name, template in _FILES.items():
+        text = (files("adjudge.cli.starter") / template).read_text(encoding="utf-8")
+        yield name, text.replace("{judge}", f"{line:<33} {about}").replace("{test}", _TEST)
+
+
+def _write_new(path: Path, text: str) -> bool:
+    """Whether the file was written; one that is there, a dangling link too, is never touched."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(path):
+            return False
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; name a folder that can be written") from None
+    return True
+
+
+def _describe_judge(judge: str, why: str) -> str:
+    if judge:
+        return f"\nThe judge is {judge}, because {why}."
+    return "\nNo judge is named yet: set one in adjudge.toml, or see `adjudge doctor` for what this machine has."
+
+
+_NEXT = (
+    "\nNext:",
+    "  adjudge doctor                                 can the judge be reached, and its replies be read",
+    f"  pytest {_TEST} --judge-record    ask it, and keep its replies for CI",
+    "  adjudge judge answer.txt                       judge a file by rubrics/answers.yaml",
+)

@@ -1,0 +1,154 @@
+"""What rows say of how they are judged: read only when that was asked for, and never as a path or as code.
+
+Whoever writes the rows of a log wants them to pass. So a file words no instruction to a judge and lowers no threshold
+unless the caller says that it is a suite of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjudge.dataset.case import OWN_KEYS
+from adjudge.dataset.fields import find_field, read_json_cell, read_label
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_flag
+from adjudge.formats.text import flatten, show
+from adjudge.rubric.file import SHIPPED_RUBRICS, load_rubric
+from adjudge.rubric.rubric import Rubric, make_rubric
+from adjudge.rules.rule import Rule
+from adjudge.rules.ruleset import load_rules
+
+LARGEST = 100_000
+"""Characters of what one row says of how it is judged, as JSON: all of it is put to a judge as instructions."""
+
+MOST_CRITERIA = 64
+"""Criteria of one row."""
+
+
+_NAMES = frozenset([*OWN_KEYS, *(f"{key}.json" for key in OWN_KEYS)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseCriteria:
+    """Whether rows may say how they are judged, and under which names."""
+
+    members: bool = False
+    """Whether ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row count."""
+    criteria_field: str | None = None
+    """The field that holds the criteria, whatever its name; nothing else of a row counts for that."""
+    rubrics: Mapping[str, Rubric] = field(default_factory=dict)
+    """The rubrics that a row may name, beside the shipped ones."""
+    table: bool = False
+    """Whether rows come from a table, whose cells are texts."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything of a row counts."""
+        return self.members or self.criteria_field is not None
+
+    def take(self, row: Mapping[str, Any], mapped: Iterable[str]) -> Taken:
+        """What a row says of how it is judged, apart from the rest; ``mapped`` are fields that were said to be others.
+
+        Raises ``UsageError`` for what cannot be judged by.
+        """
+        if self.criteria_field is None and _NAMES.isdisjoint(row):
+            return Taken(rest=dict(row), own={}, ignored=())  # nearly always
+        rest, own, ignored = dict(row), dict[str, Any](), list[str]()
+        if self.criteria_field is not None:
+            own["criteria"] = self._find_criteria(row, self.criteria_field)
+            rest.pop(self.criteria_field, None)
+        used = {*mapped, *([self.criteria_field] if self.criteria_field is not None else [])}
+        for key in OWN_KEYS:
+            for name in (key, f"{key}.json") if self.table else (key,):
+                if name not in rest or name in used:
+                    continue
+                if rest[name] is None or (self.table and rest[name] == ""):
+                    if self.members:
+                        rest.pop(name)
+                elif not self.members or (key == "criteria" and self.criteria_field is not None):
+                    ignored.append(name)
+                elif own.get(key) is not None:
+                    raise UsageError(f"{key!r} is given twice, by two columns; keep one")
+                else:
+                    own[key] = self._read(name, rest.pop(name))
+        return Taken(rest=rest, own=self._check(own), ignored=tuple(ignored))
+
+    def _find_criteria(self, row: Mapping[str, Any], name: str) -> Any:
+        found = find_field(row, name)
+        return None if self.table and found == "" else self._read(name, found)
+
+    def _read(self, name: str, value: Any) -> Any:
+        return read_json_cell(name, value) if self.table and name.endswith(".json") else value
+
+    def _check(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        own = {name: value for name, value in given.items() if value is not None}
+        if not own:
+            return own
+        if len(json.dumps(own, default=str)) > LARGEST:
+            raise UsageError(f"what it says of how it is judged is longer than {LARGEST:,} characters; shorten it")
+        if "criteria" in own:
+            _check_criteria(own["criteria"])
+        if "rubric" in own:
+            own["rubric"] = self._find_rubric(own["rubric"])
+        if "rules" in own:
+            own["rules"] = _read_rules(own["rules"])
+        if self.table and "threshold" in own:
+            own["threshold"] = read_label(own["threshold"])
+        return own
+
+    def _find_rubric(self, given: Any) -> Rubric:
+        if isinstance(given, Mapping):
+            if given.get("model") is not None:
+                raise UsageError("its rubric names a model; who is asked is said by the caller, so leave it out")
+            found = load_rubric(given)
+            if len(found.criteria) > MOST_CRITERIA:
+                raise UsageError(f"its rubric has {len(found.criteria)} criteria, and at most {MOST_CRITERIA} may be")
+            return found
+        if isinstance(given, str) and given in self.rubrics:
+            return self.rubrics[given]
+        # By its name alone, and never through what also opens paths: data must not choose which file is read.
+        if given in SHIPPED_RUBRICS:
+            return load_rubric(given)
+        known = flatten(", ".join([*self.rubrics, *SHIPPED_RUBRICS]), 300)
+        raise UsageError(
+            f"its rubric must be an object, or the name of a rubric that is known here, and never a path; "
+            f"got {show(given)} (there are {known})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A row taken apart."""
+
+    rest: dict[str, Any]
+    own: dict[str, Any]
+    """What it says of how it is judged, as arguments of ``Case``."""
+    ignored: tuple[str, ...]
+    """The fields that say more, which nobody asked for; they are in the rest."""
+
+
+def read_case_criteria(
+    case_criteria: object, criteria_field: object, rubrics: Mapping[str, Rubric] | None, *, table: bool
+) -> CaseCriteria:
+    """What a caller says of it; raises ``UsageError`` for what cannot be meant."""
+    check_flag("case_criteria", case_criteria)
+    if criteria_field is not None and (not isinstance(criteria_field, str) or not criteria_field):
+        raise UsageError(f"criteria_field must be the name of a field, got {show(criteria_field)}")
+    known = {} if rubrics is None else rubrics
+    return CaseCriteria(members=bool(case_criteria), criteria_field=criteria_field, rubrics=known, table=table)
+
+
+def _check_criteria(given: Any) -> None:
+    if not isinstance(given, str | list | Mapping):
+        raise UsageError(f"its criteria must be a sentence, a list of them, or names with sentences; got {show(given)}")
+    if not isinstance(given, str) and len(given) > MOST_CRITERIA:
+        raise UsageError(f"it has {len(given)} criteria, and at most {MOST_CRITERIA} may be; put some together")
+    make_rubric(given)
+
+
+def _read_rules(given: Any) -> tuple[Rule, ...]:
+    # As a rule file is read: shipped rules alone, and nothing that would run code.
+    return tuple(load_rules({"rules": [given] if isinstance(given, str) else given}))

@@ -1,0 +1,166 @@
+r"""A JavaScript regular expression as one of RE2 that matches the same texts, or why there is none.
+
+Source: ECMA-262, sections "Patterns" and "Additional Syntax for Web Browsers", without flags, as promptfoo compiles a
+pattern; RE2's own syntax page. Both know ``\s`` and ``.`` and mean other characters, and ``\A``, ``\Q`` or ``(?i)`` are
+something in one of them alone, so whatever is not known to mean the same is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import quote
+
+_BLANK = r"\t\n\x0b\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}"
+"""What JavaScript takes for white space and line ends."""
+
+_NOT_BLANK = (
+    r"\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}"
+    r"\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}"
+)
+"""Everything else."""
+
+_ANY = r"\x{0}-\x{10ffff}"
+
+_DOT = r"[^\n\r\x{2028}\x{2029}]"
+
+_SAME = frozenset("dDwWbBfnrtv")
+"""Letters that mean the same after a backslash in both, outside a class."""
+
+_SAME_INSIDE = frozenset("dDwWfnrtv")
+
+_TOKEN = re.compile(
+    r"""
+    (?P<code>\\u(?P<u>[0-9a-fA-F]{4})|\\x(?P<x>[0-9a-fA-F]{2}))
+    | (?P<escape>\\(?P<letter>.))
+    | (?P<group>\(\?(?P<kind><[=!]|[^)])?)
+    | (?P<open>\[\^?)
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_GROUP_NAME = re.compile(r"\(\?<([A-Za-z_][A-Za-z0-9_]*)>")
+
+_COUNT = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
+
+_EMPTY = re.compile(r"(?<!\\)(?:\\\\)*(?:[\^$]|\\[bB])\Z")
+"""What ends with an assertion, which JavaScript does not repeat."""
+
+
+LONGEST_PATTERN = 2_000
+"""Characters of a pattern that is translated."""
+
+
+def translate_regex(pattern: str) -> str:
+    """The pattern for RE2; raises ``UsageError`` with what it cannot say, look-around among it."""
+    if len(pattern) > LONGEST_PATTERN:
+        raise UsageError(f"the pattern {quote(pattern)} is longer than {LONGEST_PATTERN:,} characters")
+    return "".join(_Translator(pattern).translate())
+
+
+class _Translator:
+    """One pattern, read from its beginning."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+
+    def translate(self) -> Iterator[str]:
+        """The parts of the pattern for RE2."""
+        while self.at < len(self.pattern):
+            found = self._take()
+            if found["code"]:
+                yield _write_code(found)
+            elif found["escape"]:
+                yield self._translate_escape(found["letter"], inside=False)
+            elif found["group"]:
+                yield self._translate_group(found["group"])
+            elif found["open"]:
+                yield self._translate_class(found["open"])
+            else:
+                yield self._translate_other(found["other"])
+
+    def _take(self) -> re.Match[str]:
+        found = _TOKEN.match(self.pattern, self.at)
+        if found is None or found["other"] == "\\":
+            raise self._refuse("ends with a backslash")
+        self.at = found.end()
+        return found
+
+    def _refuse(self, why: str) -> UsageError:
+        return UsageError(f"the pattern {quote(self.pattern)} {why}")
+
+    def _translate_other(self, char: str) -> str:
+        if char == ".":
+            return _DOT
+        if char in "*+?|()^$":
+            # The second of two is another operator to RE2, or to newer readers; JavaScript has only the lazy ``?``.
+            after = self.pattern[self.at : self.at + 1]
+            if char in "*+?" and ((after and after in "*+") or _EMPTY.search(self.pattern[: self.at - 1])):
+                raise self._refuse("repeats a repetition, or a position")
+            return char
+        if char == "{":
+            count = _COUNT.match(self.pattern, self.at - 1)
+            if count is None:
+                return r"\{"
+            self.at = count.end()
+            return count[0]
+        return _escape(char)
+
+    def _translate_group(self, opened: str) -> str:
+        if opened == "(?:":
+            return opened
+        named = _GROUP_NAME.match(self.pattern, self.at - len(opened))
+        if named is None:
+            raise self._refuse("has look-around, or a group that RE2 and JavaScript read differently")
+        self.at = named.end()
+        return f"(?P<{named[1]}>"
+
+    def _translate_escape(self, letter: str, *, inside: bool) -> str:
+        if letter == "s":
+            return _BLANK if inside else f"[{_BLANK}]"
+        if letter == "S":
+            return _NOT_BLANK if inside else f"[{_NOT_BLANK}]"
+        if inside and letter == "b":
+            return r"\x08"
+        if letter in (_SAME_INSIDE if inside else _SAME):
+            return f"\\{letter}"
+        if letter == "0" and not self.pattern[self.at : self.at + 1].isdigit():
+            return r"\x00"
+        if letter.isalnum() or letter == "_":
+            raise self._refuse(f"has the escape {quote(chr(92) + letter)}, which RE2 does not read as JavaScript does")
+        return _escape(letter)
+
+    def _translate_class(self, opened: str) -> str:
+        parts: list[str] = []
+        while self.pattern[self.at : self.at + 1] != "]":
+            if self.at >= len(self.pattern):
+                raise self._refuse("has a class that does not end")
+            parts.append(self._translate_member())
+        self.at += 1
+        if not parts:
+            # ``[]`` is nothing and ``[^]`` anything; to RE2 both go on with what follows.
+            return f"[{_ANY}]" if opened == "[^" else f"[^{_ANY}]"
+        return opened + "".join(parts) + "]"
+
+    def _translate_member(self) -> str:
+        if self.pattern[self.at] != "\\":
+            self.at += 1
+            char = self.pattern[self.at - 1]
+            return char if char == "-" else _escape(char)
+        found = self._take()
+        return _write_code(found) if found["code"] else self._translate_escape(found["letter"], inside=True)
+
+
+def _write_code(found: re.Match[str]) -> str:
+    number = int(found["u"] or found["x"], 16)
+    if 0xD800 <= number <= 0xDFFF:
+        raise UsageError(f"the pattern {quote(found.string)} has half of a character as {quote(found[0])}")
+    return f"\\x{{{number:x}}}"
+
+
+def _escape(char: str) -> str:
+    return char if char.isalnum() or char == "_" or not char.isascii() or char in "\n\r\t " else f"\\{char}"

@@ -1,0 +1,193 @@
+"""Files that observability tools export: rows of JSON and tables, and what an input and an answer look like in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from adjudge.dataset.case import check_text
+from adjudge.dataset.formats import LARGEST_JSON, TABLES, Row, check_path, find_format, read_rows, read_whole
+from adjudge.errors import UsageError
+from adjudge.formats.json import read_json
+from adjudge.formats.text import flatten, show
+
+_OBJECT = ("{'", "[{'", "['")
+"""How the cell of a table begins that holds Python's text of an object, which no reader of JSON understands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What one tool's exports look like."""
+
+    tool: str
+    lists: Sequence[str] = ()
+    """Members of an outer object that hold the rows, with dots to reach inside: a page of an API, a whole data set."""
+    cells: tuple[str, ...] = ()
+    """How columns of a table begin whose cells are JSON where they look like an object or a list; others are text."""
+    framed: bool = True
+    """Whether its tables are written from frames, which write objects as Python does."""
+
+
+def read_exported(path: str, shape: Shape) -> Iterator[Row]:
+    """The rows of a file with their places; for one that cannot be read, why."""
+    check_path(path)
+    form, gz = find_format(path, None)
+    if form == "yaml":
+        raise UsageError(f"{path}: {shape.tool} exports no YAML; name a file of JSON, JSON lines or a table")
+    if form == "json":
+        yield from _read_document(path, shape)
+        return
+    for number, row in read_rows(path, form, None, gz=gz):
+        yield number, row if isinstance(row, UsageError) or form not in TABLES else _open_cells(row, shape)
+
+
+def _read_document(path: str, shape: Shape) -> Iterator[Row]:
+    try:
+        data = read_json(read_whole(path, LARGEST_JSON), nan_is_null=True)
+    except UsageError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON ({flatten(str(error))}); lines of JSON end in .jsonl") from None
+    found = data if isinstance(data, list) else _find_list(data, shape)
+    for number, item in enumerate(found, 1):
+        try:
+            check_text(item)
+        except UsageError as error:
+            yield number, error
+            continue
+        yield number, item if isinstance(item, dict) else UsageError(f"a row must be an object, got {show(item)}")
+
+
+def _find_list(data: Any, shape: Shape) -> list[Any]:
+    """The rows within an object; an object that holds none is a row itself."""
+    for name in shape.lists:
+        held = data
+        for step in name.split("."):
+            held = held.get(step) if isinstance(held, dict) else None
+        if isinstance(held, list):
+            return held
+    return [data]
+
+
+def _open_cells(row: Mapping[str, Any], shape: Shape) -> Mapping[str, Any] | UsageError:
+    try:
+        # Pandas writes the index of a frame under such a name; it is one of the columns, or a number.
+        kept = {name: cell for name, cell in row.items() if not name.startswith("__index_level_")}
+        return {name: _open_cell(name, cell, shape) for name, cell in kept.items()}
+    except UsageError as error:
+        return error
+
+
+def _open_cell(name: str, cell: Any, shape: Shape) -> Any:
+    if cell == "":
+        return None
+    if not isinstance(cell, str) or not cell.strip() or not name.startswith(shape.cells):
+        return cell
+    text = cell.strip()
+    if shape.framed and text.startswith(_OBJECT):
+        raise UsageError(
+            f"the column {show(name)} holds Python's text of an object, which is no JSON; "
+            "export JSON lines (frame.to_json(FILE, orient='records', lines=True))"
+        )
+    if text[0] not in "{[":
+        return cell
+    try:
+        return read_json(text)
+    except (ValueError, RecursionError):  # an answer may begin with a bracket
+        return cell
+
+
+def find_part(row: Mapping[str, Any], name: str, *separators: str) -> Any:
+    """A part of a row: its member of that name, or all members that begin with the name and one of the separators."""
+    if row.get(name) not in (None, {}, ""):
+        return row[name]
+    for separator in separators:
+        start = name + separator
+        found = {key.removeprefix(start): value for key, value in row.items() if key.startswith(start)}
+        found = {key: value for key, value in found.items() if value is not None}
+        if found:
+            return found
+    return None
+
+
+def find_members(row: Mapping[str, Any], name: str, *separators: str) -> dict[str, Any]:
+    """A part of a row that has to be an object; anything else is an empty one."""
+    found = find_part(row, name, *separators)
+    return found if isinstance(found, dict) else {}
+
+
+def take_one(value: Any) -> Any:
+    """What an object with one member holds, where that can be judged by itself; anything else as it is.
+
+    ``{"approved": true}`` stays: without its name, a truth or a number says nothing.
+    """
+    held = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+    return held if isinstance(held, str | list | dict) else value
+
+
+def find_answer(value: Any) -> Any:
+    """What was answered: the text of the only message, where the rest is a client's wrapping; else the whole.
+
+    A message without text, as before a call of a tool, stays as it is. So does whatever holds several answers.
+    """
+    held = value
+    if isinstance(held, dict) and isinstance(held.get("choices"), list):
+        held = held["choices"][0] if len(held["choices"]) == 1 else held
+    for _ in range(3):
+        if isinstance(held, dict) and isinstance(held.get("message"), dict):
+            held = held["message"]
+        elif isinstance(held, list) and len(held) == 1 and _is_answer(held[0]):
+            held = held[0]
+        elif not _is_answer(held):
+            held = take_one(held)
+    return held["content"] if _is_answer(held) else held
+
+
+def _is_answer(value: Any) -> bool:
+    """Whether this is a message of an assistant that is text and nothing else."""
+    return (
+        isinstance(value, dict)
+        and value.get("role") in ("assistant", "ai", "model")
+        and isinstance(value.get("content"), str)
+        and not value.get("tool_calls")
+    )
+
+
+def check_answer(value: Any, what: str) -> Any:
+    """The answer; raises ``UsageError`` where there is none: judged as empty, it would pass what only forbids."""
+    if value is None or value in ({}, []):
+        raise UsageError(f"the {what} has no output; leave it out of the export, or run it again")
+    return value
+
+
+def read_time(value: Any) -> datetime | None:
+    """A time of a tool: a text, without a zone in UTC, or milliseconds since 1970; ``None`` for anything else."""
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000, UTC)
+        if not isinstance(value, str):
+            return None
+        moment = datetime.fromisoformat(value.strip())
+        return moment.replace(tzinfo=UTC) if moment.utcoffset() is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def read_text(value: Any) -> str | None:
+    """A text that says something, or ``None``; a number is the text that it is written as."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def keep(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The members of a row that have these names and say something."""
+    return {name: row[name] for name in names if row.get(name) not in (None, "", [], {})}
+
+
+def make_metadata(tool: str, own: Any, kept: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a case: the item's own, and what the tool knows of it under the tool's name."""
+    said = dict(own) if isinstance(own, Mapping) else {} if own in (None, "", []) else {"metadata": own}
+    return said | ({tool: dict(kept)} if kept else {})

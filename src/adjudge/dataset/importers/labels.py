@@ -1,0 +1,45 @@
+"""Labels from the exports of other tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from adjudge.dataset.dataset import OnBadRow
+from adjudge.dataset.importers.annotation import ImportedLabels, Tool, list_labels
+from adjudge.dataset.importers.langfuse import LANGFUSE
+from adjudge.dataset.importers.langsmith import LANGSMITH
+from adjudge.dataset.importers.mlflow import MLFLOW
+from adjudge.dataset.importers.phoenix import PHOENIX
+from adjudge.dataset.label_map import LabelMap
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.text import show
+
+AnnotationTool = Literal["langfuse", "langsmith", "mlflow", "phoenix"]
+"""Tools in which people annotate, and whose annotations are read."""
+
+_TOOLS: Mapping[str, Tool] = {"langfuse": LANGFUSE, "langsmith": LANGSMITH, "mlflow": MLFLOW, "phoenix": PHOENIX}
+
+
+def import_labels(
+    path: str | os.PathLike[str],
+    *,
+    format: AnnotationTool,  # noqa: A002 - as open_dataset has it
+    label_map: LabelMap | None = None,
+    label_name: str | None = None,
+    on_bad_row: OnBadRow = "fail",
+) -> ImportedLabels:
+    """The annotations in an export of another tool, a label each: of people, and of models with ``kind="model"``.
+
+    ``case`` is the id of the trace, run or span; ``criterion`` is the annotation's name, and of those called
+    ``label_name`` there is none, since they are of the case as a whole. ``label_map`` says what words stand for; with
+    it an annotation's word counts, without it its number. A word that the map lacks is a bad row, unless
+    ``label_name`` names another annotation. Raises ``UsageError`` naming file, row, value and remedy.
+    """
+    check_choice("format", format, get_args(AnnotationTool))
+    if on_bad_row not in {"fail", "skip"}:
+        raise UsageError(f"on_bad_row must be 'fail' or 'skip', got {show(on_bad_row)}")
+    how = {"on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
+    return list_labels(os.fspath(path), _TOOLS[format], **how)  # type: ignore[arg-type]

@@ -1,0 +1,145 @@
+"""Langfuse: items of its data sets, traces and observations as cases; its scores as labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
+from adjudge.dataset.importers.annotation import Annotation, Tool, open_annotated
+from adjudge.dataset.importers.exported import (
+    Shape,
+    check_answer,
+    find_answer,
+    make_metadata,
+    read_text,
+    read_time,
+    take_one,
+)
+from adjudge.dataset.label_map import LabelMap
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten, show
+
+_OF_ITEMS = ("expectedOutput", "datasetId", "datasetName")
+
+_APART = frozenset(("id", "input", "output", "expectedOutput", "metadata", "observations"))
+
+
+def import_langfuse(
+    path: str | os.PathLike[str],
+    *,
+    fields: Mapping[str, str | None] | None = None,
+    on_bad_row: OnBadRow = "fail",
+    label_map: LabelMap | None = None,
+    label_name: str | None = None,
+) -> Dataset:
+    """Items of a data set, traces or observations of Langfuse, as its pages and its API export them.
+
+    The content is the ``output`` of a trace or observation. An item of a data set has no answer: without ``fields`` to
+    name one, its input is the content, which ``dataset.notes`` counts. ``expectedOutput`` is the reference, ``input``
+    the task. ``label_name`` is the score that is the label, where a person gave it (``source`` is ``ANNOTATION``) and
+    the file has scores with their source, as a trace does; ``label_map`` says what the words of its categories stand
+    for. ``import_labels`` reads exported scores, which ``Dataset.with_labels`` joins.
+    """
+    how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
+    return open_annotated(os.fspath(path), LANGFUSE, **how)
+
+
+def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    row = _unwrap(row)
+    if _is_score(row):
+        return None
+    name = read_text(row.get("id"))
+    if name is None or not ("input" in row or "output" in row):
+        has = flatten(", ".join(map(repr, row))) or "nothing"
+        raise UsageError(f"it is no item, trace, observation or score of Langfuse; it has {has}")
+    kept = {key: row[key] for key in row if key not in _APART and row[key] not in (None, "", [], {})}
+    found: dict[str, Any] = {"id": name, "metadata": make_metadata("langfuse", row.get("metadata"), kept)}
+    found["reference"] = take_one(row.get("expectedOutput"))
+    asked = take_one(row.get("input"))
+    if row.get("output") is None and any(key in row for key in _OF_ITEMS):
+        add_note(notes, "item without an answer: its input is the content")
+        return found | {"content": check_answer(asked, f"item {show(name)} without an input")}
+    if row.get("level") == "ERROR" and row.get("type"):
+        why = flatten(str(row.get("statusMessage") or "no message"))[:200]
+        raise UsageError(f"the observation {show(name)} ended with an error ({why}); run it again")
+    answer = check_answer(find_answer(row.get("output")), f"trace or observation {show(name)}")
+    return found | {"content": answer, "task": asked}
+
+
+def _unwrap(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A trace as its page saves it stands beside its observations."""
+    trace = row.get("trace")
+    return {**trace, "scores": trace.get("scores") or row.get("scores")} if isinstance(trace, dict) else row
+
+
+def _is_score(row: Mapping[str, Any]) -> bool:
+    return "dataType" in row and "source" in row
+
+
+def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+    row = _unwrap(row)
+    # The table of traces has a column for each score, which does not say who gave it: that is no label.
+    given = [row] if _is_score(row) else row.get("scores")
+    for score in given if isinstance(given, list) else ():
+        if isinstance(score, dict) and _is_score(score):
+            yield _read_score(score, None if score is row else read_text(row.get("id")))
+
+
+def _read_score(score: Mapping[str, Any], trace: str | None) -> Annotation:
+    case = _find_subject(score) or trace
+    name = read_text(score.get("name"))
+    if case is None or name is None:
+        raise UsageError(
+            f"the score {show(score.get('id'))} has no name, or is of no trace or observation; leave it out"
+        )
+    kind, value = score.get("dataType"), score.get("value")
+    word: Any = None
+    number: Any = None
+    if kind == "CATEGORICAL":
+        # Beside the word, an older export has a number: a place in a list of categories, and 0 where there is none.
+        word = score.get("stringValue") or (value if isinstance(value, str) else None)
+    elif kind == "BOOLEAN":
+        said = score.get("stringValue") or value
+        number = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}.get(str(said).lower())
+    elif kind == "NUMERIC":
+        number = _read_number(value)
+    person = score.get("source") == "ANNOTATION"
+    rater = score.get("authorUserName") or score.get("authorUserId")
+    return Annotation(
+        case=case,
+        name=name,
+        person=person,
+        rater=read_text(rater) if person else None,
+        word=read_text(word),
+        number=number,
+        at=read_time(score.get("timestamp") or score.get("createdAt")),
+        comment=read_text(score.get("comment")),
+    )
+
+
+def _read_number(value: Any) -> Any:
+    from adjudge.dataset.label_map import read_number
+
+    return read_number(value.strip()) if isinstance(value, str) else value
+
+
+def _find_subject(score: Mapping[str, Any]) -> str | None:
+    """The trace or observation that a score is of; a whole session or experiment is no case."""
+    subject = score.get("subject")
+    if isinstance(subject, dict):
+        return read_text(subject.get("id")) if subject.get("kind") in ("trace", "observation") else None
+    return read_text(score.get("observationId")) or read_text(score.get("traceId"))
+
+
+LANGFUSE = Tool(
+    shape=Shape(
+        tool="langfuse",
+        lists=("data",),
+        cells=("input", "output", "expectedOutput", "metadata"),
+        framed=False,
+    ),
+    open=_open_row,
+    annotate=_annotate,
+)

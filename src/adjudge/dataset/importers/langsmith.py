@@ -1,0 +1,131 @@
+"""LangSmith: examples of its data sets and runs as cases; its feedback as labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
+from adjudge.dataset.importers.annotation import Annotation, Tool, open_annotated
+from adjudge.dataset.importers.exported import (
+    Shape,
+    check_answer,
+    find_answer,
+    find_members,
+    find_part,
+    keep,
+    make_metadata,
+    read_text,
+    read_time,
+    take_one,
+)
+from adjudge.dataset.label_map import LabelMap
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten, show
+
+_KEPT = (
+    *("name", "run_type", "dataset_id", "source_run_id", "split", "reference_example_id", "example_id", "session_id"),
+    *("trace_id", "tags", "start_time", "end_time", "execution_time", "feedback", "feedback_stats", "created_at"),
+)
+
+
+def import_langsmith(
+    path: str | os.PathLike[str],
+    *,
+    fields: Mapping[str, str | None] | None = None,
+    on_bad_row: OnBadRow = "fail",
+    label_map: LabelMap | None = None,
+    label_name: str | None = None,
+) -> Dataset:
+    """Examples, runs, or the table of an experiment of LangSmith, in JSON, JSON lines or CSV.
+
+    The content is the ``outputs`` of a run. An example has no answer: without ``fields`` to name one, its ``inputs``
+    are the content, which ``dataset.notes`` counts, and its ``outputs`` the reference. ``label_name`` is the key of the
+    feedback that is the label, where a person gave it in the app and the run holds its ``feedback``; ``label_map`` says
+    what the words of its categories stand for. ``import_labels`` reads exported feedback, which
+    ``Dataset.with_labels`` joins.
+    """
+    how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
+    return open_annotated(os.fspath(path), LANGSMITH, **how)
+
+
+def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    if _is_feedback(row):
+        return None
+    name = read_text(row.get("id")) or read_text(row.get("example_id"))
+    asked, said = find_part(row, "inputs", "."), find_part(row, "outputs", ".")
+    if name is None or (asked is None and said is None):
+        has = flatten(", ".join(map(repr, row))) or "nothing"
+        raise UsageError(f"it is no example, run or feedback of LangSmith with an 'id'; it has {has}")
+    extra = row.get("extra")
+    own = row.get("metadata") or (extra.get("metadata") if isinstance(extra, dict) else None)
+    kept = keep(row, (*_KEPT, *(key for key in row if key.startswith("feedback."))))
+    found: dict[str, Any] = {"id": name, "metadata": make_metadata("langsmith", own, kept)}
+    if not _is_run(row):
+        add_note(notes, "example without an answer: its input is the content")
+        content = check_answer(take_one(asked), f"example {show(name)} without an input")
+        return found | {"content": content, "reference": take_one(said)}
+    if row.get("error"):
+        why = flatten(str(row["error"]))[:200]
+        raise UsageError(f"the run {show(name)} ended with an error ({why}); run it again")
+    answer = check_answer(find_answer(said), f"run {show(name)}")
+    return found | {"content": answer, "task": take_one(asked), "reference": take_one(_find_reference(row))}
+
+
+def _is_feedback(row: Mapping[str, Any]) -> bool:
+    return "key" in row and "run_id" in row
+
+
+def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+    given = [row] if _is_feedback(row) else row.get("feedback")
+    for feedback in given if isinstance(given, list) else ():
+        if isinstance(feedback, dict) and "key" in feedback:
+            yield _read_feedback(feedback, None if feedback is row else read_text(row.get("id")))
+
+
+def _is_run(row: Mapping[str, Any]) -> bool:
+    """Whether the outputs are an answer; those of an example are what was expected."""
+    return any(key in row for key in ("run_type", "error", "execution_time", "start_time")) or any(
+        key.startswith("reference.") for key in row
+    )
+
+
+def _find_reference(row: Mapping[str, Any]) -> Any:
+    found = find_part(row, "reference", ".")
+    return row.get("reference_outputs") if found is None else found
+
+
+def _read_feedback(feedback: Mapping[str, Any], run: str | None) -> Annotation:
+    case, name = read_text(feedback.get("run_id")) or run, read_text(feedback.get("key"))
+    if case is None or name is None:
+        raise UsageError(f"the feedback {show(feedback.get('id'))} has no key, or is of no run; leave it out")
+    source = find_members(feedback, "feedback_source", ".")
+    # What the API was given may be an end user's or a program's: nothing tells, so it is no person's.
+    person = source.get("type") == "app"
+    rater = source.get("user_name") or source.get("user_id") or source.get("ls_user_id")
+    score, value = feedback.get("score"), feedback.get("value")
+    number = (
+        score if isinstance(score, bool | int | float) else value if isinstance(value, bool | int | float) else None
+    )
+    return Annotation(
+        case=case,
+        name=name,
+        person=person,
+        rater=read_text(rater) if person else None,
+        word=value if isinstance(value, str) and value else None,
+        number=number,
+        at=read_time(feedback.get("modified_at") or feedback.get("created_at")),
+        comment=read_text(feedback.get("comment")),
+    )
+
+
+LANGSMITH = Tool(
+    shape=Shape(
+        tool="langsmith",
+        lists=("examples", "runs", "feedback", "data"),
+        cells=("inputs", "outputs", "reference", "metadata", "extra", "feedback"),
+    ),
+    open=_open_row,
+    annotate=_annotate,
+)

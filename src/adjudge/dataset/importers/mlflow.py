@@ -1,0 +1,212 @@
+"""MLflow: traces and records of its evaluation data sets as cases; its assessments as labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
+from adjudge.dataset.importers.annotation import Annotation, Tool, open_annotated
+from adjudge.dataset.importers.exported import (
+    Shape,
+    check_answer,
+    find_answer,
+    keep,
+    make_metadata,
+    read_text,
+    read_time,
+    take_one,
+)
+from adjudge.dataset.label_map import LabelMap
+from adjudge.errors import UsageError
+from adjudge.formats.json import read_json
+from adjudge.formats.text import flatten, show
+
+_GOLD = "expected_response"
+"""The expectation that MLflow's own scorers compare an answer with."""
+
+_MISSING = object()
+
+_OWN = "mlflow."
+"""How the names of tags begin that MLflow writes itself."""
+
+
+def import_mlflow(
+    path: str | os.PathLike[str],
+    *,
+    fields: Mapping[str, str | None] | None = None,
+    on_bad_row: OnBadRow = "fail",
+    label_map: LabelMap | None = None,
+    label_name: str | None = None,
+) -> Dataset:
+    """Traces of MLflow (``Trace.to_json``, a frame of ``search_traces``), or records of an evaluation data set.
+
+    The content is what the root span gave, the task what it was given; a trace that ended with an error is a bad row.
+    The reference is the expectation ``expected_response``, else all expectations. A record of a data set without
+    ``outputs`` has no answer: its inputs are the content, which ``dataset.notes`` counts. ``label_name`` is the
+    feedback that is the label, where a person gave it; ``label_map`` says what its words stand for.
+    """
+    how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
+    return open_annotated(os.fspath(path), MLFLOW, **how)
+
+
+def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    row = _unwrap(row)
+    if isinstance(row.get("info"), dict):
+        return _open_trace(row["info"], row.get("data"))
+    if "assessment_name" in row:
+        return None
+    if "inputs" in row and ("expectations" in row or "dataset_record_id" in row):
+        return _open_record(row, notes)
+    has = flatten(", ".join(map(repr, row))) or "nothing"
+    raise UsageError(f"it is no trace, assessment or record of MLflow; it has {has}")
+
+
+def _unwrap(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of a frame has the whole trace as the text of one of its columns."""
+    found = _read_attribute(row.get("trace"))
+    return found if isinstance(found, dict) else row
+
+
+def _open_trace(info: Mapping[str, Any], data: Any) -> dict[str, Any]:
+    name = _find_name(info)
+    state = info.get("state") or info.get("status")
+    if state not in ("OK", None):
+        raise UsageError(f"the trace {show(name)} ended with {show(state)}; run it again")
+    asked, said, _ = _find_root(data)
+    if said is _MISSING:
+        # What stands in the info is cut off after some hundred characters, and half an answer is none.
+        raise UsageError(f"the trace {show(name)} has no root span, so its answer is unknown; export it with its spans")
+    tags = _find_tags(info)
+    kept = keep(info, ("request_time", "assessments")) | keep(tags, ("mlflow.traceName",))
+    return {
+        "id": name,
+        "content": check_answer(find_answer(said), f"trace {show(name)}"),
+        "task": take_one(asked),
+        "reference": _find_reference(_list_assessments(info)),
+        "metadata": make_metadata("mlflow", _list_own(tags), kept),
+    }
+
+
+def _find_name(info: Mapping[str, Any]) -> str:
+    name = read_text(info.get("trace_id")) or read_text(info.get("request_id"))
+    if name is None:
+        raise UsageError("the trace has no 'trace_id'; export it with Trace.to_json")
+    return name
+
+
+def _list_assessments(info: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was said of a trace, without what was said anew."""
+    given = info.get("assessments")
+    given = given if isinstance(given, list) else []
+    return [item for item in given if isinstance(item, dict) and item.get("valid") is not False]
+
+
+def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+    row = _unwrap(row)
+    info = row.get("info")
+    if isinstance(info, dict):
+        name, (_, _, root) = _find_name(info), _find_root(row.get("data"))
+        found = (_read_feedback(item, name, root) for item in _list_assessments(info))
+    else:
+        found = iter((_read_feedback(row, read_text(row.get("trace_id")), None),))
+    yield from (item for item in found if item is not None)
+
+
+def _find_root(data: Any) -> tuple[Any, Any, str | None]:
+    """What the root span was given, what it gave (``_MISSING`` without one), and its id."""
+    data = data if isinstance(data, dict) else {}
+    spans = data.get("spans")
+    for span in spans if isinstance(spans, list) else ():
+        if isinstance(span, dict) and not (span.get("parent_span_id") or span.get("parent_id")):
+            attributes = span.get("attributes")
+            attributes = attributes if isinstance(attributes, dict) else {}
+            asked, said = (_read_attribute(attributes.get(key)) for key in ("mlflow.spanInputs", "mlflow.spanOutputs"))
+            return asked, said, read_text(span.get("span_id"))
+    # Traces of MLflow 2 have it beside the spans.
+    return _read_attribute(data.get("request")), _read_attribute(data.get("response", _MISSING)), None
+
+
+def _read_attribute(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_json(value, nan_is_null=True)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _find_reference(assessments: list[dict[str, Any]]) -> Any:
+    found = {
+        str(item.get("assessment_name")): _read_expectation(item["expectation"])
+        for item in assessments
+        if isinstance(item.get("expectation"), dict) and item.get("valid") is not False
+    }
+    return found.get(_GOLD, found or None)
+
+
+def _read_expectation(said: Mapping[str, Any]) -> Any:
+    held = said.get("serialized_value")
+    return _read_attribute(held.get("value")) if isinstance(held, dict) else said.get("value")
+
+
+def _read_feedback(assessment: Mapping[str, Any], trace: str | None, root: str | None) -> Annotation | None:
+    """A feedback as an annotation; an expectation is none, nor is what was said anew."""
+    feedback, name = assessment.get("feedback"), read_text(assessment.get("assessment_name"))
+    span = read_text(assessment.get("span_id"))
+    case = span if span is not None and span != root else trace
+    if not isinstance(feedback, dict) or assessment.get("valid") is False:
+        return None
+    if name is None or case is None:
+        raise UsageError(f"the assessment {show(assessment.get('assessment_id'))} has no name, or is of no trace")
+    source = assessment.get("source")
+    source = source if isinstance(source, dict) else {}
+    value = feedback.get("value")  # null where a judge failed
+    return Annotation(
+        case=case,
+        name=name,
+        person=source.get("source_type") == "HUMAN",
+        rater=read_text(source.get("source_id")),
+        word=value if isinstance(value, str) else None,
+        number=value if isinstance(value, bool | int | float) else None,
+        at=read_time(assessment.get("last_update_time") or assessment.get("create_time")),
+        comment=read_text(assessment.get("rationale")),
+    )
+
+
+def _open_record(row: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
+    asked, said = take_one(row["inputs"]), row.get("outputs")
+    expected = row.get("expectations")
+    expected = expected if isinstance(expected, dict) else {}
+    found: dict[str, Any] = {
+        "id": read_text(row.get("dataset_record_id")),
+        "reference": expected.get(_GOLD, expected or None),
+        "metadata": make_metadata(
+            "mlflow", _list_own(_find_tags(row)), keep(row, ("source_type", "source_id", "dataset_id"))
+        ),
+    }
+    if said in (None, {}, [], ""):
+        add_note(notes, "record without an answer: its input is the content")
+        return found | {"content": check_answer(asked, "record without inputs")}
+    return found | {"content": find_answer(said), "task": asked}
+
+
+def _find_tags(row: Mapping[str, Any]) -> dict[str, Any]:
+    tags = row.get("tags")
+    return tags if isinstance(tags, dict) else {}
+
+
+def _list_own(tags: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tag for key, tag in tags.items() if not key.startswith(_OWN)}
+
+
+MLFLOW = Tool(
+    shape=Shape(
+        tool="mlflow",
+        lists=("traces", "records", "assessments"),
+        cells=("inputs", "outputs", "expectations"),
+    ),
+    open=_open_row,
+    annotate=_annotate,
+)

@@ -1,0 +1,270 @@
+"""What was saved of OpenAI's evals platform, which ends on 2026-11-30, as cases.
+
+Read are the file that the dashboard exports of a run (JSON lines with ``run_id``, ``data_source_idx``, ``item``,
+``sample``, ``grades``, ``passes``), the output items of a run as the API lists them, and the data of a run (``item``,
+``sample``). Sources: ``openai.types.evals``, and promptfoo 0.121.20, which reads the dashboard's file. Logs of the
+open-source framework of the same name are read as well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from adjudge.dataset.case import Case, make_case
+from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
+from adjudge.dataset.fields import Fields, find_field, read_fields, select_mapped
+from adjudge.dataset.formats import LARGEST_JSON, check_path, find_format, read_rows, read_whole
+from adjudge.dataset.importers.openai_graders import SAMPLED, Graders, apply_graders, read_graders
+from adjudge.dataset.importers.openai_logs import group_events, is_log
+from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
+from adjudge.errors import UsageError
+from adjudge.formats.json import read_json
+from adjudge.formats.text import flatten, show
+
+DEFINITION = "eval.json"
+"""The file beside the data in which the eval itself is looked for."""
+
+Found = tuple[int, "Case | UsageError"]
+
+_RECORDED = ("results", "grades", "passes", "status", "run_id", "eval_id")
+"""What is kept of how the platform judged: graders are no persons, so it is no label."""
+
+
+def import_openai_evals(
+    path: str | os.PathLike[str],
+    *,
+    graders: str | os.PathLike[str] | None = None,
+    fields: Mapping[str, str | None] | None = None,
+    on_bad_row: OnBadRow = "fail",
+    label_map: LabelMap | None = None,
+) -> Dataset:
+    """The items of an eval on OpenAI's platform: the dashboard's export, a run's output items, or a run's data.
+
+    The content is the answer of the sample, or what ``fields`` names (``{"content": "item.answer"}``). ``graders`` is
+    the JSON of the eval itself (``evals.retrieve``), without it ``eval.json`` in the same folder if there is one: its
+    ``string_check``, ``label_model`` and ``score_model`` graders become the rubric of each case; ``dataset.notes``
+    counts those that do not, with the reason. How the platform judged stands in ``metadata["openai_evals"]``.
+    ``label_map`` says what the words of a label that ``fields`` names stand for. Raises ``UsageError`` naming file and
+    remedy, here for what cannot be read and while iterating for what is in it.
+    """
+    name = os.fspath(path)
+    once = check_path(name)
+    spec = read_fields(fields, table=False)
+    suite, words = _find_suite(name, graders), check_label_map(label_map)
+    return Dataset(
+        lambda notes: _read_cases(name, spec, suite, words, notes),
+        name=name,
+        path=None if name == "-" else name,
+        unit="item",
+        on_bad_row=on_bad_row,
+        once=once,
+    )
+
+
+def _find_suite(name: str, given: str | os.PathLike[str] | None) -> Graders:
+    beside = Path(name).parent / DEFINITION
+    if given is not None:
+        place = os.fspath(given)
+    elif name != "-" and beside.is_file() and beside != Path(name):
+        place = str(beside)
+    else:
+        return Graders()
+    check_path(place)
+    return read_graders(_read_document(place), place)
+
+
+def _read_document(name: str) -> Any:
+    try:
+        return read_json(read_whole(name, LARGEST_JSON))
+    except UsageError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not JSON ({flatten(str(error))})") from None
+
+
+def _list_rows(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    form, gz = find_format(name, None)
+    if form == "jsonl":
+        rows = (row for _, row in read_rows(name, form, None, gz=gz))
+        first = next(rows, None)
+        if is_log(first):
+            yield from group_events(name, rows)
+        elif first is not None:
+            yield first
+            yield from rows
+        return
+    if form != "json":
+        raise UsageError(f"{name} is {form}, and what OpenAI exports is JSON or JSON lines; name that file")
+    data = _read_document(name)
+    rows = data if isinstance(data, list) else _find_rows(data)
+    if rows is None:
+        more = "; that is the eval itself: name the data, and keep this beside it as eval.json"
+        raise UsageError(
+            f"{name} holds no items of OpenAI Evals"
+            + (more if isinstance(data, dict) and "testing_criteria" in data else "; name an export or output items")
+        )
+    for row in rows:
+        yield row if isinstance(row, dict) else UsageError(f"an item must be an object, got {show(row)}")
+
+
+def _find_rows(data: Any) -> list[Any] | None:
+    """The items of a page that the API lists, or of a run whose data stand in it."""
+    for steps in (("data",), ("output_items",), ("data_source", "source", "content"), ("source", "content")):
+        value = data
+        for step in steps:
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, list):
+            return value
+    return None
+
+
+def _read_cases(name: str, spec: Fields, suite: Graders, words: LabelMap, notes: Notes) -> Iterator[Found]:
+    first: str | None = None
+    for number, row in enumerate(_list_rows(name), 1):
+        if isinstance(row, UsageError):
+            yield number, row
+            continue
+        try:
+            item = _read_item(row, number)
+            first = first or item.run
+            # Two runs of one eval are compared by these ids, so only a second run in one file is named in them.
+            if item.run != first:
+                item.known["id"] = f"{item.known['id']}, run {item.run}"
+            yield number, _make_case(item, spec, suite, words, notes)
+        except UsageError as error:
+            yield number, error
+
+
+@dataclass(slots=True, kw_only=True)
+class _Item:
+    """One item, however it was exported."""
+
+    row: Mapping[str, Any]
+    variables: Mapping[str, Any]
+    sample: Mapping[str, Any] | None
+    run: str | None
+    known: dict[str, Any] = field(default_factory=dict)
+    """The parts of the case that are known without ``fields``."""
+
+
+def _read_item(row: Mapping[str, Any], number: int) -> _Item:
+    variables = row.get("item", row.get("datasource_item"))
+    if not isinstance(variables, dict):
+        has = flatten(", ".join(map(repr, row)))[:200]
+        raise UsageError(f"the row has no 'item' (or 'datasource_item'); it has {has}; name an export of OpenAI Evals")
+    sample = row.get("sample")
+    if sample is not None and not isinstance(sample, dict):
+        raise UsageError(f"'sample' must be an object, got {show(sample)}")
+    place = next((row[key] for key in ("data_source_idx", "datasource_item_id") if row.get(key) is not None), number)
+    run = row.get("run_id")
+    # Under one name, so that fields and templates find it: the API calls it datasource_item.
+    said = {**row, "item": variables}
+    found = _Item(row=said, variables=variables, sample=sample, run=run if isinstance(run, str) else None)
+    found.known["id"] = str(place) if isinstance(place, int | str) else str(number)
+    if sample is not None:
+        asked = sample.get("input")
+        found.known |= {"task": asked} if isinstance(asked, list | str) and asked else {}
+    if "expected" in variables and "item" in row and "results" in row:  # of a log of the framework
+        found.known["reference"] = variables["expected"]
+    return found
+
+
+def _read_answer(sample: Mapping[str, Any]) -> str | None:
+    """What the model said; ``None`` where the sample does not say it at all.
+
+    A sample with an error or without an answer raises ``UsageError``: judged as an empty one, a rubric that only
+    forbids things would pass it.
+    """
+    error = sample.get("error")
+    said = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
+    if said:
+        raise UsageError(f"the sample ended with an error ({flatten(str(said))[:200]}); run it again, or leave it out")
+    if "output_text" in sample:
+        if not isinstance(sample["output_text"], str):
+            raise UsageError("the sample's 'output_text' is no text; run it again, or leave it out")
+        return sample["output_text"]
+    for key in ("output", "outputs", "choices"):
+        messages = sample.get(key)
+        if isinstance(messages, list):
+            answer = _join_messages(messages)
+            if answer is None:
+                raise UsageError(f"the sample has no text in its {key!r}; run it again, or leave it out")
+            return answer
+    return None
+
+
+def _join_messages(messages: list[Any]) -> str | None:
+    """The text of the last message: those before it are calls of tools, and what led there."""
+    last = messages[-1] if messages else None
+    inner = last.get("message") if isinstance(last, dict) else None
+    content = (inner if isinstance(inner, dict) else last).get("content") if isinstance(last, dict) else None
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "\n".join(text for text in texts if isinstance(text, str)) or None
+    return content if isinstance(content, str) else None
+
+
+def _make_case(item: _Item, spec: Fields, suite: Graders, words: LabelMap, notes: Notes) -> Case:
+    if suite.evaluation is not None and item.row.get("eval_id", suite.evaluation) != suite.evaluation:
+        raise UsageError(
+            f"the item belongs to the eval {show(item.row['eval_id'])}, and the graders to {show(suite.evaluation)}; "
+            "save the eval that it belongs to"
+        )
+    found, _ = select_mapped(item.row, spec)
+    paths = {key: path for (key, inner), path in spec.mapped if inner is None}
+    answer = _choose_content(item, found, paths.get("content"), suite)
+    golden = paths.get("reference") or _find_golden(item, suite, answer, spec)
+    if golden is not None and "reference" not in found:
+        found["reference"] = find_field(item.row, golden)
+    used = {answer, golden, *paths.values()}
+    others = {name: value for name, value in item.variables.items() if f"item.{name}" not in used}
+    applied = apply_graders(suite, item.variables, answer=answer)
+    for said in applied.dropped:
+        add_note(notes, said)
+    if suite.graders and applied.rubric is None:
+        add_note(notes, "item none of whose graders is applied: only the run's own criteria judge it")
+    found = item.known | found
+    named = {name: value for name, value in applied.context.items() if f"item.{name}" != golden}
+    if applied.context:
+        mapped = found.get("context")
+        found["context"] = applied.context if mapped is None else {**applied.context, "context": mapped}
+        others = {name: value for name, value in others.items() if name not in named}
+    if others and "task" not in found:
+        found["task"] = next(iter(others.values())) if len(others) == 1 else others
+    recorded = {key: item.row[key] for key in _RECORDED if item.row.get(key) not in (None, [], {})}
+    model = item.sample.get("model") if item.sample is not None else None
+    recorded |= {"item": item.variables} | ({"model": model} if model else {})
+    found["metadata"] = {"openai_evals": recorded, **(found.get("metadata") or {})}
+    return replace(make_case(map_labels(found, words)), rubric=applied.rubric)
+
+
+def _find_golden(item: _Item, suite: Graders, answer: str, spec: Fields) -> str | None:
+    """The variable that graders compare the answer with, where the item has it."""
+    name = None if "reference" in spec.taken else suite.find_reference(answer)
+    if name is None:
+        return None
+    try:
+        find_field(item.row, name)
+    except UsageError:
+        return None  # the grader says so itself
+    return name
+
+
+def _choose_content(item: _Item, found: dict[str, Any], mapped: str | None, suite: Graders) -> str:
+    """Put the content among what was found, and return what the graders' templates call it."""
+    if mapped is not None:
+        return mapped if mapped.startswith("item.") else SAMPLED
+    answer = _read_answer(item.sample) if item.sample is not None else None
+    if answer is not None:
+        found["content"] = answer
+        return SAMPLED
+    name = suite.find_answer()
+    if name is None:
+        known = flatten(", ".join(f"item.{key}" for key in item.variables))[:200]
+        raise UsageError(f"the item has no sample; say which variable is the answer (--content, of {known})")
+    found["content"] = find_field(item.row, name)
+    return name

@@ -1,0 +1,273 @@
+"""The graders of an eval of OpenAI as the criteria of a rubric.
+
+Sources: the types of the ``openai`` package (``openai.types.graders``, ``openai.types.eval_retrieve_response``), and
+OpenAI's guide to graders for what the operations of a ``string_check`` mean and what a template may name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjudge.dataset.case import check_text
+from adjudge.dataset.importers.template import fill_template, find_only_variable, parse_template
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import is_finite
+from adjudge.formats.text import flatten, show
+from adjudge.rubric.rubric import DEFAULT_THRESHOLD, Criterion, Rubric, make_gating_rubric
+
+SAMPLED = "sample.output_text"
+"""What a template calls the answer of a model."""
+
+MOST_GRADERS = 64
+
+_ITEM = "item."
+
+_OPERATIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "eq": lambda text: {"equals": text},
+    "ne": lambda text: {"equals": text, "absent": True},
+    "like": lambda text: {"contains": text, "as_written": True},
+    "ilike": lambda text: {"contains": text, "as_written": True, "ignore_case": True},
+}
+
+_REASONS: Mapping[str, str] = {
+    "python": "it runs code",
+    "text_similarity": "no rule here has its measure",
+    "multi": "it combines graders by a formula",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graders:
+    """What an eval tests, and how its templates call the answer."""
+
+    name: str = "OpenAI Evals"
+    evaluation: str | None = None
+    """The id of the eval."""
+    graders: tuple[Mapping[str, Any], ...] = ()
+
+    def find_answer(self) -> str | None:
+        """The one variable of the items that string checks look at, for data whose answers are no samples."""
+        found = {_find_variable(grader.get("input")) for grader in self.graders if grader.get("type") == "string_check"}
+        found.discard(None)
+        only = found.pop() if len(found) == 1 else None
+        return only if only is not None and only.startswith(_ITEM) else None
+
+    def find_reference(self, answer: str) -> str | None:
+        """The variable of the items that the first comparing grader compares the answer with."""
+        for grader in self.graders:
+            sides = [_find_variable(grader.get(key)) for key in ("input", "reference")]
+            others = [name for name in sides if name is not None and name != answer]
+            if answer in sides and others and others[0].startswith(_ITEM):
+                return others[0]
+        return None
+
+
+def read_graders(data: Any, where: str) -> Graders:
+    """The graders of an eval as ``evals.retrieve`` returns it; raises ``UsageError`` for what is none."""
+    graders = data.get("testing_criteria") if isinstance(data, Mapping) else None
+    if not isinstance(graders, list) or not all(isinstance(item, dict) for item in graders):
+        raise UsageError(f"{where} holds no eval of OpenAI: no list 'testing_criteria'; save evals.retrieve(...)")
+    try:
+        check_text(data)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    if len(graders) > MOST_GRADERS:
+        raise UsageError(f"{where} has {len(graders):,} graders, and at most {MOST_GRADERS} are read; split it")
+    name = data.get("name")
+    own = data.get("id")
+    return Graders(
+        name=flatten(name, 100) if isinstance(name, str) and name.strip() else "OpenAI Evals",
+        evaluation=own if isinstance(own, str) else None,
+        graders=tuple(graders),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Applied:
+    """What the graders come to for one item."""
+
+    rubric: Rubric | None
+    """``None`` where nothing of them could be applied."""
+    context: dict[str, Any] = field(default_factory=dict)
+    """The variables that criteria speak of."""
+    dropped: list[str] = field(default_factory=list)
+    """What was not applied, and why."""
+
+
+def apply_graders(graders: Graders, item: Mapping[str, Any], *, answer: str) -> Applied:
+    """The rubric that the graders are for one item, whose answer the templates call ``answer``.
+
+    Every criterion gates, as an item passes when all of its graders do. The words of model graders name the item's
+    variables, whose values stand in the context as data: a value may come from anybody, and must not become part of
+    what the judge is told to look for.
+    """
+    found = Applied(rubric=None)
+    scale = _find_scale(graders)
+    criteria: list[Criterion] = []
+    for place, grader in enumerate(graders.graders, 1):
+        try:
+            name = _name_grader(grader, place, [criterion.name for criterion in criteria])
+            criterion = _Maker(item=item, answer=answer, scale=scale, context=found.context).make(grader, name)
+            check_text(criterion.to_dict())  # JSON can hold half a character, which has no digest
+            criteria.append(criterion)
+        except UsageError as error:
+            found.dropped.append(f"grader {show(grader.get('type'))} not applied: {error}")
+    if criteria:
+        found.rubric = make_gating_rubric(graders.name, criteria, scale=scale)
+    return found
+
+
+def _find_scale(graders: Graders) -> tuple[float, float]:
+    """What the first grader with a score scores on: a rubric has one scale."""
+    for grader in graders.graders:
+        if grader.get("type") == "score_model":
+            return _read_range(grader)
+    return (0.0, 1.0)
+
+
+def _read_range(grader: Mapping[str, Any]) -> tuple[float, float]:
+    given = grader.get("range")
+    if given is None:
+        return (0.0, 1.0)
+    if isinstance(given, list) and len(given) == 2 and all(map(is_finite, given)) and given[0] < given[1]:
+        return float(given[0]), float(given[1])
+    return (0.0, 1.0)  # named as wrong where the grader is read
+
+
+def _name_grader(grader: Mapping[str, Any], place: int, taken: list[str]) -> str:
+    given = grader.get("name")
+    name = flatten(given, 100).strip() if isinstance(given, str) else ""
+    name = name or f"grader {place}"
+    return name if name not in taken else f"{name} ({place})"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Maker:
+    """Makes the criteria of one item."""
+
+    item: Mapping[str, Any]
+    answer: str
+    scale: tuple[float, float]
+    context: dict[str, Any]
+
+    def make(self, grader: Mapping[str, Any], name: str) -> Criterion:
+        """The criterion of a grader; raises ``UsageError`` with why there is none."""
+        kind = grader.get("type")
+        if kind == "string_check":
+            return self._make_check(grader, name)
+        if kind == "label_model":
+            return self._make_label(grader, name)
+        if kind == "score_model":
+            return self._make_score(grader, name)
+        raise UsageError(_REASONS.get(str(kind), "this type is not known here"))
+
+    def _make_check(self, grader: Mapping[str, Any], name: str) -> Criterion:
+        operation, sides = grader.get("operation"), [grader.get("input"), grader.get("reference")]
+        if not isinstance(operation, str) or operation not in _OPERATIONS:
+            raise UsageError(f"the operation {show(operation)} is not known here")
+        if _find_variable(sides[0]) != self.answer and operation in {"eq", "ne"}:
+            sides.reverse()  # equality has no sides
+        if _find_variable(sides[0]) != self.answer:
+            raise UsageError("its input is not the answer")
+        if not isinstance(sides[1], str):
+            raise UsageError("its reference is no text")
+        wanted = fill_template(parse_template(sides[1]), self._write_value)
+        return Criterion(
+            name=name,
+            description=f"String check {operation}.",
+            rule=_OPERATIONS[operation](wanted),
+            threshold=1.0,
+        )
+
+    def _make_label(self, grader: Mapping[str, Any], name: str) -> Criterion:
+        labels, passing = _read_labels(grader, "labels"), _read_labels(grader, "passing_labels")
+        failing = [label for label in labels if label not in passing]
+        if not failing or not passing or not set(passing) <= set(labels):
+            raise UsageError("its passing_labels must be some of its labels, and not all of them")
+        low, high = self.scale
+        return Criterion(
+            name=name,
+            description=self._write_words(grader),
+            levels={low: f"the label is {' or '.join(failing)}", high: f"the label is {' or '.join(passing)}"},
+            threshold=1.0,
+        )
+
+    def _make_score(self, grader: Mapping[str, Any], name: str) -> Criterion:
+        low, high = self.scale
+        if grader.get("range") not in (None, [low, high]) or _read_range(grader) != self.scale:
+            raise UsageError("its range is not that of the first grader with a score, or no two numbers")
+        least = grader.get("pass_threshold")
+        if least is None:
+            threshold = DEFAULT_THRESHOLD
+        elif is_finite(least) and low <= least <= high:
+            threshold = (least - low) / (high - low)
+        else:
+            raise UsageError(f"its pass_threshold {show(least)} is not in its range")
+        return Criterion(name=name, description=self._write_words(grader), threshold=threshold)
+
+    def _write_value(self, name: str) -> str:
+        value = self._find_value(name)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        raise UsageError(f"its variable {show(name)} is no text")
+
+    def _find_value(self, name: str) -> Any:
+        if not name.startswith(_ITEM):
+            # Also the answer itself: it must not be what it is compared with.
+            raise UsageError(f"its template names {show(name)}, and only variables of the item are read")
+        value: Any = self.item
+        for step in name.removeprefix(_ITEM).split("."):
+            if not isinstance(value, Mapping) or step not in value:
+                raise UsageError(f"the item has no {show(name)}")
+            value = value[step]
+        return value
+
+    def _write_words(self, grader: Mapping[str, Any]) -> str:
+        """What a grader tells its model, with the answer and the variables named."""
+        words = "\n\n".join(
+            fill_template(parse_template(text), self._name_value) for text in _list_texts(grader.get("input"))
+        )
+        if not words.strip():
+            raise UsageError("its input holds no words")
+        return words.strip()
+
+    def _name_value(self, name: str) -> str:
+        if name == self.answer:
+            return "(the content)"
+        value = self._find_value(name)
+        self.context[name.removeprefix(_ITEM)] = value
+        return f'("{name.removeprefix(_ITEM)}" in the context)'
+
+
+def _find_variable(text: Any) -> str | None:
+    """The variable that is all of a text; ``None`` for any other."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return find_only_variable(parse_template(text))
+    except UsageError:
+        return None
+
+
+def _read_labels(grader: Mapping[str, Any], key: str) -> list[str]:
+    given = grader.get(key)
+    if not isinstance(given, list) or not all(isinstance(item, str) and item.strip() for item in given):
+        raise UsageError(f"its {key} must be a list of texts")
+    return given
+
+
+def _list_texts(messages: Any) -> Iterator[str]:
+    """The texts of a grader's messages; raises ``UsageError`` for images and sound."""
+    if not isinstance(messages, list) or not messages:
+        raise UsageError("its input must be a list of messages")
+    for message in messages:
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for part in content if isinstance(content, list) else [content]:
+            text = part.get("text") if isinstance(part, Mapping) else part
+            if not isinstance(text, str):
+                raise UsageError("its input holds what is no text")
+            yield text

@@ -1,0 +1,158 @@
+"""Phoenix: spans and examples of its data sets as cases; its annotations as labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
+from adjudge.dataset.formats import Row
+from adjudge.dataset.importers.annotation import Annotation, Tool, open_annotated
+from adjudge.dataset.importers.exported import (
+    Shape,
+    check_answer,
+    find_answer,
+    find_members,
+    find_part,
+    keep,
+    make_metadata,
+    read_text,
+    read_time,
+    take_one,
+)
+from adjudge.dataset.label_map import LabelMap
+from adjudge.errors import UsageError
+from adjudge.formats.json import read_json
+from adjudge.formats.text import flatten, show
+
+_JSON = "application/json"
+
+
+def import_phoenix(
+    path: str | os.PathLike[str],
+    *,
+    fields: Mapping[str, str | None] | None = None,
+    on_bad_row: OnBadRow = "fail",
+    label_map: LabelMap | None = None,
+    label_name: str | None = None,
+) -> Dataset:
+    """Spans of Phoenix (``get_spans``, or a frame of them as JSON lines, CSV or Parquet), or examples of a data set.
+
+    The content is a span's ``output.value``, the task its ``input.value``. A span whose parent is in the file is part
+    of that one's case, and counted in ``dataset.notes``: a trace is one case. An example has no answer: its input is
+    the content, its output the reference. Phoenix exports annotations apart from spans: ``import_labels`` reads them,
+    ``Dataset.with_labels`` joins them, and ``label_name`` and ``label_map`` are for spans that hold theirs.
+    """
+    how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
+    return open_annotated(os.fspath(path), PHOENIX, **how)
+
+
+def _find_span(row: Mapping[str, Any]) -> str | None:
+    return read_text(_find_context(row, "span_id"))
+
+
+def _find_context(row: Mapping[str, Any], name: str) -> Any:
+    context = row.get("context")
+    return context.get(name) if isinstance(context, dict) else row.get(f"context.{name}")
+
+
+def _look(rows: Iterator[Row]) -> Callable[[Mapping[str, Any]], bool]:
+    """Which spans have their parent in the file."""
+    known = {_find_span(row) for _, row in rows if not isinstance(row, UsageError)}
+    known.discard(None)
+    return lambda row: _find_span(row) is not None and read_text(row.get("parent_id")) in known
+
+
+def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    if "annotator_kind" in row:
+        return None
+    name = _find_span(row)
+    if name is not None:
+        return _open_span(row, name)
+    asked = find_part(row, "input", ".", "_")
+    name = read_text(row.get("id")) or read_text(row.get("example_id"))
+    if name is None or asked is None:
+        has = flatten(", ".join(map(repr, row))) or "nothing"
+        raise UsageError(f"it is no span, annotation or example of Phoenix; it has {has}")
+    add_note(notes, "example without an answer: its input is the content")
+    found = {"id": name, "content": take_one(asked), "reference": take_one(find_part(row, "output", ".", "_"))}
+    return found | {"metadata": make_metadata("phoenix", find_part(row, "metadata", ".", "_"), {})}
+
+
+def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    attributes = find_members(row, "attributes", ".")
+    if row.get("status_code") == "ERROR":
+        why = flatten(str(row.get("status_message") or "no message"))[:200]
+        raise UsageError(f"the span {show(name)} ended with an error ({why}); run it again")
+    kept = keep(row, ("name", "span_kind", "start_time", "annotations"))
+    kept |= {"trace_id": trace} if (trace := read_text(_find_context(row, "trace_id"))) else {}
+    return {
+        "id": name,
+        "content": check_answer(find_answer(_read_side(attributes, "output")), f"span {show(name)}"),
+        "task": take_one(_read_side(attributes, "input")),
+        "metadata": make_metadata("phoenix", _read_json(attributes.get("metadata")), kept),
+    }
+
+
+def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+    given = [row] if "annotator_kind" in row else row.get("annotations")
+    for item in given if isinstance(given, list) else ():
+        if isinstance(item, dict) and "annotator_kind" in item:
+            yield _read_annotation(item, _find_span(row))
+
+
+def _read_side(attributes: Mapping[str, Any], side: str) -> Any:
+    inner = attributes.get(side)
+    inner = inner if isinstance(inner, dict) else {}
+    value, kind = (attributes.get(f"{side}.{key}", inner.get(key)) for key in ("value", "mime_type"))
+    return _read_json(value) if kind == _JSON else value
+
+
+def _read_json(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_json(value, nan_is_null=True)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _read_annotation(row: Mapping[str, Any], span: str | None) -> Annotation:
+    case = read_text(row.get("span_id")) or read_text(row.get("trace_id")) or span
+    name = read_text(row.get("annotation_name")) or read_text(row.get("name"))
+    if case is None or name is None:
+        raise UsageError(f"the annotation {show(row.get('id'))} has no name, or is of no span; leave it out")
+    if row.get("document_position") is not None:  # of one passage that a span found, and not of the span
+        case = f"{case}, document {row['document_position']}"
+    result = find_members(row, "result", ".")
+    person = row.get("annotator_kind") == "HUMAN"
+    word, score = result.get("label"), _read_score(result.get("score"))
+    return Annotation(
+        case=case,
+        name=name,
+        person=person,
+        rater=read_text(row.get("user_id")) or read_text(row.get("identifier")),
+        word=read_text(word),
+        number=score,
+        at=read_time(row.get("updated_at") or row.get("created_at")),
+        comment=read_text(result.get("explanation")),
+    )
+
+
+def _read_score(value: Any) -> Any:
+    from adjudge.dataset.label_map import read_number
+
+    return read_number(value.strip()) if isinstance(value, str) else value if isinstance(value, int | float) else None
+
+
+PHOENIX = Tool(
+    shape=Shape(
+        tool="phoenix",
+        lists=("data.examples", "examples", "data", "spans", "annotations"),
+        cells=("input", "output"),
+    ),
+    open=_open_row,
+    annotate=_annotate,
+    look=_look,
+)

@@ -1,0 +1,510 @@
+"""The assertions of a test of promptfoo as the criteria of a rubric.
+
+Source: the assertion handlers of promptfoo 0.121.20 (``src/assertions``), whose verdicts on deterministic assertions
+are compared with the rules here by ``bench/promptfoo.py``. Nothing is executed: code, and templates that are more than
+the names of variables, are not applied, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from adjudge.dataset.case import check_text
+from adjudge.dataset.importers.ecmascript_regex import translate_regex
+from adjudge.dataset.importers.template import fill_template, find_only_variable, is_template, parse_template
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import is_finite
+from adjudge.formats.json import to_json_value
+from adjudge.formats.json_schema import DRAFT_7
+from adjudge.formats.text import flatten, show
+from adjudge.rubric.rubric import DEFAULT_THRESHOLD, Criterion, Rubric, make_gating_rubric
+from adjudge.rules.rule import Rule
+from adjudge.rules.shipped import rule_from_spec
+
+MOST_ASSERTIONS = 500
+"""Assertions of one test, those in sets included."""
+
+_WORDED = ("llm-rubric", "model-graded-closedqa", "g-eval", "factuality", "model-graded-factuality")
+
+_CODE = "it runs code"
+
+_REASONS: Mapping[str, str] = {
+    **dict.fromkeys(("javascript", "python", "ruby", "webhook"), _CODE),
+    **dict.fromkeys(("cost", "latency", "finish-reason"), "a recorded answer does not say it"),
+    **dict.fromkeys(("perplexity", "perplexity-score"), "a recorded answer does not say it"),
+    **dict.fromkeys(("similar", "similar:cosine", "similar:dot", "similar:euclidean"), "it needs embeddings"),
+    **dict.fromkeys(("levenshtein", "rouge-n", "bleu", "gleu", "meteor"), "no rule here has its measure"),
+    **dict.fromkeys(("select-best", "max-score"), "it compares the answers of several models; see adjudge run --pairs"),
+    **dict.fromkeys(("agent-rubric", "search-rubric"), "its grader uses tools"),
+    **dict.fromkeys(("moderation", "guardrails", "classifier", "pi"), "it asks a service of its own"),
+    "contains-json": "promptfoo looks for lenient YAML in braces; use is-json, or a rule of your own",
+}
+
+_OTHER = "no rule here means the same"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What the templates of a test may name, and where each stands for the judge."""
+
+    variables: Mapping[str, Any]
+    answer: str | None = None
+    """The variable that is judged."""
+    reference: str | None = None
+    """The variable that is the reference."""
+    task: Any = None
+    """The task of the case: the value of its only variable, or several under their names."""
+    task_names: frozenset[str] = frozenset()
+
+    def read(self, name: str) -> str:
+        """The text of a variable, as promptfoo would write it into a template."""
+        if name == self.answer:
+            raise UsageError(f"its template names the answer itself, {show(name)}")
+        if name not in self.variables:
+            raise UsageError(f"its template names {show(name)}, which is no variable of the test")
+        text = write_value(self.variables[name])
+        if is_template(text):
+            raise UsageError(f"its variable {show(name)} is a template itself")
+        return text
+
+    def place(self, name: str, context: dict[str, Any]) -> str:
+        """Where the judge finds a variable: its value may be anybody's words, so it is data and no criterion."""
+        if name == self.answer:
+            return "(the content)"
+        text = self.read(name)
+        if name == self.reference:
+            return "(the reference)"
+        if self.task_names == {name}:
+            return "(the task)"
+        if name in self.task_names:
+            return f'("{name}" in the task)'
+        context[name] = text
+        return f'("{name}" in the context)'
+
+
+@dataclass(slots=True, kw_only=True)
+class Applied:
+    """What the assertions of one test come to."""
+
+    rubric: Rubric | None = None
+    """``None`` where nothing of them could be applied."""
+    context: dict[str, Any] = field(default_factory=dict)
+    """The variables that criteria speak of and that stand nowhere else."""
+    dropped: list[str] = field(default_factory=list)
+    """What was not applied, and why; a sentence for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """An assertion with its part in the whole."""
+
+    assertion: Mapping[str, Any]
+    place: str
+    weight: float
+    least: float | None
+    """The score at which it passes, for one that must pass; ``None`` for one that only counts in the mean."""
+    gates: bool
+
+
+ReadFile = Callable[[str], Any]
+
+
+def apply_assertions(
+    test: Mapping[str, Any], assertions: Sequence[Any], names: Names, read_file: ReadFile, *, gold: object = None
+) -> Applied:
+    """The rubric that the assertions of a test are.
+
+    Without a ``threshold`` every assertion must pass, those of weight 0 excepted; with one the weighted mean of their
+    scores must reach it. ``read_file`` gives what a ``file://`` in the suite's folder holds.
+    """
+    found = Applied()
+    why = _explain_untouchable(test)
+    if why is not None:
+        found.dropped += [_say(item, why) for item in assertions]
+        return found
+    entries, passing = _arrange(test.get("threshold"), assertions, found)
+    criteria: list[Criterion] = []
+    for entry in entries:
+        try:
+            made = _Maker(names=names, read_file=read_file, context=found.context, is_gold=entry.assertion is gold)
+            criterion = made.make(entry, [item.name for item in criteria])
+            check_text(criterion.to_dict())  # JSON can hold half a character, which has no digest
+            criteria.append(criterion)
+        except UsageError as error:
+            found.dropped.append(_say(entry.assertion, str(error)))
+    if not any(item.weight for item in criteria):
+        found.dropped += ["assertion of weight 0 not applied: nothing else is, so it would decide nothing"] * len(
+            criteria
+        )
+        return found
+    if any(item.rule is None for item in criteria) and _has_own_prompt(test):
+        found.dropped.append("grading prompt (rubricPrompt) not used: the judge is asked in its own words")
+    if passing is None:
+        found.rubric = make_gating_rubric("promptfoo", criteria)
+    else:
+        found.rubric = Rubric(name="promptfoo", criteria=criteria, passing_threshold=passing)
+    return found
+
+
+def _has_own_prompt(test: Mapping[str, Any]) -> bool:
+    options = test.get("options")
+    return isinstance(options, Mapping) and bool(options.get("rubricPrompt"))
+
+
+def _say(assertion: Any, why: str) -> str:
+    kind = assertion.get("type") if isinstance(assertion, Mapping) else None
+    return f"assertion {show(kind)} not applied: {why}"
+
+
+def _explain_untouchable(test: Mapping[str, Any]) -> str | None:
+    """Why none of the assertions of a test can be applied, if that is so."""
+    options = test.get("options")
+    options = options if isinstance(options, Mapping) else {}
+    if test.get("assertScoringFunction"):
+        return "the test's score is computed by code (assertScoringFunction)"
+    # A result holds what came out of it, and says so by its ``response``.
+    if "gradingResult" not in test and any(options.get(key) for key in ("transform", "postprocess")):
+        return "the test's output is changed by code (transform); run promptfoo with -o results.json and read that"
+    return None
+
+
+# ---------------------------------------------------------------- sets, weights, thresholds
+
+
+def _arrange(threshold: Any, assertions: Sequence[Any], found: Applied) -> tuple[list[_Entry], float | None]:
+    """The assertions of a test with their weights, and the mean at which it passes; ``None`` where all must pass."""
+    passing = read_threshold(threshold)
+    listed = list(_list_weighed(assertions, found))
+    sets = [item for item in listed if item[1].get("type") == "assert-set"]
+    deciding = [item for item in listed if item[2] != 0 or item in sets]
+    if passing is None and len(sets) == len(deciding) == 1 and sets[0][2] > 0:
+        # The set alone decides, so what it must reach is what the test must reach.
+        passing = read_threshold(sets[0][1].get("threshold"))
+    entries: list[_Entry] = []
+    for place, item, weight in listed:
+        if item.get("type") == "assert-set":
+            entries += _open_set(place, item, weight, passing, found)
+        else:
+            gates = passing is None and weight != 0
+            entries.append(_Entry(assertion=item, place=place, weight=weight, least=None, gates=gates))
+    if len(entries) > MOST_ASSERTIONS:
+        raise UsageError(f"the test has {len(entries):,} assertions, and at most {MOST_ASSERTIONS} are read; split it")
+    return entries, passing
+
+
+def read_threshold(value: Any) -> float | None:
+    """The threshold of a test or a set; raises ``UsageError`` for one that is no share."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", value.strip()):
+        value = float(value)  # from a table
+    if value is None or (is_finite(value) and 0 <= value <= 1):
+        return value
+    raise UsageError(f"a threshold must be a number from 0 to 1, got {show(value)}; correct the suite")
+
+
+def _list_weighed(assertions: Sequence[Any], found: Applied) -> Iterator[tuple[str, Mapping[str, Any], float]]:
+    for place, item in enumerate(assertions, 1):
+        if not isinstance(item, Mapping):
+            found.dropped.append(f"assertion {show(item)} not applied: it is no mapping")
+            continue
+        weight = item.get("weight", 1)
+        if not is_finite(weight) or weight < 0:
+            found.dropped.append(_say(item, f"its weight is {show(weight)}"))
+            continue
+        yield str(place), item, float(weight)
+
+
+def _open_set(
+    place: str, item: Mapping[str, Any], weight: float, passing: float | None, found: Applied
+) -> Iterator[_Entry]:
+    """The assertions of a set, which share its weight."""
+    own = read_threshold(item.get("threshold"))
+    inner = list(_list_weighed(item.get("assert") or (), found))
+    total = sum(part[2] for part in inner)
+    if passing is None and own is not None and own < 1:
+        yield _Entry(assertion=item, place=place, weight=weight, least=None, gates=True)
+        return
+    if not total or any(part.get("type") == "assert-set" for _, part, _ in inner):
+        found.dropped.append(_say(item, "it is empty, holds a set, or its weights sum to 0"))
+        return
+    for number, part, share in inner:
+        gates = passing is None and share != 0
+        yield _Entry(
+            assertion=part,
+            place=f"{place}.{number}",
+            weight=weight * share / total,
+            least=1.0 if own is not None and passing is None else None,
+            gates=gates,
+        )
+
+
+# ---------------------------------------------------------------- one assertion
+
+
+@dataclass(slots=True, kw_only=True)
+class _Maker:
+    """Makes the criterion of an assertion."""
+
+    names: Names
+    read_file: ReadFile
+    context: dict[str, Any]
+    is_gold: bool
+
+    def make(self, entry: _Entry, taken: list[str]) -> Criterion:
+        """The criterion; raises ``UsageError`` with why there is none."""
+        assertion = entry.assertion
+        given = assertion.get("type")
+        if not isinstance(given, str):
+            raise UsageError("it has no type")
+        kind = given.removeprefix("not-")
+        if assertion.get("transform"):
+            raise UsageError("it looks at what code makes of the output (transform)")
+        name = self._name(assertion, entry.place, taken)
+        if kind in _WORDED:
+            if kind != given:
+                raise UsageError("it means the opposite of its words; write the opposite as words")
+            return self._make_worded(kind, name, entry)
+        if kind == "assert-set":
+            return self._make_set(name, entry)
+        rule = _share_rule(json.dumps(self._make_rule(assertion)))
+        how: dict[str, Any] = {"weight": entry.weight, "threshold": 1.0 if entry.gates else None}
+        return Criterion(name=name, description=f"{given} of promptfoo.", rule=rule, **how)
+
+    def _make_rule(self, assertion: Mapping[str, Any]) -> dict[str, Any]:
+        given = str(assertion.get("type"))
+        kind = given.removeprefix("not-")
+        if kind not in _RULES:
+            raise UsageError("a model would score it" if kind in _WORDED else _REASONS.get(kind, _OTHER))
+        if assertion.get("transform"):
+            raise UsageError("it looks at what code makes of the output (transform)")
+        value = assertion.get("value")
+        if _is_code(value):
+            raise UsageError(_CODE)
+        return _RULES[kind](self._render(value), given != kind)
+
+    def _make_set(self, name: str, entry: _Entry) -> Criterion:
+        """A set of which not all need hold, as one rule; what a model would have to say cannot be part of it."""
+        parts = [part for part in entry.assertion.get("assert") or () if isinstance(part, Mapping)]
+        weights: list[Any] = [part.get("weight", 1) for part in parts]
+        try:
+            rules = [self._make_rule(part) for part in parts]
+        except UsageError as error:
+            raise UsageError(f"not all of it need hold, and one part of it cannot be applied: {error}") from None
+        share = read_threshold(entry.assertion.get("threshold"))
+        rule = {"some_of": rules, "share": share} | (
+            {"weights": weights} if any(weight != 1 for weight in weights) else {}
+        )
+        return Criterion(
+            name=name, description="assert-set of promptfoo.", rule=rule, weight=entry.weight, threshold=1.0
+        )
+
+    def _name(self, assertion: Mapping[str, Any], place: str, taken: list[str]) -> str:
+        metric = assertion.get("metric")
+        plain = isinstance(metric, str) and metric.strip() and not is_template(metric)
+        name = flatten(metric, 100).strip() if plain else f"{assertion['type']} {place}"
+        return name if name not in taken else f"{name} {place}"
+
+    def _render(self, value: Any) -> Any:
+        """A value with its variables, as promptfoo writes them: texts and lists of texts are templates."""
+        if isinstance(value, str):
+            if value.startswith("file://"):
+                return self.read_file(value)
+            return fill_template(parse_template(value), self.names.read)
+        if isinstance(value, list):
+            return [self._render(item) if isinstance(item, str) else item for item in value]
+        return value
+
+    def _make_worded(self, kind: str, name: str, entry: _Entry) -> Criterion:
+        least = entry.least
+        if least is None:
+            least = read_threshold(entry.assertion.get("threshold"))
+        least = DEFAULT_THRESHOLD if least is None else least
+        how: dict[str, Any] = {"name": name, "weight": entry.weight}
+        if kind in {"llm-rubric", "g-eval"}:
+            words = self._read_words(entry.assertion.get("value"), several=kind == "g-eval")
+            return Criterion(**how, description=words, threshold=least if entry.gates else None)
+        if kind == "model-graded-closedqa":
+            words, levels = self._read_words(entry.assertion.get("value")), {0.0: "does not meet it", 1.0: "meets it"}
+        elif self.is_gold or self._names_reference(entry.assertion.get("value")):
+            words = "States nothing that disagrees with the reference; saying more or less than it is no matter."
+            levels = {0.0: "disagrees with the reference", 1.0: "does not disagree with it"}
+        else:
+            raise UsageError("its answer is not the reference of the case")
+        return Criterion(**how, description=words, levels=levels, threshold=1.0 if entry.gates else None)
+
+    def _names_reference(self, value: Any) -> bool:
+        named = find_only_variable(parse_template(value)) if isinstance(value, str) else None
+        return named is not None and named == self.names.reference
+
+    def _read_words(self, value: Any, *, several: bool = False) -> str:
+        texts = value if several and isinstance(value, list) else [value]
+        words = "\n".join(self._read_sentence(text) for text in texts).strip()
+        if not words:
+            raise UsageError("it has no words")
+        return words
+
+    def _read_sentence(self, value: Any) -> str:
+        if _is_code(value):
+            raise UsageError(_CODE)
+        from_file = isinstance(value, str) and value.startswith("file://")
+        text = self.read_file(value) if from_file else value
+        if not isinstance(text, str):
+            raise UsageError("its value is no text")
+        if from_file:
+            return text  # promptfoo fills in nothing there
+        parts = parse_template(text)
+        only = find_only_variable(parts)
+        if only is not None:
+            # A suite whose criteria stand in a column of a table: here the variable is the criterion.
+            return self.names.read(only)
+        return fill_template(parts, lambda name: self.names.place(name, self.context))
+
+
+@lru_cache(maxsize=256)
+def _share_rule(spec: str) -> Rule:
+    """The rule of a spec in JSON: what a default asserts is the same in every test, and made once."""
+    return rule_from_spec(json.loads(spec))
+
+
+def _is_code(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    path = re.split(r"[:#]", value.removeprefix("file://"), maxsplit=1)[0]
+    return value.startswith("package:") or (
+        value.startswith("file://")
+        and path.lower().endswith((".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb"))
+    )
+
+
+def write_value(value: Any) -> str:
+    """A value as JavaScript writes it into a text; raises ``UsageError`` for one that is written in another way."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and abs(value) < 2**53:
+        return str(value)
+    if isinstance(value, float) and value == 0:
+        return "0"
+    if isinstance(value, float) and 1e-4 <= abs(value) < 1e16:
+        return str(int(value)) if value.is_integer() else repr(value)
+    raise UsageError(f"its value {show(value)} is no plain text or number")
+
+
+# ---------------------------------------------------------------- the rules that mean the same
+
+
+def _read_text(value: Any) -> str:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        text = write_value(value)
+        if text:
+            return text
+    raise UsageError("its value is no text, or an empty one")
+
+
+def _read_texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        value = split_fields(value)
+    texts = [write_value(item) for item in value] if isinstance(value, list) else []
+    if not texts or not all(texts):
+        raise UsageError("its value is no list of texts, or has an empty one")
+    return texts
+
+
+_FIELD = re.compile(r'[\s,]*(?:"((?:[^"\\]|\\.|"")*)"\s*(?:,|\Z)|([^",\s][^,]*)|\Z)', re.DOTALL)
+
+
+def split_fields(value: str) -> list[str]:
+    """The texts between commas, of which some may be in quotation marks; raises ``UsageError`` for a broken one."""
+    found: list[str] = []
+    at = 0
+    while at < len(value):
+        match = _FIELD.match(value, at)
+        if match is None:
+            raise UsageError("its value has a quotation mark too many or too few")
+        quoted, plain = match.groups()
+        if quoted is not None:
+            found.append(re.sub(r'\\(["\\])|""', lambda part: part[1] or '"', quoted))
+        elif plain is not None:
+            found.append(plain.strip())
+        at = max(match.end(), at + 1)
+    return found
+
+
+def _make_contains(value: Any, inverse: bool, *, several: str | None = None, fold: bool = False) -> dict[str, Any]:  # noqa: FBT001
+    text: Any = _read_text(value) if several is None else _read_texts(value)
+    more = {"as_written": True} | ({"ignore_case": True} if fold else {})
+    if inverse:
+        return {"not_contains": text} | more | ({"all": True} if several == "all" else {})
+    return {"contains": text} | more | ({"any": True} if several == "any" else {})
+
+
+def _make_equals(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    if value is None:
+        raise UsageError("it has no value")
+    wanted = to_json_value(value) if isinstance(value, dict | list) else write_value(value)
+    return {"equals": wanted} | ({"absent": True} if inverse else {})
+
+
+def _make_start(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    if not isinstance(value, str) or not value:
+        raise UsageError("its value is no text, or an empty one")
+    return {"starts_with": value} | ({"absent": True} if inverse else {})
+
+
+def _make_regex(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    if not isinstance(value, str) or not value:
+        raise UsageError("its value is no text, or an empty one")
+    return {"regex": translate_regex(value), "as_written": True} | ({"absent": True} if inverse else {})
+
+
+def _make_json(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    more = {"absent": True} if inverse else {}
+    if value is None or value == "":
+        return {"json": True} | more
+    schema = _read_schema(value) if isinstance(value, str) else value
+    if not isinstance(schema, dict):
+        raise UsageError("its value is no JSON Schema")
+    # promptfoo's validator reads draft 7 where a schema does not say.
+    return {"json_schema": {"$schema": DRAFT_7, **schema}} | more
+
+
+def _read_schema(text: str) -> Any:
+    from adjudge.formats.yaml import read_yaml
+
+    try:
+        return to_json_value(read_yaml(text, few_words=True)[0])
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"its JSON Schema cannot be read ({flatten(str(error))[:200]})") from None
+
+
+def _make_words(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    if inverse:
+        raise UsageError(_OTHER)
+    if isinstance(value, dict):
+        limits = {key: value[key] for key in ("min", "max") if value.get(key) is not None}
+    else:
+        text = _read_text(value).strip()
+        limits = {"min": int(text), "max": int(text)} if text.isascii() and text.isdigit() else {}
+    if not limits or not all(isinstance(limit, int) and not isinstance(limit, bool) for limit in limits.values()):
+        raise UsageError("its value is no whole number of words")
+    return {"name": "length", "unit": "words", **limits}
+
+
+_RULES: Mapping[str, Callable[[Any, bool], dict[str, Any]]] = {
+    "contains": _make_contains,
+    "icontains": lambda value, inverse: _make_contains(value, inverse, fold=True),
+    "contains-any": lambda value, inverse: _make_contains(value, inverse, several="any"),
+    "icontains-any": lambda value, inverse: _make_contains(value, inverse, several="any", fold=True),
+    "contains-all": lambda value, inverse: _make_contains(value, inverse, several="all"),
+    "icontains-all": lambda value, inverse: _make_contains(value, inverse, several="all", fold=True),
+    "equals": _make_equals,
+    "starts-with": _make_start,
+    "regex": _make_regex,
+    "is-json": _make_json,
+    "word-count": _make_words,
+}

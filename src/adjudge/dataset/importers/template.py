@@ -1,0 +1,60 @@
+"""Texts with ``{{ variables }}`` as suites write them: names in braces, and nothing of a template language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import quote
+
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}\}", re.ASCII)
+
+_LANGUAGE = ("{{", "{%", "{#")
+"""What begins a part of a template language that is more than a name: a filter, a condition, a comment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A name in braces."""
+
+    name: str
+    """With its dots, as it is written: ``item.question``."""
+
+
+Part = str | Variable
+
+
+def parse_template(text: str) -> tuple[Part, ...]:
+    """The parts of a text: words, and the variables between them; raises ``UsageError`` for anything more.
+
+    Filters, conditions, loops and calls are refused and never evaluated: a suite is data, and what its own tool would
+    make of them is not known here.
+    """
+    parts: list[Part] = []
+    end = 0
+    for found in _VARIABLE.finditer(text):
+        parts += [text[end : found.start()], Variable(name=found[1])]
+        end = found.end()
+    parts.append(text[end:])
+    if any(sign in part for part in parts if isinstance(part, str) for sign in _LANGUAGE):
+        raise UsageError(f"the template {quote(text)} holds more than names of variables; write its text out")
+    return tuple(part for part in parts if part != "")
+
+
+def is_template(text: str) -> bool:
+    """Whether a text has anything that a template language would read."""
+    return any(sign in text for sign in _LANGUAGE)
+
+
+def fill_template(parts: tuple[Part, ...], fill: Callable[[str], str]) -> str:
+    """The text with what ``fill`` says of each variable."""
+    return "".join(part if isinstance(part, str) else fill(part.name) for part in parts)
+
+
+def find_only_variable(parts: tuple[Part, ...]) -> str | None:
+    """The name of the variable that is all of a text, but for blanks around it; ``None`` for any other text."""
+    names = [part.name for part in parts if isinstance(part, Variable)]
+    plain = all(not part.strip() for part in parts if isinstance(part, str))
+    return names[0] if plain and len(names) == 1 else None

@@ -1,0 +1,160 @@
+"""A label map: what the words of somebody else's labels stand for, since a label is never guessed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.dataset.case import LabelValue
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import is_finite
+from adjudge.formats.text import show
+
+CANNOT_TELL = "cannot_tell"
+"""What a rater says who looked and cannot decide; in a case it is an unknown label."""
+
+WORDS: Mapping[str, LabelValue] = {
+    "true": True,
+    "false": False,
+    "first": "first",
+    "second": "second",
+    "tie": "tie",
+}
+"""The labels that have a word of their own, in any case."""
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+_LONGEST = 100
+"""Characters of a number; what is longer is no label."""
+
+_MOST = 10**_LONGEST
+
+
+LabelMap = Mapping[str, LabelValue]
+"""What words stand for: ``{"yes": True, "no": False, "unsure": None}``."""
+
+
+def read_number(text: str) -> int | float | None:
+    """The number that a text is, or ``None``; raises ``UsageError`` for one too large to hold."""
+    if not _NUMBER.fullmatch(text) or len(text) > _LONGEST:
+        return None
+    if text.lstrip("+-").isdigit():
+        return int(text)
+    number = float(text)
+    if math.isfinite(number):
+        return number
+    raise UsageError(f"{number!r} is not a number that JSON has; leave it empty, or write a number")
+
+
+def parse_label_map(text: str) -> dict[str, LabelValue]:
+    """The map that ``yes=true,no=false`` says; raises ``UsageError`` for anything else.
+
+    A word stands for ``true``, ``false``, a number, ``first``, ``second``, ``tie``, ``null`` (unknown) or
+    ``cannot_tell``. A word that holds a comma or begins or ends with a blank needs ``label_map=`` of the library.
+    """
+    found: dict[str, LabelValue] = {}
+    for part in text.split(","):
+        word, sign, said = part.rpartition("=")
+        word, said = word.strip(), said.strip()
+        if not sign or not word or not said:
+            raise UsageError(f"--label-map {show(part)} must be like yes=true; separate several by commas")
+        if word in found:
+            raise UsageError(f"--label-map says twice what {show(word)} stands for; keep one")
+        found[word] = _read_meaning(word, said)
+    return found
+
+
+def _read_meaning(word: str, said: str) -> LabelValue:
+    lower = said.lower()
+    if lower in WORDS:
+        return WORDS[lower]
+    if lower in {"null", CANNOT_TELL}:
+        return None if lower == "null" else CANNOT_TELL
+    number = read_number(said)
+    if number is None:
+        raise UsageError(
+            f"--label-map {show(word)} cannot stand for {show(said)}; it is true, false, a number, first, second, "
+            f"tie, null or {CANNOT_TELL}"
+        )
+    return number
+
+
+def check_label_map(label_map: LabelMap | None) -> LabelMap:
+    """The map by the form in which values are compared; raises ``UsageError`` for what no label can be.
+
+    Words are compared without regard to case and to blanks around them, numbers by their value: ``1`` is ``1.0``.
+    """
+    if label_map is None:
+        return {}
+    if not isinstance(label_map, Mapping):
+        raise UsageError(f"label_map must be a mapping of words to labels, got {show(label_map)}")
+    found: dict[str, LabelValue] = {}
+    for word, value in label_map.items():
+        if not isinstance(word, str) or not word.strip():
+            raise UsageError(f"label_map: {show(word)} must be a text, as it stands in the file")
+        if not _is_meaning(value):
+            raise UsageError(
+                f"label_map: {show(word)} cannot stand for {show(value)}; it is True, False, a number, 'first', "
+                f"'second', 'tie', None or {CANNOT_TELL!r}"
+            )
+        name = _name(word)
+        if name in found and (type(found[name]), found[name]) != (type(value), value):
+            raise UsageError(f"label_map says twice what {show(word)} stands for; keep one")
+        found[name] = value
+    return found
+
+
+def _is_meaning(value: object) -> bool:
+    if value is None or isinstance(value, bool) or is_finite(value):
+        return True
+    return isinstance(value, str) and value in {"first", "second", "tie", CANNOT_TELL}
+
+
+def apply_label_map(value: Any, label_map: LabelMap) -> Any:
+    """What a label stands for, by a map of ``check_label_map``.
+
+    Raises ``UsageError`` for a word that it does not name and that is no label by itself, and for a number where it
+    names numbers: 3 beside ``1=true,0=false`` would be a label of another sort.
+    """
+    if not label_map or value is None or not isinstance(value, bool | int | float | str):
+        return value
+    if not isinstance(value, bool | str) and not (is_finite(value) and abs(value) < _MOST):
+        return value
+    name = _name(value)
+    if name in label_map:
+        return label_map[name]
+    if name in WORDS:
+        return WORDS[name]
+    number = isinstance(value, int | float) or read_number(name) is not None
+    if name in {"", CANNOT_TELL} or (number and not any(read_number(word) is not None for word in label_map)):
+        return value
+    raise UsageError(f"the label {show(value)} is not in the label map; add it (--label-map WORD=true, or label_map=)")
+
+
+def map_labels(row: dict[str, Any], label_map: LabelMap) -> dict[str, Any]:
+    """A row whose label and labels say what the map has their words stand for; raises ``UsageError`` for other words.
+
+    Who cannot tell has no label in a case.
+    """
+    if not label_map:
+        return row
+    mapped = {"label": _map_one(row["label"], label_map)} if "label" in row else {}
+    if isinstance(row.get("labels"), Mapping):
+        mapped["labels"] = {rater: _map_one(value, label_map) for rater, value in row["labels"].items()}
+    return row | mapped
+
+
+def _map_one(value: Any, label_map: LabelMap) -> Any:
+    found = apply_label_map(value, label_map)
+    return None if found == CANNOT_TELL else found
+
+
+def _name(value: bool | float | str) -> str:  # noqa: FBT001 - it is what is named
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    number = read_number(value.strip()) if isinstance(value, str) else value
+    if number is None:
+        return str(value).strip().casefold()
+    return str(int(number)) if number == int(number) else repr(float(number))

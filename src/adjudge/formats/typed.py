@@ -1,0 +1,43 @@
+"""Plain data into values of a type, from any number of threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_LOCK = threading.Lock()
+
+_READY: set[Any] = set()
+
+
+def prepare_type(kind: Any) -> None:
+    """Build msgspec's description of a type, once and in one thread at a time, before it is used.
+
+    msgspec 0.22 publishes the description of a dataclass before it is complete. A second thread that uses it then
+    crashes the process with a segmentation fault; two first requests at the same time were enough.
+    """
+    if kind in _READY:
+        return
+    import msgspec
+
+    with _LOCK:
+        msgspec.json.Decoder(kind)
+        _READY.add(kind)
+
+
+def read_typed(data: Any, kind: type[T]) -> T:
+    """An instance from plain data, every member of exactly its type; raises what ``msgspec.convert`` raises."""
+    import msgspec
+
+    prepare_type(kind)
+    return msgspec.convert(data, kind)
+
+
+def read_typed_json(body: bytes | str, kind: type[T]) -> T:
+    """An instance from JSON; raises what ``msgspec.json.decode`` raises."""
+    import msgspec
+
+    prepare_type(kind)
+    return msgspec.json.decode(body, type=kind)

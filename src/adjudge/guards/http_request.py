@@ -1,0 +1,71 @@
+"""What an approval of an HTTP request is bound to, so that it cannot be used for another request. Pure."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+PARTS = ("method", "target", "query", "body", "caller")
+"""The parts that are compared. Each has its own digest, so that the log can say which one differs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """The parts of a request that an application acts on."""
+
+    method: Sequence[str]
+    """The method, and the headers with which some frameworks override it."""
+    target: Sequence[str]
+    """Path (raw and decoded) and host; many applications choose a tenant by the host."""
+    query: bytes
+    body: Sequence[bytes]
+    """The headers that say how to read the body, then the whole body."""
+    caller: str | None = None
+    """Who sent the request; ``None`` when unknown."""
+    key: bytes | None = None
+    """The client's ``Idempotency-Key``."""
+
+    def describe(self, gate: str) -> dict[str, str | None]:
+        """Salted digests of the parts, for the pending decision."""
+        salt = secrets.token_hex(16)
+        return {"salt": salt, **self._digest(salt), "key": self.digest_key(gate)}
+
+    def differs(self, described: object) -> list[str]:
+        """The names of the parts that differ from what ``describe`` returned; all of them for anything else."""
+        salt = described.get("salt") if isinstance(described, Mapping) else None
+        if not isinstance(described, Mapping) or not isinstance(salt, str):
+            return list(PARTS)
+        own = self._digest(salt)
+        return [name for name in PARTS if name not in described or described[name] != own[name]]
+
+    def digest_key(self, gate: str) -> str | None:
+        """Digest of gate, caller and idempotency key; ``None`` without a key, or when the caller is unknown.
+
+        Clients choose their own keys, so two may choose the same. Without the caller, another user could send the same
+        key and body and use somebody else's approval.
+        """
+        if self.key is None or self.caller is None:
+            return None
+        return sha256(_write([gate, self.caller, self.key.decode("latin-1")])).hexdigest()
+
+    def _digest(self, salt: str) -> dict[str, str | None]:
+        # Salted, because a query or a caller's name is often short enough to be found by trying.
+        said: dict[str, Any] = {"method": list(self.method), "target": list(self.target)}
+        texts = {name: _write(value) for name, value in said.items()}
+        lengths = _write([len(item) for item in self.body])
+        texts |= {"query": self.query, "body": b"".join((lengths, *self.body))}
+        found: dict[str, str | None] = {name: _sign(salt, name, text) for name, text in texts.items()}
+        return found | {"caller": None if self.caller is None else _sign(salt, "caller", _write(self.caller))}
+
+
+def _sign(salt: str, name: str, text: bytes) -> str:
+    return hmac.digest(f"{salt}\n{name}".encode(), text, "sha256").hex()
+
+
+def _write(value: object) -> bytes:
+    return json.dumps(value).encode()

@@ -1,0 +1,165 @@
+"""A judge as a scorer of Inspect (``inspect-ai``): what a task's model answered is judged by a rubric.
+
+A judgement that is undecided gives no number. Inspect calls such a sample *unscored*: its value is NaN, metrics and
+reducers leave it out, and the log counts it in ``unscored_samples``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_flag
+from adjudge.formats.text import clean
+from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
+from adjudge.judges.judge import ModelSource
+from adjudge.judges.open import find_judge
+from adjudge.result import JudgeResult
+from adjudge.rules.ruleset import AnyRule
+from adjudge.runs.judging import Assignment, settle
+
+try:
+    from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer, stderr
+    from inspect_ai.solver import TaskState
+except ModuleNotFoundError as error:
+    if error.name != "inspect_ai":  # it is installed, and lacks something of its own
+        raise
+    message = "adjudge.integrations.inspect_ai needs inspect-ai; to have it, pip install inspect-ai"
+    raise ModuleNotFoundError(message, name=error.name) from None
+
+__all__ = ["ScoreValue", "judge_scorer"]
+
+ScoreValue = Literal["score", "outcome"]
+
+
+@scorer(metrics=[accuracy(), stderr()])
+def judge_scorer(
+    judge: JudgeLike | ModelSource | None = None,
+    *,
+    rubric: RubricSource | None = None,
+    criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+    threshold: float | None = None,
+    rules: Sequence[AnyRule] = (),
+    instructions: str | None = None,
+    value: ScoreValue = "score",
+    use_input: bool = True,
+    use_target: bool = True,
+) -> Scorer:
+    """Score the completion of a sample with a judge, by a rubric or by criteria.
+
+    The completion is the content, the sample's input the ``task``, its target the ``reference``: all three reach the
+    judge as fenced data. The score's ``explanation`` is the outcome in one line and the judge's reasoning. Its
+    ``metadata`` holds ``outcome``, ``undecided_because``, ``decided_by``, ``score``, ``threshold``, ``criteria`` (name
+    to score), ``judge``, ``model`` and ``result_id``. The sample's id is the result's ``metadata["case"]``, which also
+    selects recorded replies.
+
+    An undecided judgement is ``Score.unscored``: NaN, never a pass and never 0. Its ``reason`` is ``grader_failed``,
+    or ``scoring_failed`` where the completion could not be put to the judge (a NUL character, too long). Look at
+    ``unscored_samples`` in the log beside every metric, since metrics are computed without these samples.
+
+    Raises ``UsageError`` for arguments that cannot be; one that shows only when a question is put together (no API
+    key, no rubric) is raised from the first sample, and Inspect then ends the evaluation as it does for every error.
+
+    Args:
+        judge: A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model; without
+            one, what ``ADJUDGE_JUDGE`` names, read when the scorer is made.
+        rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
+        criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
+        threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
+        rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
+        instructions: More instructions for the judge, from you and trusted.
+        value: ``score`` gives the number in 0 to 1, so that ``accuracy`` is the mean score; where a judgement has an
+            outcome and no number, it is 1.0 for passed and 0.0 for failed. ``outcome`` gives ``C`` for passed and
+            ``I`` for failed, so that ``accuracy`` is the share that passed.
+        use_input: Whether the judge sees the sample's input.
+        use_target: Whether the judge sees the sample's target.
+    """
+    check_choice("value", value, get_args(ScoreValue))
+    check_flag("use_input", use_input)
+    check_flag("use_target", use_target)
+    asked = find_judge(judge)
+    how: EvaluateArguments = {
+        "criteria": criteria,
+        "threshold": threshold,
+        "rules": rules,
+        "instructions": instructions,
+    }
+    settled: list[Assignment] = []
+
+    async def score(state: TaskState, target: Target) -> Score:
+        if not settled:
+            settled.append(await settle(asked, rubric, how))
+        task = _read_input(state) if use_input else None
+        case = Case(
+            id=str(state.sample_id),
+            content=state.output.completion,
+            task=task,
+            reference=_read_target(target) if use_target else None,
+        )
+        result = await settled[0].judge_case(case, 0)
+        if not isinstance(result, JudgeResult):
+            raise UsageError(f"a scorer needs a result about one content, got {type(result).__name__}")
+        return _make_score(result, state.output.completion, value)
+
+    return score
+
+
+def _read_input(state: TaskState) -> str | None:
+    try:
+        return state.input_text or None
+    except ValueError:  # a conversation without a message of the user
+        return None
+
+
+def _read_target(target: Target) -> str | list[str] | None:
+    """The target as one text, or as a list where several are right; an empty one is none."""
+    texts = [item for item in target if item]
+    return texts[0] if len(texts) == 1 else texts or None
+
+
+def _make_score(result: JudgeResult, answer: str, value: ScoreValue) -> Score:
+    metadata = _describe(result)
+    if result.undecided_because is not None:
+        # Not 0 and not "I": both would be counted as a wrong answer of the model under test, which nobody found.
+        unasked = result.undecided_because == "error" and result.attempts == 0
+        return Score.unscored(
+            reason="scoring_failed" if unasked else "grader_failed",
+            answer=answer,
+            explanation=result.explain(),
+            metadata=metadata,
+        )
+    return Score(
+        value=_choose_value(result, value),
+        answer=answer,
+        explanation=_explain(result),
+        metadata=metadata,
+    )
+
+
+def _choose_value(result: JudgeResult, value: ScoreValue) -> str | float:
+    if value == "outcome":
+        return CORRECT if result.passed else INCORRECT
+    if result.score is not None:
+        return float(result.score)
+    return 1.0 if result.passed else 0.0
+
+
+def _explain(result: JudgeResult) -> str:
+    said = [result.explain(), result.reasoning, *[f"{item.name}: {item.reasoning}" for item in result.criteria]]
+    return clean("\n\n".join(filter(None, said)))
+
+
+def _describe(result: JudgeResult) -> dict[str, Any]:
+    return {
+        "outcome": result.outcome,
+        "undecided_because": result.undecided_because,
+        "decided_by": result.decided_by,
+        "score": result.score,
+        "threshold": result.threshold,
+        "criteria": {item.name: item.score for item in result.criteria},
+        "judge": result.judge,
+        "model": result.model,
+        "result_id": result.id,
+    }

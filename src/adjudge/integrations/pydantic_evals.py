@@ -1,0 +1,160 @@
+"""A judge as an evaluator of ``pydantic-evals``: what a task returned for a case is judged by a rubric.
+
+A judgement that is undecided is no result: the evaluator raises, and the report lists it among the case's evaluator
+failures, where ``retry_evaluators`` of a data set can try it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from adjudge.content import content_text, digest_text
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_flag
+from adjudge.formats.text import clean
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
+from adjudge.judges.judge import Judge, ModelSource
+from adjudge.judges.open import find_judge
+from adjudge.result import JudgeResult, JudgmentFailed
+from adjudge.rules.ruleset import AnyRule
+from adjudge.runs.judging import Assignment, settle
+
+try:
+    from pydantic import GetPydanticSchema
+    from pydantic_evals.evaluators import EvaluationReason, Evaluator, EvaluatorContext
+except ModuleNotFoundError as error:
+    if error.name not in {"pydantic", "pydantic_evals"}:  # it is installed, and lacks something of its own
+        raise
+    message = (
+        "adjudge.integrations.pydantic_evals needs the package pydantic-evals; to have it, pip install pydantic-evals"
+    )
+    raise ModuleNotFoundError(message, name=error.name) from None
+
+__all__ = ["JudgeEvaluator"]
+
+
+def _write_as(kind: Any) -> GetPydanticSchema:
+    """How a file of cases writes a parameter, for the JSON Schema that ``Dataset.to_file`` puts beside it."""
+    return GetPydanticSchema(get_pydantic_core_schema=lambda _, make_schema: make_schema(kind))
+
+
+@dataclass(repr=False)
+class JudgeEvaluator(Evaluator[object, object, object]):
+    """Judge the output of a case by a rubric or by criteria.
+
+    The output is the content, the case's inputs are the ``task``, its expected output is the ``reference``: all three
+    reach the judge as fenced data. The results are an assertion, ``NAME_pass``, with the judge's reasoning as its
+    reason, and where there is a number a score in 0 to 1, ``NAME_score``; NAME is ``evaluation_name``. The case's name
+    is the result's ``metadata["case"]``, which also selects recorded replies.
+
+    An undecided judgement raises ``JudgmentFailed``, which the report lists in ``evaluator_failures`` of the case. Look
+    there as well as at the assertions: averages are computed without what failed to be evaluated. With
+    ``on_undecided="fail"`` it is an assertion that is false, without a score.
+
+    Raises ``UsageError`` for arguments that cannot be. One that shows only when a question is put together (no API key,
+    no rubric) is raised from every case, and is an evaluator failure there.
+    """
+
+    judge: Annotated[JudgeLike | ModelSource | None, _write_as(str | None)] = None
+    """A judge, a chain, an object with ``name`` and ``ask``, or whatever ``Judge`` takes as its model; without one,
+    what ``ADJUDGE_JUDGE`` names, read when the evaluator is made."""
+    rubric: Annotated[RubricSource | None, _write_as(str | dict[str, Any] | None)] = None
+    """What good means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's own."""
+    criteria: str | Sequence[str] | Mapping[str, str] | None = None
+    """Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences."""
+    threshold: float | None = None
+    """The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1."""
+    rules: Annotated[Sequence[AnyRule], _write_as(list[str | dict[str, Any]])] = ()
+    """Deterministic checks that go first; a failed ``error`` rule decides before a model is asked."""
+    instructions: str | None = None
+    """More instructions for the judge, from you and trusted."""
+    include_input: bool = True
+    """Whether the judge sees the case's inputs."""
+    include_expected_output: bool = True
+    """Whether the judge sees the case's expected output."""
+    on_undecided: Literal["raise", "fail"] = "raise"
+    """What comes of a judgement that is undecided: an evaluator failure, or an assertion that is false."""
+    evaluation_name: str | None = None
+    """What the results are called; ``JudgeEvaluator`` by default."""
+
+    def __post_init__(self) -> None:
+        check_choice("on_undecided", self.on_undecided, ("raise", "fail"))
+        check_flag("include_input", self.include_input)
+        check_flag("include_expected_output", self.include_expected_output)
+        # No fields: what pydantic-evals writes of an evaluator, and the schema it makes, are those of its fields.
+        self._asked: Judge | JudgeChain = find_judge(self.judge)
+        self._settled: Assignment | None = None
+
+    async def evaluate(
+        self, ctx: EvaluatorContext[object, object, object]
+    ) -> Mapping[str, bool | float | EvaluationReason]:
+        """The assertion and the score of one case."""
+        case = Case(
+            id=_name_case(ctx),
+            content=ctx.output,
+            task=ctx.inputs if self.include_input else None,
+            reference=ctx.expected_output if self.include_expected_output else None,
+        )
+        result = await (await self._settle()).judge_case(case, 0)
+        if not isinstance(result, JudgeResult):
+            raise UsageError(f"an evaluator needs a result about one content, got {type(result).__name__}")
+        if result.undecided_because is not None and self.on_undecided == "raise":
+            raise JudgmentFailed(result)
+        return self._read(result)
+
+    def get_default_evaluation_name(self) -> str:
+        """What the results are called."""
+        return self.evaluation_name or self.get_serialization_name()
+
+    def build_serialization_arguments(self) -> dict[str, Any]:
+        """The arguments that a report or a file keeps; a judge, a rubric and rules of Python's by their names."""
+        return {name: _name_object(value) for name, value in super().build_serialization_arguments().items()}
+
+    async def _settle(self) -> Assignment:
+        if self._settled is None:
+            how: EvaluateArguments = {
+                "criteria": self.criteria,
+                "threshold": self.threshold,
+                "rules": self.rules,
+                "instructions": self.instructions,
+            }
+            self._settled = await settle(self._asked, self.rubric, how)
+        return self._settled
+
+    def _read(self, result: JudgeResult) -> dict[str, bool | float | EvaluationReason]:
+        name = self.get_default_evaluation_name()
+        found: dict[str, bool | float | EvaluationReason] = {
+            f"{name}_pass": EvaluationReason(value=result.passed, reason=_explain(result))
+        }
+        if result.score is not None:
+            found[f"{name}_score"] = float(result.score)
+        return found
+
+
+def _name_case(ctx: EvaluatorContext[object, object, object]) -> str:
+    if ctx.name:
+        return ctx.name
+    try:  # two cases without a name must not be given each other's recorded replies
+        return digest_text(content_text(ctx.output))
+    except UsageError:
+        return "unreadable"
+
+
+def _explain(result: JudgeResult) -> str:
+    said = [result.explain(), result.reasoning, *[f"{item.name}: {item.reasoning}" for item in result.criteria]]
+    return clean("\n\n".join(filter(None, said)))
+
+
+def _name_object(value: Any) -> Any:
+    """Plain data as it is, anything else by its name: what a judge is made of may hold a key."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _name_object(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_name_object(item) for item in value]
+    return str(getattr(value, "name", None) or getattr(value, "__qualname__", None) or type(value).__qualname__)

@@ -1,0 +1,55 @@
+"""Rubrics and rules made again from what a run says of them; a function that it names is never looked up or called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.result import Severity
+from adjudge.rubric.rubric import Criterion, Rubric
+from adjudge.rules.rule import Rule
+from adjudge.rules.shipped import rule_from_spec
+
+
+def rebuild_rubric(asked: Mapping[str, Any]) -> Rubric:
+    """The rubric that a manifest tells of; a rule that is code is named and never imported."""
+    try:
+        return Rubric(
+            name=asked["name"],
+            criteria=[rebuild_criterion(item) for item in asked["criteria"]],
+            passing_threshold=asked["passing_threshold"],
+            scale=asked.get("scale") or (0.0, 1.0),
+        )
+    except UsageError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(f"the run's rubric cannot be read ({error}); name one with --rubric") from None
+
+
+def rebuild_criterion(said: Mapping[str, Any], *, weight: float | None = None) -> Criterion:
+    """A criterion of such a rubric; with ``weight``, one that weighs that and gates nothing."""
+    given = dict(said)
+    spec = given.get("rule")
+    if spec is not None and _is_code(spec):
+        given["rule"] = Rule(name=given["name"], evaluate=_refuse, spec=dict(spec))
+    if weight is not None:
+        given["weight"] = weight
+        given.pop("threshold", None)
+    return Criterion(**given)
+
+
+def rebuild_rule(*, name: str, severity: Severity, spec: Mapping[str, Any]) -> Rule:
+    """A rule of a case that was kept; one that is code fails wherever it is asked."""
+    if _is_code(spec):
+        return Rule(name=name, severity=severity, evaluate=_refuse, spec=dict(spec))
+    return rule_from_spec(spec, name=name)
+
+
+def _is_code(spec: Mapping[str, Any]) -> bool:
+    # The folder of a run may come from anybody: what it calls a function is not looked up, let alone called.
+    return not spec or "python" in spec or spec.get("name") == "python"
+
+
+def _refuse(*_: object) -> bool:
+    raise UsageError("this rule is code, which a run does not hold; hand the rubric or the rule in")

@@ -1,0 +1,74 @@
+"""The exit status and the progress of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cli_support
+from adjudge.cli.commands.run import describe, find_status, open_counted
+from adjudge.runs import Progress
+from cli_support import Line
+
+
+@pytest.fixture(autouse=True)
+def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    cli_support.isolate(monkeypatch, directory)
+    write(*[{"id": str(n), "content": said, "label": said == "good"} for n, said in enumerate(["good", "bad", "ugly"])])
+    return Line(capsys)
+
+
+def write(*rows: dict[str, Any], path: str = "data.jsonl") -> str:
+    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("counts", "fail_under", "status"),
+    [
+        ((9, 1, 0), None, 0),
+        ((0, 1, 9), None, 0),
+        ((0, 0, 9), None, 3),
+        ((9, 1, 0), 0.9, 0),
+        ((9, 1, 0), 0.95, 1),
+        ((8, 0, 2), 0.9, 3),
+        ((8, 2, 0), 0.8, 0),
+        ((7, 2, 1), 0.9, 1),
+        ((0, 0, 9), 0.5, 3),
+        ((0, 9, 0), 0.0, 0),
+    ],
+)
+def test_the_exit_status_is_what_can_be_said(counts: tuple[int, int, int], fail_under: float | None, status: int):
+    """0 when enough passed, 1 when they did not, 3 when what is undecided would decide it, or nothing is decided."""
+    assert find_status(dict(zip(("passed", "failed", "undecided"), counts, strict=True)), fail_under) == status
+
+
+def test_progress_in_words():
+    """How many, how fast, how long still, what came out, and the cost once there is one that is known."""
+    progress = Progress(
+        done=1250, fresh=1000, total=5000, seconds=10.0, outcomes={"passed": 1200, "failed": 50}, cost_usd=0.5
+    )
+    assert describe(progress) == "judged 1,250 of 5,000 (25 %), 100.0/s, 38 s left; 50 failed, 1,200 passed; $0.50"
+
+    unknown = Progress(done=2, fresh=2, total=None, seconds=4.0, outcomes={"passed": 2}, cost_usd=None)
+    assert describe(unknown) == "judged 2, 0.5/s; 2 passed"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "size"),
+    [
+        ("c.csv", 'id,content\n1,"good\nindeed"\n2,good\n', 2),
+        ("c.jsonl", '{"content": "good"}\n', 1),
+        ("c.yaml", "- {content: good}\n", None),
+    ],
+)
+def test_a_file_whose_rows_can_be_counted_has_a_total(name: str, data: str, size: int | None):
+    """Before its first row is judged, so that progress says how many there are and how long they will take."""
+    Path(name).write_text(data, "utf-8")
+
+    assert open_counted(name, None).size == size

@@ -1,0 +1,40 @@
+"""The digest of a request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adjudge.guards.request_digest import digest_request
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def turn(value: Any) -> Any:
+    """The same with the members of every mapping in another order, and whole numbers as the other type."""
+    if isinstance(value, dict):
+        return {key: turn(value[key]) for key in reversed(value)}
+    if isinstance(value, list):
+        return [turn(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return float(value) if type(value) is int and abs(value) < 2**53 else value
+
+
+@given(metadata=st.dictionaries(st.text(max_size=3), PLAIN, max_size=3))
+@settings(max_examples=200)
+def test_what_is_equal_as_canonical_json_is_one_request(metadata: dict[str, Any]):
+    """Order and the type of a number do not matter, nor a way through JSON; another value does."""
+
+    def digest(said: dict[str, Any]) -> str:
+        return digest_request(gate="door", subject="5" * 64, basis={}, metadata=said, terms={})
+
+    assert digest(metadata) == digest(turn(metadata)) == digest(json.loads(json.dumps(metadata)))
+    assert digest(metadata) != digest({**metadata, "one more": None})

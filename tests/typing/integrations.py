@@ -1,0 +1,45 @@
+"""The adapters for other packages, as a user writes them; checked for types and never run."""
+
+from __future__ import annotations
+
+from typing import Literal, assert_type
+
+from inspect_ai import Task
+from inspect_ai.scorer import Scorer
+from opentelemetry._logs import LoggerProvider
+from opentelemetry.context import Context
+from pydantic_evals import Case, Dataset
+
+from adjudge import Gate, Judge, JudgeChain
+from adjudge.integrations.inspect_ai import ScoreValue, judge_scorer
+from adjudge.integrations.opentelemetry import EvaluationEmitter, EvaluatorType
+from adjudge.integrations.pydantic_evals import JudgeEvaluator
+
+
+def answer(prompt: str) -> str:
+    """A function from string to string is a model."""
+    return prompt
+
+
+def score(value: ScoreValue) -> Task:
+    """A task of Inspect."""
+    assert_type(judge_scorer("openai:gpt-6.1-terra", rubric="security"), Scorer)
+    judge_scorer(answer, criteria={"polite": "Is polite."}, threshold=0.8, rules=["secrets"])
+    judge_scorer(JudgeChain([answer]), criteria="Is polite.", value="share")  # pyrefly: ignore[bad-argument-type]
+    return Task(scorer=judge_scorer(Judge(answer), criteria="Is polite.", value=value, use_target=False))
+
+
+def evaluate(policy: Literal["raise", "fail"]) -> None:
+    """A data set of pydantic-evals."""
+    evaluator = JudgeEvaluator(Judge(answer), criteria=["Is polite."], on_undecided=policy)
+    JudgeEvaluator("rules", rubric="security", on_undecided="pass")  # pyrefly: ignore[bad-argument-type]
+    Dataset(name="answers", cases=[Case(name="one", inputs="q")], evaluators=[evaluator])
+
+
+def emit(kind: EvaluatorType, provider: LoggerProvider) -> None:
+    """Results as events."""
+    emitter = EvaluationEmitter("politeness", include_explanation=True, evaluator_type=kind, logger_provider=provider)
+    EvaluationEmitter("politeness", evaluator_type="robot")  # pyrefly: ignore[bad-argument-type]
+    Gate("door", rules=["secrets"], on_result=emitter)
+    chain = JudgeChain([Judge(answer, on_result=emitter)], on_result=emitter)
+    emitter.emit(chain.evaluate_sync("content", criteria="Is polite."), context=Context())
