@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -104,6 +106,30 @@ def test_postgres_refuses_changes(postgres: str, statement: str):
         connection.exec_driver_sql(statement)
     engine.dispose()
 
+    assert verify(postgres)
+
+
+async def read_and_give_up(url: str) -> None:
+    """Several reads of a new object at once, all cancelled under way, and closed while their threads still read."""
+    ledger = Ledger(url)
+    reads = [asyncio.create_task(ledger.verify()) for _ in range(4)]
+    await asyncio.sleep(0.02)
+    for read in reads:
+        read.cancel()
+    await asyncio.wait(reads)
+    await ledger.aclose()
+
+
+def test_reads_that_were_cancelled_leave_no_connection_open(postgres: str, monkeypatch: pytest.MonkeyPatch):
+    """Each is closed when its thread is done, though the ledger was closed before."""
+    record(postgres, *({"n": number} for number in range(50)))
+    left: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: left.append(str(found.exc_value)))
+    for _ in range(10):
+        asyncio.run(read_and_give_up(postgres))  # which waits for its threads
+        gc.collect()
+
+    assert left == []
     assert verify(postgres)
 
 

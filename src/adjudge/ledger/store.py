@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,8 +22,8 @@ from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.sqlite import create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean, show
-from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes, write_time
-from adjudge.ledger.payload import Draft, check_text, write_payload
+from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, format_time, hash_entry, signed_bytes
+from adjudge.ledger.payload import Draft, check_text, encode_payload
 from adjudge.result import make_id
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ class Store:
         self._url = _read_url(url)
         self._signer, self._about = signer, about
         self._engine: Engine | None = None
+        self._lock = threading.Lock()
+        self._users: dict[Engine, int] = {}
         self._is_ready = False
         self._made: tuple[MetaData, ...] = ()
 
@@ -166,7 +169,7 @@ class Store:
         # Reading makes no ledger: a mistyped address would otherwise verify as an empty one.
         if self._is_file and not _is_there(str(self._url.database)):
             raise UsageError(f"there is no ledger at {self.name}; the first append makes one")
-        with self._explaining("read"), self._open().connect() as connection:
+        with self._explaining("read"), self._use_engine() as engine, engine.connect() as connection:
             from sqlalchemy import inspect
 
             if not inspect(connection).has_table(TABLE):
@@ -214,7 +217,7 @@ class Store:
             if found.payload is None:
                 raise UsageError(f"the payload of entry {seq} was erased before")
             said = {"seq": seq, "id": found.id, "payload_hash": found.payload_hash, "reason": reason, "by": by}
-            payload = write_payload({"schema": "adjudge/erasure/1", **said})
+            payload = encode_payload({"schema": "adjudge/erasure/1", **said})
             places = self._insert(connection, [Draft(kind="erasure", subject=found.id, payload=payload)])
             connection.execute(table.update().where(table.c.seq == seq).values(payload=None))
         if self._is_file:
@@ -223,7 +226,7 @@ class Store:
 
     def _write_back(self) -> None:
         """Empty the write-ahead log, where what was erased still stands; given up soon when somebody is reading."""
-        with self._explaining("written"), self._open().connect() as connection:
+        with self._explaining("written"), self._use_engine() as engine, engine.connect() as connection:
             connection.exec_driver_sql("COMMIT")
             # Others wait behind this one: a long verification must not hold up every append.
             connection.exec_driver_sql("PRAGMA busy_timeout=200")
@@ -237,7 +240,7 @@ class Store:
             # Beginning anew would make a ledger whose entries were all removed look like a new one.
             raise LedgerError(f"the ledger {self.name} has lost its entries; restore it, or begin another")
         rows: list[Row] = []
-        at = write_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
+        at = format_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
         for draft in drafts:
             seq += 1
             rows.append(self._make_row(seq, at, prev, draft))
@@ -268,7 +271,7 @@ class Store:
     @contextmanager
     def _begin(self) -> Iterator[Connection]:
         """A transaction that excludes every other writer of this ledger."""
-        with self._open().execution_options(adjudge_writes=True).begin() as connection:
+        with self._use_engine() as engine, engine.execution_options(adjudge_writes=True).begin() as connection:
             if not self._is_file and self._is_ready:
                 # A lock of our own, not of the table: that one would stop vacuuming, and be stopped by it. Where the
                 # server answers before its log is on disk, that is switched off, or an append could be lost.
@@ -298,8 +301,8 @@ class Store:
         for statement in SQLITE_DDL if self._is_file else POSTGRES_DDL:
             connection.exec_driver_sql(statement)
         said = {"schema": LEDGER_SCHEMA, "public_key": self._signer.public_key if self._signer else None}
-        draft = Draft(kind="genesis", subject="", payload=write_payload(said | self._about))
-        self._put(connection, [self._make_row(1, write_time(datetime.now(UTC)), NO_PREV, draft)])
+        draft = Draft(kind="genesis", subject="", payload=encode_payload(said | self._about))
+        self._put(connection, [self._make_row(1, format_time(datetime.now(UTC)), NO_PREV, draft)])
 
     def _check_genesis(self, connection: Connection) -> None:
         table = make_table()
@@ -332,24 +335,43 @@ class Store:
         except OSError as error:
             raise UsageError(f"the ledger {self.name} cannot be written: {error.strerror}; name another file") from None
 
-    def _open(self) -> Engine:
-        if self._engine is None:
-            from sqlalchemy import create_engine, event
+    @contextmanager
+    def _use_engine(self) -> Iterator[Engine]:
+        """The engine, which is not closed before its last user is done.
 
-            try:
-                # Where it is now: a connection made later, from another folder, must be one to the same file.
-                place = os.path.abspath(str(self._url.database))  # noqa: PTH100 - links are followed by SQLite
-                how = {"creator": partial(_connect_file, place)} if self._is_file else {}
-                engine = create_engine(self._url, **how)
-            except ImportError:
-                raise UsageError(
-                    "PostgreSQL needs the package psycopg; to have it, pip install 'adjudge[postgres]'"
-                ) from None
-            if self._is_file:
-                event.listen(engine, "begin", _begin_file)
-            # Last: a thread that found it earlier would connect without all of that, and its connection is used again.
-            self._engine = engine
-        return self._engine
+        An engine takes back a connection that was in use while it closed, and then nobody closes that one: a reader
+        whose task was cancelled is still reading in its thread. And two threads that both made one would lose one.
+        """
+        with self._lock:
+            self._engine = engine = self._engine or self._make_engine()
+            self._users[engine] = self._users.get(engine, 0) + 1
+        try:
+            yield engine
+        finally:
+            with self._lock:
+                self._users[engine] -= 1
+                self._dispose_unused()
+
+    def _dispose_unused(self) -> None:
+        for engine in [engine for engine, users in self._users.items() if not users and engine is not self._engine]:
+            del self._users[engine]
+            engine.dispose()
+
+    def _make_engine(self) -> Engine:
+        from sqlalchemy import create_engine, event
+
+        try:
+            # Where it is now: a connection made later, from another folder, must be one to the same file.
+            place = os.path.abspath(str(self._url.database))  # noqa: PTH100 - links are followed by SQLite
+            how = {"creator": partial(_connect_file, place)} if self._is_file else {}
+            engine = create_engine(self._url, **how)
+        except ImportError:
+            raise UsageError(
+                "PostgreSQL needs the package psycopg; to have it, pip install 'adjudge[postgres]'"
+            ) from None
+        if self._is_file:
+            event.listen(engine, "begin", _begin_file)
+        return engine
 
     @contextmanager
     def _explaining(self, what: str) -> Iterator[None]:
@@ -369,10 +391,10 @@ class Store:
             raise LedgerError(f"the ledger {self.name} cannot be {what}: {type(error).__name__}") from None
 
     def close(self) -> None:
-        """Close all connections; the next use opens new ones."""
-        if self._engine is not None:
-            self._engine.dispose()
-        self._engine, self._is_ready, self._made = None, False, ()
+        """Close all connections, those in use once they are not; the next use opens new ones."""
+        with self._lock:
+            self._engine, self._is_ready, self._made = None, False, ()
+            self._dispose_unused()
 
 
 class Transaction:
