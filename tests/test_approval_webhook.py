@@ -183,7 +183,7 @@ def test_a_webhook_shows_its_host_alone(url: str):
         ({"secret": "short"}, "a webhook's secret has at least 16 bytes, this one 5"),
         ({"secret": ""}, "a webhook's secret has at least 16 bytes, this one 0"),
         ({"secret": None}, "a webhook's secret is a text or bytes, got NoneType"),
-        ({"secret": "whsec_!!!"}, "a webhook's secret that begins with whsec_ goes on in base64; this one does not"),
+        ({"secret": "whsec_!!!"}, "after whsec_, a webhook's secret must be base64; this one is not"),
         ({"secret": KEY, "retries": -1}, "retries must be a whole number from 0 to 20, got -1"),
         ({"secret": KEY, "retries": True}, "retries must be a whole number from 0 to 20, got True"),
         ({"secret": KEY, "timeout": 0}, "timeout must be a number of seconds above 0 and up to 300, got 0"),

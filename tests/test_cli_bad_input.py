@@ -32,7 +32,7 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     ("arguments", "sentence"),
     [
         ([], "nothing to judge: name a file, or - and write to standard input"),
-        (["-", "-"], "- stands for standard input, which can be read once; name it once"),
+        (["-", "-"], "- means standard input, which can be read once; name it once"),
         (["gone.txt"], "the content: cannot read gone.txt: No such file or directory; name a file that can be read"),
         (["folder"], "folder holds no text file; name a folder with texts in it"),
         (["binary.bin"], "binary.bin is binary (a NUL byte at 3); only text is judged, so convert it first"),

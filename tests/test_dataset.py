@@ -117,7 +117,7 @@ def test_a_conversation_is_a_content(tmp_path):
         ('{"content": 1, "label": NaN}', "not a line of JSON (NaN is not JSON); write one object per line"),
         (
             '{"content": 1, "content": 2}',
-            'not a line of JSON (the key "content" stands twice in one object); write one object per line',
+            'not a line of JSON (the key "content" appears twice in one object); write one object per line',
         ),
         ("{", None),
         ('{"content": "a\x00b"}', None),
@@ -133,7 +133,7 @@ def test_a_wrong_row_is_an_error_with_its_place(tmp_path, line, message):
 
 def test_an_id_twice_is_an_error(tmp_path):
     """Also where it is the same content twice, and whatever its length."""
-    repeated = "already; give each row an id of its own; on_bad_row='skip' (--on-bad-row skip) goes on without it"
+    repeated = "give each row an id of its own; on_bad_row='skip' (--on-bad-row skip) leaves it out"
 
     assert names(
         why(tmp_path, {"id": "a", "content": 1}, {"id": "a", "content": 2}), "line 2", "'a'", "line 1", repeated

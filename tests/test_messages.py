@@ -546,7 +546,7 @@ async def export_twice() -> None:
 PASSED: dict[str, Any] = {"outcome": "passed", "judge": "j"}
 UNDECIDED: dict[str, Any] = {"outcome": "undecided", "judge": "j", "undecided_because": "timeout"}
 REASONS = ", ".join(get_args(Reason))
-SKIP = "on_bad_row='skip' (--on-bad-row skip) goes on without it"
+SKIP = "on_bad_row='skip' (--on-bad-row skip) leaves it out"
 LABEL: dict[str, Any] = {"reader": "label", "reader_labels": ("a", "b"), "reader_passes": ("a",)}
 PROBE = SemanticProbe(name="p", input="x", expected="x", contract="Polite.")
 PRICE = Price(input=1.0, output=1.0)
@@ -607,7 +607,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
         "in code, pass the function itself"
     ): lambda: load_rules(Rules([greets]).to_dict()),
     # Data
-    f"c.jsonl, line 2: the id 'a' stands on line 1 already; give each row an id of its own; {SKIP}": lambda: read(
+    f"c.jsonl, line 2: the id 'a' is already on line 1; give each row an id of its own; {SKIP}": lambda: read(
         '{"id": "a", "content": 1}\n{"id": "a", "content": 2}\n'
     ),
     f"c.jsonl, line 2: the line is not UTF-8 text (byte 13); write the file as UTF-8; {SKIP}": lambda: read(
@@ -623,7 +623,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     "data was read already and can be read once only; hand in a file or a list": read_twice,
     (
         "data, row 1: 'qid' is a field of the row and of its metadata; rename one; on_bad_row='skip' (--on-"
-        "bad-row skip) goes on without it"
+        "bad-row skip) leaves it out"
     ): lambda: read_one({"answer": "x", "qid": 1, "metadata": {"qid": 2}}, {"content": "answer"}),
     "a scenario must be a mapping with a list 'config', got 7": lambda: list(
         import_promptfoo(write("c.yaml", SCENARIO))
@@ -633,7 +633,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     ),
     (
         "c.yaml, test 1: an assertion must have a text as its type and a list as its 'assert', got {'type': "
-        "7}; on_bad_row='skip' (--on-bad-row skip) goes on without it"
+        "7}; on_bad_row='skip' (--on-bad-row skip) leaves it out"
     ): lambda: list(import_promptfoo(write("c.yaml", json.dumps({"tests": [ASSERTION]})))),
     (
         "no shipped rubric is named 'securty'; did you mean 'security'? (there are code-quality, security, "
@@ -650,10 +650,10 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     # Runs, ledgers and gates
     (
         "data, row 2: the id 'a' is that of case 0 already; give each row an id of its own; on_bad_row='skip'"
-        " (--on-bad-row skip) goes on without it"
+        " (--on-bad-row skip) leaves it out"
     ): lambda: run_again([Case(id="a", content="x"), Case(id="a", content="y")], []),
     (
-        "the run run has 1 replies of unknown cost, so nobody knows what is left of a budget; go on without "
+        "the run run has 1 replies of unknown cost, so nobody knows what is left of a budget; resume without "
         "one, or begin another run"
     ): lambda: run_again(["a"], ["a", "b"], before={}, budget=5, prices={"scripted": PRICE}, resume=True),
     (
@@ -678,10 +678,10 @@ CAUSED: Mapping[str, Callable[[], object]] = {
         "a model is a spec such as 'openai:gpt-6.1-terra', a function, a (name, function) pair or an object "
         "with name and evaluate(prompt), not int"
     ): lambda: Gate("door", rules=["injection-screen"], judge=3),
-    "run holds a run already; go on with resume=True (--resume), or name another folder": lambda: run_again(
+    "run holds a run already; resume it with resume=True (--resume), or name another folder": lambda: run_again(
         ["a"], ["a"]
     ),
-    "the run run cannot go on: it was a sample of 2 cases, and the data set has 3 now": lambda: run_again(
+    "the run run cannot be resumed: it was a sample of 2 cases, and the data set has 3 now": lambda: run_again(
         ["a", "b"], ["a", "b", "c"], before={"sample": 1}, sample=1, resume=True
     ),
     "status must be one of open, approved, denied; got 'closed'": lambda: list_approvals(status="closed"),

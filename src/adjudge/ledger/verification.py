@@ -149,7 +149,7 @@ class Chain:
     def _check_row(self, row: Row) -> Problem | None:
         seq, ident, at, kind, subject, payload, payload_hash, prev, said, signature = row
         if seq != self.seq + 1 or type(seq) is not int:
-            return "sequence_broken", f"is missing or out of place: {clean(repr(seq)[:40])} stands there"
+            return "sequence_broken", f"is missing or out of place: {clean(repr(seq)[:40])} is there"
         if prev != self.hash:
             return "chain_broken", "does not follow the entry before it: the hash it names is another"
         if payload is not None and sha256(payload).hexdigest() != payload_hash:

@@ -60,7 +60,7 @@ def diff_runs(
     the terminal lists 20 cases, a comment 50, and HTML and JSON up to 2,000.
 
     Exit status: 0 done, 1 fewer than --fail-under passed or a case regressed, 2 wrong usage or no case in both,
-    3 too much is undecided, gone, changed or unfinished to say so.
+    3 unknown, because cases are undecided, gone or changed, or a run is unfinished.
     """
     from adjudge.report.run_diff import diff
 
