@@ -193,7 +193,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda: configure(GATE.replace('"ask"', '"block"') + LEDGER + PEOPLE), "asks nobody any more"),
+        (lambda: configure(GATE.replace('"ask"', '"block"') + LEDGER + PEOPLE), "no longer asks anybody"),
         (lambda: configure(LEDGER + PEOPLE), "there is no gate 'publish'"),
         (lambda: drop_kept(3), "no gate's decision in this ledger waits"),
         (lambda: configure(GATE + PEOPLE), "no ledger is named"),

@@ -201,7 +201,7 @@ def test_a_world_that_failed(line: Line):
         (["data.jsonl", *GOOD, "--sample", "0"], "--sample must be a whole number"),
         (["data.jsonl", *GOOD, "--fail-under", "90"], "for 90 % write 0.9"),
         (["data.jsonl", *GOOD, "--strategy", "x"], "--strategy: unknown strategy 'x'"),
-        (["empty.jsonl", *GOOD], "holds no case, so there is nothing to judge"),
+        (["empty.jsonl", *GOOD], "has no case, so there is nothing to judge"),
         (["data.jsonl", *GOOD, "--out", "data.jsonl"], "cannot be written"),
     ],
 )

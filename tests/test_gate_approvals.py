@@ -232,7 +232,7 @@ def test_nobody_is_asked_about_what_cannot_be_read(url: str):
     decision, asked = run(url, work, on_undecided="ask", wait=False)
 
     assert (word(decision), asked) == (("blocked", "policy"), 0)
-    assert decision.detail == "nobody was asked: the content cannot be read, so an approval could not be bound to it"
+    assert decision.detail == "nobody was asked: content that cannot be read cannot be told apart"
 
 
 @pytest.mark.parametrize(
