@@ -879,7 +879,7 @@ JUDGE = ("judge", "good.txt", *POLITE)
         (
             JUDGE,
             (
-                "nobody is here to judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
+                "there is no judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
                 "start a local server such as Ollama, or name one with --judge; adjudge demo judges without one, and "
                 "adjudge doctor says what is set here"
             ),

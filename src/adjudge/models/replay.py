@@ -118,10 +118,10 @@ class ReplayModel:
             return ""
         function = other.identify()
         if function is None:
-            return "what it has is of a model, and the judge is a function"
+            return "its reply is of a model, and the judge is a function"
         if self.function_identity is None:
-            return f"what it has is of the function {function}, and counts only where that function is the judge"
-        return f"what it has is of the function {function}, another one or with other code"
+            return f"its reply is of the function {function}, and counts only if that function is the judge"
+        return f"its reply is of the function {function}, which is another one or has other code"
 
     def _read(self) -> _Index:
         index = self._find()

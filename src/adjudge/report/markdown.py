@@ -58,12 +58,13 @@ def describe_p(value: float | None) -> str:
 
 
 def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
-    """What kept cases from being compared, and how many it kept."""
+    """Why cases were not compared, and how many."""
+    changed = "reference, task or context" if found.new_contents else "content, reference, task or context"
     facts = (
         ("only in the earlier run", found.only_before),
         ("only in the later run", found.only_after),
-        (f"with another {'reference, task or context' if found.new_contents else 'content'}", found.content_changed),
-        ("with other criteria, rules or another threshold of their own", found.criteria_changed),
+        (f"with another {changed}, not compared", found.content_changed),
+        ("with other criteria, rules or another threshold of their own, not compared", found.criteria_changed),
     )
     yield from ((said, number) for said, number in facts if number)
 

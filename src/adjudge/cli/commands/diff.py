@@ -159,6 +159,8 @@ def draw_diff(found: Diff, most: int) -> None:
     show_drawing(means)
     for said, number in list_facts(found):
         note(f"{render_case_names(number)} {said}")
+    if found.content_changed and not found.new_contents:
+        note("to compare new answers to the same tasks, give --new-contents")
     _draw_cases(found, most)
 
 

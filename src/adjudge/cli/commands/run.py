@@ -366,11 +366,15 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
 
 
 def print_summary(done: Run) -> None:
-    """What a run came to: outcomes, reasons, score, labels, tokens and cost, and what can be done next."""
+    """Print the totals of a run: outcomes, reasons, score, labels, tokens and cost, and the next command."""
+    from adjudge.report.format import format_count
+
     found = done.summary
     pairs = done.sum_up_pairs() if done.compares else None
-    judged = f"judgements of {found['cases']:,} cases" if pairs is None else "comparisons of pairs"
-    table = make_table(f"{found['items']:,} {judged}", ("", "", ""))
+    title = f"{format_count(found['items'], 'judgement')} of {format_count(found['cases'], 'case')}"
+    if pairs is not None:
+        title = f"{format_count(found['items'], 'comparison')} of pairs"
+    table = make_table(title, ("", "", ""))
     for outcome, number in (found["counts"] if pairs is None else _count_preferences(pairs)).items():
         add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
     for reason, number in found["undecided_because"].items():
