@@ -25,7 +25,7 @@ class AdjudgeError(Exception):
 
 
 class UsageError(AdjudgeError, ValueError):
-    """What the caller handed in cannot be used; nothing was asked of any model."""
+    """An argument or a file cannot be used. No model was asked."""
 
 
 class DecisionRefused(UsageError):
@@ -77,7 +77,7 @@ class ReplyError(AdjudgeError):
 
 
 class LedgerError(AdjudgeError):
-    """A ledger's store failed: a disk, a lock or a server; what was to be recorded must be taken as not recorded."""
+    """A ledger's store failed: a disk, a lock or a server; treat the entry as not recorded."""
 
 
 Reason = Literal[

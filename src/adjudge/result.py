@@ -153,7 +153,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """What one deterministic rule said about the content."""
+    """The result of one deterministic rule."""
 
     name: str
     passed: bool
@@ -221,7 +221,7 @@ class JudgeResult:
 
     schema: ClassVar[str] = "adjudge/result/1"
     writes_plain: ClassVar[bool] = True
-    """``to_dict`` writes what JSON can hold, whatever the members are, so that nobody need look at it again."""
+    """``to_dict`` always returns plain JSON values, so callers need not check them again."""
 
     outcome: Outcome
     judge: str

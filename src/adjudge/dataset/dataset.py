@@ -187,7 +187,7 @@ class Dataset:
         return joined
 
     def refuse(self, why: str) -> None:
-        """Treat the row that was read last as one that is no case, for whoever compares ids elsewhere.
+        """Treat the row that was read last as a bad row, for a caller that compares ids itself.
 
         It is skipped, counted and listed, or raises ``UsageError`` with its place, as ``on_bad_row`` says.
         """

@@ -337,10 +337,10 @@ class Approvals:
     async def list_pending(
         self, *, gate: str | None = None, status: Status | None = "open"
     ) -> tuple[PendingDecision, ...]:
-        """Pending decisions that have not been resumed, oldest first: of one gate, and of one status (``None``: all).
+        """Return pending decisions that have not been resumed, oldest first, by gate and status (``None``: all).
 
-        ``open`` means that people have still to decide, ``approved`` that the decision can be resumed. Raises
-        ``LedgerError`` for one that is not what the ledger confirms.
+        ``open`` means that people still have to decide, ``approved`` that the decision can be resumed. Raises
+        ``LedgerError`` for a stored decision that the ledger does not confirm.
         """
         if status is not None:
             check_choice("status", status, STATUSES)
