@@ -82,7 +82,7 @@ def test_what_is_held_back_says_how_to_go_on(line: Line):
     assert done.err.splitlines() == [
         f"to look:   adjudge approvals show {item.id}",
         f"to decide: adjudge approvals approve {item.id} --reason WHY   (or deny)",
-        f"to resume:  adjudge gate resume {item.id} bad.txt",
+        f"to resume: adjudge gate resume {item.id} bad.txt",
     ]
     assert (item.gate, item.approvers) == ("publish", (ME, "bob"))
     assert check(line, "good.txt").status == 0
@@ -113,7 +113,7 @@ def test_a_decision_says_what_follows_from_it(line: Line):
     approved = line("approvals", "approve", one, "--reason", "we agreed")
     denied = line("approvals", "deny", other, "--reason", "we did not")
 
-    assert approved.err == f"to resume:  adjudge gate resume {one} FILE   (what the gate held back)\n"
+    assert approved.err == f"to resume: adjudge gate resume {one} FILE   (what the gate held back)\n"
     assert denied.err == f"what the gate held back stays blocked; adjudge gate resume {other} records that\n"
 
 
@@ -185,7 +185,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
     assert line("gate", "resume", asked[0], "rows.jsonl").status == 3
     assert line("gate", "resume", asked[2], "rows.jsonl").status == 0
     assert (
-        "approve ID --reason WHY   (or deny)\nto resume:  adjudge gate resume ID FILE\n"
+        "approve ID --reason WHY   (or deny)\nto resume: adjudge gate resume ID FILE\n"
         in check(line, "rows.jsonl").err
     )
 

@@ -238,7 +238,7 @@ def _print_how_to_resume(name: str, ident: str | None) -> None:
     file = "FILE" if name == "-" else shlex.quote(name)
     note(f"to look:   adjudge approvals show {ident}")
     note(f"to decide: adjudge approvals approve {ident} --reason WHY   (or deny)")
-    note(f"to resume:  adjudge gate resume {ident} {file}")
+    note(f"to resume: adjudge gate resume {ident} {file}")
 
 
 def _list_fields(gate: Gate) -> tuple[Any, ...]:
