@@ -16,7 +16,7 @@ from typing import Any
 from adjudge.errors import ReplyError
 from adjudge.models.model import TokenLogprob
 from adjudge.question.question import Answer, Question
-from adjudge.question.reply import FLAGS, read_criteria
+from adjudge.question.reply_object import FLAGS, read_criteria
 from adjudge.question.score import check_flags, decide, grade_criterion, reaches, to_unit
 from adjudge.result import CriterionResult
 from adjudge.rubric.rubric import Criterion, Rubric

@@ -12,7 +12,7 @@ from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.question.question import Answer, Question
-from adjudge.question.reply import (
+from adjudge.question.reply_object import (
     FLAGS,
     SCORES,
     check_finite,
