@@ -25,6 +25,7 @@ from adjudge.dataset import (
     write_labels,
 )
 from adjudge.report import make_report
+from judge_support import names
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -349,7 +350,9 @@ def test_labels_of_no_case_are_counted():
     dataset = Dataset.of(CASES[:1]).with_labels([say("x", "ann", True), say("a", "ann", True)])
     list(dataset)
 
-    assert dataset.notes == {"labelled case that is not in the data set (x)": 1}
+    ((note, count),) = dataset.notes.items()
+    assert names(note, "labelled case", "not in the data set", "(x)")
+    assert count == 1
 
 
 def test_what_can_be_read_once_is_read_by_one_of_them():

@@ -70,10 +70,8 @@ def test_passed_is_true_for_passed_alone():
 @pytest.mark.parametrize("outcome", ["passed", "failed"])
 def test_a_decided_result_has_no_reason(outcome):
     """No reader or policy can build a pass that says why it could not decide."""
-    assert complaint(JudgeResult, outcome=outcome, judge="j", undecided_because="error") == (
-        f"a result that is '{outcome}' cannot have undecided_because='error'; "
-        "set the reason exactly when the outcome is 'undecided'"
-    )
+    said = complaint(JudgeResult, outcome=outcome, judge="j", undecided_because="error")
+    assert names(said, f"'{outcome}'", "undecided_because='error'", "exactly when the outcome is 'undecided'")
 
 
 def test_an_undecided_result_has_a_reason_and_no_score():
