@@ -1,6 +1,6 @@
 """Which tools a conversation called: the rules ``called``, ``not_called`` and ``call_order``.
 
-The messages of OpenAI (chat completions and responses), Anthropic and MCP are understood. Who wrote them may want to
+The messages of OpenAI (chat completions and responses), Anthropic and MCP are understood. Their author may want to
 pass, so a rule that demands a call believes only the assistant's own, well-formed calls, and a rule that forbids one
 takes anything that resembles a call, in any role and at any depth. Text is never searched for calls: an answer that
 claims to have called a tool has not called it. The text of an argument is text too, so ``not_called`` sees no call that
