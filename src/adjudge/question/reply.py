@@ -38,7 +38,7 @@ def read_reply(
     scoring: Literal["stated", "expected"],
     function: FunctionIdentity | None = None,
 ) -> Answer:
-    """Read a reply; whatever cannot be read is a reason, and nothing is repaired.
+    """Read a reply. What cannot be read gives a reason, and nothing is repaired.
 
     ``function`` is the judge in code that was asked, ``None`` where it was a model.
     """

@@ -1,8 +1,8 @@
 """Reading replies: from a model's text to the object it answers with, or the reason there is none.
 
 ``reply.py`` begins with what the provider says of a reply; its text is read here and in the named readers. Nothing is
-repaired and nothing is rescued: a reply that almost parses is undecided, because whoever wrote the content may have
-written that reply through the judge's mouth.
+repaired and nothing is rescued: a reply that almost parses is undecided, because the author of the content may have
+made the judge write it.
 Every function here takes time linear in the length of its input.
 """
 
@@ -19,7 +19,7 @@ from adjudge.errors import ReplyError
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
 
 FLAGS = ("safe", "passed", "allowed", "approved")
-"""Members that say yes or no wherever they stand; every other unknown member is ignored."""
+"""Members that say yes or no at any depth. Every other unknown member is ignored."""
 
 
 SCORES = frozenset(("score", "similarityScore"))
@@ -43,7 +43,7 @@ def read_object(text: str | None, token: str | None) -> dict[str, Any]:
     """The one object a reply answers with.
 
     With a token, it is the object that begins with that token, found exactly once, with no brace after it. Without,
-    the object stands alone or in one fence, prose may stand before it and nothing after it. Raises ``ReplyError``.
+    the object is alone or in one fence, with prose before it or none, and nothing after it. Raises ``ReplyError``.
     """
     said = text or ""
     if not said.startswith("{"):  # an object from the first character on is neither empty nor thinking aloud
@@ -260,11 +260,11 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
 
 
 class _DuplicateKeyError(ValueError):
-    """A key stands twice in one object, so the reply says two things."""
+    """A key is given twice in one object, so the reply says two things."""
 
 
 class _NotFiniteError(ValueError):
-    """NaN or infinity stands where no score is."""
+    """NaN or infinity in a place that is no score's."""
 
 
 def _check_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -299,7 +299,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_check_object, parse_constant=floa
 
 
 def _check_unicode(found: object) -> None:
-    """A lone surrogate reads well here and breaks whoever stores or prints it later."""
+    """A lone surrogate reads well here and breaks the program that stores or prints it later."""
     try:
         json.dumps(found, ensure_ascii=False).encode()
     except (UnicodeEncodeError, RecursionError):

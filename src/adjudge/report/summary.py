@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from adjudge.dataset.label import Label, LabelJoin, group_labels
+from adjudge.dataset.label import Label, LabelJoin, LabelValue, group_labels
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten
+from adjudge.hooks import logger
 from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairTally
 from adjudge.report.cases import MOST_CASES, Selection, find_worst
@@ -50,13 +53,37 @@ def make_report(
 
     ``labels`` are joined to the cases as by ``Dataset.with_labels``, so that people can look at what was judged after
     it was; ``label_name`` takes those of that criterion. Reads the run once, in memory that does not grow with it.
-    Raises ``UsageError`` when ``most_cases`` is not in 0 to 2,000, or for a folder that holds no run.
+    Labels of cases that the run does not have are logged as a warning. Raises ``UsageError`` when ``most_cases`` is not
+    in 0 to 2,000, for a folder that holds no run, when no label is of a person and about what ``label_name``
+    says, and when the run is finished and has none of the labelled cases.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:
             return make_report(opened, most_cases=most_cases, labels=labels, label_name=label_name)
-    items = label_items(run.items(), LabelJoin(group_labels(labels, label_name)))
-    return summarise(items, run.manifest, status=read_status(run), most_cases=most_cases)
+    said = _group(list(labels), label_name)
+    joined = LabelJoin(said)
+    found = summarise(label_items(run.items(), joined), run.manifest, status=read_status(run), most_cases=most_cases)
+    if joined.missing:
+        _tell_missing(joined, read_status(run), everybody=len(joined.missing) == len(said))
+    return found
+
+
+def _group(labels: Sequence[Label], name: str | None) -> dict[str, dict[str, LabelValue]]:
+    said = group_labels(labels, name)
+    if labels and not said:
+        known = sorted({repr(label.criterion) for label in labels if label.kind != "model" and label.criterion != name})
+        about = "whole cases" if name is None else f"the criterion {name!r}"
+        remedy = f"; label_name= may be {', '.join(known[:10])}" if known else "; hand in labels of people"
+        raise UsageError(flatten(f"of {len(labels):,} labels none is a person's about {about}{remedy}", 500))
+    return said
+
+
+def _tell_missing(labels: LabelJoin, status: str, *, everybody: bool) -> None:
+    """Say which labels are of no case: a file of another data set would look like cases that nobody labelled."""
+    text = f"{labels.describe_missing('run')}: {len(labels.missing):,}"
+    if everybody and status == "finished":  # one that is not may have judged none of them yet
+        raise UsageError(f"{text}, which is every one; hand in labels whose `case` is the id of a case of this run")
+    logger.warning("%s; their labels count nowhere", text)
 
 
 def label_items(items: Iterable[RunItem], labels: LabelJoin) -> Iterator[RunItem]:
