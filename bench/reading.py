@@ -37,10 +37,10 @@ from adjudge.formats.text import clean
 from adjudge.models import Reply, TokenLogprob
 from adjudge.models.providers.error import read_complaint, refuse
 from adjudge.question import Question
-from adjudge.question.answer import read_reply
 from adjudge.question.question import Part
 from adjudge.question.readers import READERS, ReadOptions
-from adjudge.question.reply import read_object
+from adjudge.question.reply import read_reply
+from adjudge.question.reply_object import read_object
 from adjudge.question.reply_style import ReplyStyle
 from adjudge.question.score import answer_yes_no
 from adjudge.question.token import make_token

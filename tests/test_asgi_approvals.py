@@ -417,18 +417,48 @@ def test_who_sends_is_what_the_application_says(url: str):
 
 
 def test_a_caller_is_the_digest_of_what_proves_it():
-    """``Authorization`` before ``Cookie``; nothing that can be read of either; nobody without them."""
+    """``Authorization`` and ``Cookie``, as far as they are sent; nothing that can be read of either."""
 
     def scope(*headers: tuple[bytes, bytes]) -> dict[str, Any]:
         return {"type": "http", "headers": list(headers)}
 
     token, cookie = (b"Authorization", b"Bearer t"), (b"cookie", b"a=1")
-    said = [identify_caller(scope(*given)) for given in ((token, cookie), (token,), (cookie,), (token, token), ())]
+    given = ((token, cookie), (token,), (cookie,), (token, token), ())
+    said = [identify_caller(scope(*headers)) for headers in given]
 
-    assert said[0] == said[1]
-    assert len({*said}) == 4
+    assert said == [identify_caller(scope(*headers)) for headers in given]
+    assert len({*said}) == 5
     assert said[4] is None
     assert not any("Bearer" in (item or "") or "a=1" in (item or "") for item in said)
+
+
+def test_users_behind_one_shared_password_are_told_apart(url: str):
+    """All send the same ``Authorization``, and a cookie of their own: neither the id nor the key is another's."""
+    ana = {"authorization": "Basic c2hhcmVk", "cookie": "session=ana", "idempotency-key": "1"}
+    bob = ana | {"cookie": "session=bob"}
+
+    async def work(shop: Shop) -> list[int]:
+        ident = await shop.hold(headers=ana)
+        await shop.decide(ident)
+        return [
+            (await shop.send(approval=ident, headers=bob)).status,
+            (await shop.send(headers=bob)).status,
+            (await shop.send(headers=ana)).status,
+        ]
+
+    assert run(url, work) == [404, 202, 200]
+
+
+@pytest.mark.parametrize("empty", [{"authorization": ""}, {"cookie": " "}, {"authorization": "", "cookie": ""}])
+def test_an_empty_header_names_nobody(url: str, empty: dict[str, str]):
+    """Every client that sends one would be the same caller, and one's key would find another's request."""
+
+    async def work(shop: Shop) -> list[int]:
+        ident = await shop.hold(headers={**empty, "idempotency-key": "1"})
+        await shop.decide(ident)
+        return [(await shop.send(headers={**empty, "idempotency-key": "1"})).status]
+
+    assert run(url, work) == [202]
 
 
 # ---------------------------------------------------------------- once

@@ -30,6 +30,7 @@ from audit_support import (
     request,
     shorten,
 )
+from judge_support import names
 from ledger_support import make_chain_result, make_result, rehash
 
 COUNTS = st.integers(0, 3)
@@ -367,7 +368,7 @@ def test_a_named_person_can_give_another_opinion():
     entry = replace(audit(("result", FAILED)), opinion="unqualified", opinion_by="Ada", reason="a false alarm")
 
     assert (entry.opinion, entry.computed_opinion) == ("unqualified", "qualified")
-    assert entry.explain() == "unqualified by Ada: a false alarm; the rule says qualified"
+    assert names(entry.explain(), "unqualified by Ada", "a false alarm", "the rule says qualified")
 
 
 @pytest.mark.parametrize(

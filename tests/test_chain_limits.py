@@ -27,7 +27,8 @@ def test_a_seat_has_its_own_limit():
     assert names(result) == [("a", "timeout"), ("b", "passed")]
     assert "no answer within 3 s" in result.results[0].detail
     assert "raise the timeout of the chain" in result.results[0].detail
-    assert result.explain() == "passed with 1.00; b decided after a (timeout)"
+    for part in ("passed with 1.00", "b decided", "a (timeout)"):
+        assert part in result.explain()
 
 
 def test_a_seat_without_a_limit_is_waited_for():

@@ -18,6 +18,7 @@ from adjudge.guards import Approval
 from adjudge.ledger import create_key
 from approval_support import make_result, tell, use
 from cli_support import ESCAPES, HIDDEN, ME, Line
+from judge_support import names
 from ledger_support import SECRET, find, make_chain_result, verify
 from ledger_support import make_result as make_quoting_result
 
@@ -57,10 +58,9 @@ def test_a_decision_is_recorded_as_this_systems_user(line: Line, command: str, s
     vote = find(URL, kind="approval.voted")[0]
 
     assert done.status == 0
-    assert done.out == (
-        f"approval {ident}: {ME} {'approves' if status == 'approved' else 'denies'}, entry {vote.seq}\n"
-        f"approval {ident}: {status} by {ME}: I read it\n"
-    )
+    voted, closed = done.out.splitlines()
+    assert names(voted, ident, f"{ME} {'approves' if status == 'approved' else 'denies'}", f"entry {vote.seq}")
+    assert names(closed, ident, f"{status} by {ME}", "I read it")
     assert (get(ident).status, get(ident).decided_by, get(ident).closed_by) == (status, "human", (ME,))
     assert vote.payload is not None
     assert (vote.payload["by"], vote.payload["reason"]) == (ME, "I read it")
@@ -73,7 +73,7 @@ def test_more_approvals_may_be_needed(line: Line):
     done = line("approvals", "approve", ident, "--reason", "fine", *HERE)
 
     assert done.status == 0
-    assert done.out.splitlines()[1] == f"approval {ident}: open: 1 of 2 still to approve, by bob, cy"
+    assert names(done.out.splitlines()[1], ident, "open", "1 of 2", "bob, cy")
     assert get(ident).status == "open"
 
 
@@ -164,12 +164,12 @@ def test_an_id_may_be_cut_short(line: Line):
     [
         (("approve", "1234", "--reason", " "), "--reason is empty; say why"),
         (("approve", "1234"), "--reason"),
-        (("approve", "zzzz", "--reason", "x"), "there is no approval 'zzzz'; `adjudge approvals list --status all`"),
+        (("approve", "zzzz", "--reason", "x"), "no approval 'zzzz' … `adjudge approvals list --status all`"),
         (("show", "\x1b[31m"), "there is no approval '\\x1b[31m'"),
-        (("list", "--status", "closed"), "--status is one of open, approved, denied, all, got 'closed'"),
-        (("wait", "1234", "--timeout", "-1"), "--timeout is a number of seconds from 0 on, got -1.0"),
-        (("wait", "1234", "--timeout", "nan"), "--timeout is a number of seconds from 0 on, got nan"),
-        (("export", "taken.jsonl"), "cannot export to taken.jsonl: File exists; name a new file"),
+        (("list", "--status", "closed"), "--status … open, approved, denied, all … 'closed'"),
+        (("wait", "1234", "--timeout", "-1"), "--timeout … from 0 on … -1.0"),
+        (("wait", "1234", "--timeout", "nan"), "--timeout … from 0 on … nan"),
+        (("export", "taken.jsonl"), "taken.jsonl … File exists … a new file"),
     ],
 )
 def test_what_is_written_wrong_is_a_sentence(line: Line, arguments: tuple[str, ...], said: str):
@@ -179,7 +179,7 @@ def test_what_is_written_wrong_is_a_sentence(line: Line, arguments: tuple[str, .
     done = line("approvals", *arguments, *HERE)
 
     assert done.status == 2
-    assert said in done.sentence
+    assert names(done.sentence, *said.split(" … "))
     assert get(ident).votes == ()
 
 

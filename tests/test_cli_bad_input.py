@@ -31,57 +31,58 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "nothing to judge: name a file, or - and write to standard input"),
-        (["-", "-"], "- means standard input, which can be read once; name it once"),
-        (["gone.txt"], "the content: cannot read gone.txt: No such file or directory; name a file that can be read"),
-        (["folder"], "folder holds no text file; name a folder with texts in it"),
-        (["binary.bin"], "binary.bin is binary (a NUL byte at 3); only text is judged, so convert it first"),
-        (["latin.txt"], "latin.txt is not UTF-8 text (byte 2); convert it first"),
+        ([], "nothing to judge … name a file, or -"),
+        (["-", "-"], "- … standard input … name it once"),
+        (["gone.txt"], "content … cannot read gone.txt … No such file … name a file"),
+        (["folder"], "folder holds no text … name a folder"),
+        (["binary.bin"], "binary.bin … NUL byte at 3 … convert it"),
+        (["latin.txt"], "latin.txt … not UTF-8 … byte 2 … convert it"),
         (
             ["empty.txt"],
-            "empty.txt is empty, so there is nothing to judge; an empty answer can be a case of a .jsonl file",
+            "empty.txt is empty … a case of a .jsonl file",
         ),
-        (["gone.jsonl"], "cannot read gone.jsonl: No such file or directory; name a data set that can be read"),
+        (["gone.jsonl"], "cannot read gone.jsonl … No such file … name a data set"),
         (["good.txt", "--reference", "gone.md"],
-         "--reference: cannot read gone.md: No such file or directory; name a file that can be read"),
-        (["good.txt", "--task", "folder"], "--task: folder is a directory; name the files in it"),
+         "--reference … cannot read gone.md … No such file … name a file"),
+        (["good.txt", "--task", "folder"], "--task … folder is a directory … name the files"),
         (["good.txt", "--context", "binary.bin"],
-         "binary.bin is binary (a NUL byte at 3); only text is judged, so convert it first"),
-        (["x" * 5000], f"the content: cannot read {'x' * 5000}: File name too long; name a file that can be read"),
+         "binary.bin … NUL byte at 3 … convert it"),
+        (["x" * 5000], f"cannot read {'x' * 5000} … too long … name a file"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_judged(line: Line, arguments: list[str], sentence: str):
     """Nothing to judge, twice standard input, a file that is missing, a folder, binary, not UTF-8, or empty."""
     ran = line("judge", *arguments, *ASK)
 
-    assert (ran.status, ran.sentence) == (2, sentence)
+    assert ran.status == 2
+    assert names(ran.sentence, *sentence.split(" … "))
 
 
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ("opnai:m", "'opnai:m' is not the name of a model (did you mean openai:?)"),
-        ("gpt-5", "'gpt-5' is not the name of a model; names begin with openai:, "),
-        ("", "the name of a model must be a text like 'openai:gpt-6.1-terra', got ''"),
-        ("openai:", "'openai:' needs a name after the colon, like openai:NAME"),
-        ("openai:m?speed=9", "'openai:m' has no option 'speed'; it takes base_url, key_env, "),
-        ("http://127.0.0.1/v1", "http://127.0.0.1/v1 needs the model's name after '#', like http://127.0.0.1/v1#NAME"),
-        ("http://u:p@h/v1#m", "base_url holds a user name or password; "),
-        ("http://h:99999/v1#m", "base_url has a port that is not a number from 0 to 65535"),
-        ("openai:m", "openai:m needs a key: set OPENAI_API_KEY"),
-        ("gemini:m", "gemini:m needs a key: set GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("opnai:m", "'opnai:m' … did you mean openai:?"),
+        ("gpt-5", "'gpt-5' … names begin with openai:, "),
+        ("", "name of a model … like 'openai:gpt-6.1-terra' … ''"),
+        ("openai:", "'openai:' … a name after the colon … openai:NAME"),
+        ("openai:m?speed=9", "'openai:m' … no option 'speed' … it takes base_url, key_env, "),
+        ("http://127.0.0.1/v1", "http://127.0.0.1/v1 needs … after '#' … http://127.0.0.1/v1#NAME"),
+        ("http://u:p@h/v1#m", "base_url … user name or password; "),
+        ("http://h:99999/v1#m", "base_url … port … from 0 to 65535"),
+        ("openai:m", "openai:m … a key … set OPENAI_API_KEY"),
+        ("gemini:m", "gemini:m … a key … set GEMINI_API_KEY or GOOGLE_API_KEY"),
         ("azure:m", "azure:m needs "),
-        ("openai:m?key_env=MINE", "openai:m needs a key: set MINE"),
-        ("llama:m.gguf", "'llama:m.gguf': llama: models arrive in a later version"),
-        ("replay:gone.jsonl", "the recording 'gone.jsonl' cannot be read: No such file or directory"),
-        ("python:gone_module:f", "python:gone_module:f cannot be found: No module named 'gone_module'"),
-        ("python:f", "python:f must be like python:package.module:function"),
+        ("openai:m?key_env=MINE", "openai:m … a key … set MINE"),
+        ("llama:m.gguf", "'llama:m.gguf' … later version"),
+        ("replay:gone.jsonl", "recording 'gone.jsonl' … cannot be read … No such file"),
+        ("python:gone_module:f", "python:gone_module:f cannot be found … 'gone_module'"),
+        ("python:f", "python:f … python:package.module:function"),
         (
             "python:cli_support:gone",
-            "python:cli_support:gone cannot be found: module 'cli_support' has no attribute 'gone'",
+            "python:cli_support:gone cannot be found … 'cli_support' … 'gone'",
         ),
-        ("python:broken_module:f", "python:broken_module:f cannot be imported: SyntaxError: "),
-        ("python:ending_module:f", "python:ending_module:f cannot be imported: SystemExit: 0; mend the module"),
+        ("python:broken_module:f", "python:broken_module:f cannot be imported … SyntaxError: "),
+        ("python:ending_module:f", "python:ending_module:f cannot be imported … SystemExit: 0 … mend the module"),
     ],
 )
 def test_judges_that_cannot_be_asked(line: Line, spec: str, sentence: str):
@@ -91,27 +92,27 @@ def test_judges_that_cannot_be_asked(line: Line, spec: str, sentence: str):
     ran = line("judge", "good.txt", *POLITE, "--judge", spec)
 
     assert ran.status == 2
-    assert ran.sentence.startswith(sentence)
+    assert names(ran.sentence, *sentence.split(" … "))
 
 
 def test_a_missing_key_is_said_once_and_first(line: Line):
     """It would be wrong for every content, so it is one sentence, whatever number of contents there is."""
     ran = line("judge", "good.txt", "good.txt", "gone.txt", *POLITE, "--judge", "openai:m")
 
-    assert (ran.status, ran.sentence) == (2, "openai:m needs a key: set OPENAI_API_KEY")
+    assert ran.status == 2
+    assert names(ran.sentence, "openai:m", "a key", "set OPENAI_API_KEY")
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("name: x\ncriteria:\n  - {name: a, description: b}\n  - {name: a, description: c}\n",
-         'r.yaml, line 4: criteria[1].name: "a" is already the name of criteria[0]; give each its own'),
-        ("name: x\ncriteria:\n  - {name: a, description: b, weight: 0}\n", "r.yaml, line 2: criteria: "),
+         'r.yaml, line 4 … criteria[1].name: "a" … criteria[0] … give each its own'),
+        ("name: x\ncriteria:\n  - {name: a, description: b, weight: 0}\n", "r.yaml, line 2 … criteria: "),
         ("name: x\npassing_threshold: 70\ncriteria:\n  - {name: a, description: b}\n",
-         ("r.yaml, line 2: passing_threshold: rubric 'x': passing_threshold must be between 0 and 1, got 70; "
-          "for 70 % write 0.7")),
-        ("name: x\ncriteria: []\n", "r.yaml, line 2: criteria: "),
-        ("name: x\ncritera: []\n", "r.yaml, line 2: critera: a rubric has no key 'critera'; did you mean 'criteria'?"),
+         "r.yaml, line 2 … passing_threshold … between 0 and 1 … 70 … write 0.7"),
+        ("name: x\ncriteria: []\n", "r.yaml, line 2 … criteria: "),
+        ("name: x\ncritera: []\n", "r.yaml, line 2 … 'critera' … did you mean 'criteria'?"),
         ("{", "r.yaml is not a rubric in YAML: "),
     ],
 )  # fmt: skip
@@ -120,17 +121,17 @@ def test_rubrics_that_are_not_valid(line: Line, text: str, sentence: str):
     Path("r.yaml").write_text(text, encoding="utf-8")
     for ran in (line("judge", "good.txt", "--rubric", "r.yaml", "--judge", WORDS), line("rubric", "check", "r.yaml")):
         assert ran.status == 2
-        assert ran.sentence.startswith(sentence)
+        assert names(ran.sentence, *sentence.split(" … "))
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("securty", "no shipped rubric is named 'securty'; did you mean 'security'"),
-        ("gone.yaml", "gone.yaml does not exist, so no rubric can be read from it"),
-        ("folder/", "folder is a directory; name a rubric file in it"),
+        ("securty", "no shipped rubric … 'securty' … did you mean 'security'"),
+        ("gone.yaml", "gone.yaml does not exist … no rubric"),
+        ("folder/", "folder is a directory … name a rubric file"),
         ("binary.bin", "binary.bin is "),
-        ("latin.yaml", "latin.yaml is not UTF-8 text (byte 2); save it as UTF-8"),
+        ("latin.yaml", "latin.yaml … not UTF-8 … byte 2 … save it as UTF-8"),
     ],
 )
 def test_rubrics_that_cannot_be_read(line: Line, name: str, sentence: str):
@@ -139,7 +140,7 @@ def test_rubrics_that_cannot_be_read(line: Line, name: str, sentence: str):
     ran = line("judge", "good.txt", "--rubric", name, "--judge", WORDS)
 
     assert ran.status == 2
-    assert ran.sentence.startswith(sentence)
+    assert names(ran.sentence, *sentence.split(" … "))
 
 
 def test_an_unreachable_host_is_the_world_s_fault(line: Line):
@@ -165,34 +166,35 @@ def test_a_server_that_asks_for_too_long_a_wait(line: Line):
 def test_rows_that_cannot_be_read(line: Line):
     """File and line, and what the line should be; a data set without any case is no pass."""
     for text, sentence in {
-        "": "rows.jsonl holds no case, so there is nothing to judge; write one JSON object per line",
-        "\n\n": "rows.jsonl holds no case, so there is nothing to judge; write one JSON object per line",
-        "{\n": "rows.jsonl, line 1: not a line of JSON (",
+        "": "rows.jsonl holds no case … one JSON object per line",
+        "\n\n": "rows.jsonl holds no case … one JSON object per line",
+        "{\n": "rows.jsonl, line 1 … not a line of JSON (",
         '{"content": NaN}\n': "rows.jsonl, line 1: ",
-        '{"contents": "x"}\n': "rows.jsonl, line 1: the row has no 'content'; it has 'contents'",
+        '{"contents": "x"}\n': "rows.jsonl, line 1 … no 'content' … it has 'contents'",
     }.items():
         Path("rows.jsonl").write_text(text, encoding="utf-8")
         ran = line("judge", "rows.jsonl", *ASK)
         assert ran.status == 2
-        assert ran.sentence.startswith(sentence)
+        assert names(ran.sentence, *sentence.split(" … "))
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["juge"], "no such command 'juge'; did you mean 'judge'; see adjudge --help"),
-        (["rubric", "list", "extra"], "got unexpected extra argument(s) (extra); see adjudge rubric list --help"),
-        (["rubric", "show"], "missing argument 'R'; see adjudge rubric show --help"),
-        (["doctor", "--timeout", "nan"], "--timeout must be a finite number of seconds above 0, got nan"),
-        (["judge", "x", "--timeout"], "option '--timeout' requires an argument; see adjudge --help"),
-        (["demo", "--jsn"], "there is no option --jsn; did you mean --json; see adjudge demo --help"),
+        (["juge"], "no such command 'juge' … did you mean 'judge' … adjudge --help"),
+        (["rubric", "list", "extra"], "unexpected extra … (extra) … adjudge rubric list --help"),
+        (["rubric", "show"], "missing argument 'R' … adjudge rubric show --help"),
+        (["doctor", "--timeout", "nan"], "--timeout … above 0 … nan"),
+        (["judge", "x", "--timeout"], "'--timeout' requires an argument … adjudge --help"),
+        (["demo", "--jsn"], "no option --jsn … did you mean --json … adjudge demo --help"),
     ],
 )
 def test_commands_that_do_not_exist(line: Line, arguments: list[str], sentence: str):
     """The word, and where the right one stands."""
     ran = line(*arguments)
 
-    assert (ran.status, ran.sentence) == (2, sentence)
+    assert ran.status == 2
+    assert names(ran.sentence, *sentence.split(" … "))
 
 
 def test_nothing_at_all_is_answered_with_help(line: Line):
@@ -295,10 +297,9 @@ def test_an_output_that_cannot_be_written(line: Line, monkeypatch: pytest.Monkey
         monkeypatch.setattr(sys, "stdout", full)
         ran = line("judge", "good.txt", *ASK)
 
-    assert (ran.status, ran.err) == (
-        3,
-        "adjudge: standard output cannot be written: No space left on device; nothing more is shown\n",
-    )
+    assert ran.status == 3
+    assert names(ran.err, "standard output", "cannot be written", "No space left", "nothing more is shown")
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("kind", ["def", "async def"])

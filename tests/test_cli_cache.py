@@ -9,6 +9,7 @@ import pytest
 
 import cli_support
 from cli_support import WORDS, Line, serve
+from judge_support import names
 
 CRITERIA = ("--criteria", "Is good.")
 PRICES = '[prices]\n"small" = {input = 1.0, output = 1.0}\n'
@@ -63,10 +64,7 @@ def test_a_function_is_said_not_to_be_kept(line: Line, command: tuple[str, ...])
     Path("kept").rename("before") if command[0] == "run" else None
     function = line(*command, *CRITERIA, "--judge", WORDS, "--no-token", "--cache", "d")
 
-    assert (
-        f"--cache keeps only replies of models behind an address and of judges in code, so none of {WORDS}\n"
-        in function.err
-    )
+    assert names(function.err, "--cache keeps only", "behind an address", f"none of {WORDS}")
     assert "--cache keeps only" not in kept.err
     assert Path("c").exists()
     assert not Path("d").exists()

@@ -151,7 +151,7 @@ def test_the_first_provider_with_a_key_judges(line: Line, monkeypatch: pytest.Mo
 
         assert [body["model"] for body in provider.bodies] == ["gpt-6.1-terra"]
     assert ran.status == 0
-    assert ran.err == ("judging with openai:gpt-6.1-terra, because OPENAI_API_KEY is set; name another with --judge\n")
+    assert names(ran.err, "openai:gpt-6.1-terra", "OPENAI_API_KEY is set", "--judge")
 
 
 def test_nobody_is_here_to_judge(line: Line, monkeypatch: pytest.MonkeyPatch):
@@ -168,31 +168,31 @@ def test_nobody_is_here_to_judge(line: Line, monkeypatch: pytest.MonkeyPatch):
     [
         (
             "[judges.x]\nseats = ['y']\n[judges.y]\nseats = ['x']\n",
-            "adjudge.toml: [judges.x] has itself as a seat (x > y > x); take it out",
+            "adjudge.toml: [judges.x] … itself … x > y > x … take it out",
         ),
         (
             "[judges.x]\nseats = ['openia:m']\n",
-            "adjudge.toml: [judges.x]: 'openia:m' is not the name of a model (did you mean openai:?)",
+            "adjudge.toml: [judges.x] … 'openia:m' … did you mean openai:?",
         ),
         (
             "[judges.x]\nseats = ['yy']\n[judges.yyy]\nseats = ['rules']\n",
-            "adjudge.toml: [judges.x]: 'yy' is neither a model nor a judge of adjudge.toml; did you mean 'yyy'?",
+            "adjudge.toml: [judges.x] … 'yy' … did you mean 'yyy'?",
         ),
         (
             "[judges.x]\nseats = ['openai:a', 'openai:b']\nstrategy = 'best'\n",
-            "adjudge.toml: [judges.x]: unknown strategy 'best'; use one of fallback, consensus, majority, quorum",
+            "adjudge.toml: [judges.x] … strategy 'best' … fallback, consensus, majority, quorum",
         ),
         (
             "[judges.x]\nseats = ['openai:a', 'openai:b']\ntimeout = 'soon'\n",
-            f"adjudge.toml: [judges.x]: {LIMIT}; got 'soon'",
+            f"adjudge.toml: [judges.x] … {LIMIT} … 'soon'",
         ),
         (
             "[judges.x]\nseats = ['openai:a']\nrequests_per_minute = -1\n",
-            "adjudge.toml: [judges.x]: requests_per_minute must be a finite number above 0, got -1",
+            "adjudge.toml: [judges.x] … requests_per_minute … above 0 … -1",
         ),
         (
             "[judges.x]\nseats = ['openai:a', 'y']\n[judges.y]\nseats = ['openai:b']\nfail_open = true\n",
-            "adjudge.toml: [judges.x]: fail_open belongs to the outermost chain; take it off the inner chain 'y'",
+            "adjudge.toml: [judges.x] … fail_open … outermost … take it off the inner chain 'y'",
         ),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_judge_that_cannot_be_opened_is_said_with_its_place(line: Line, text: 
     ran = line("judge", "good.txt", *POLITE, "--judge", "x")
 
     assert ran.status == 2
-    assert ran.sentence.startswith(sentence)
+    assert names(ran.sentence, *sentence.split(" … "))
 
 
 def test_a_judge_or_rubric_that_is_almost_named(line: Line):

@@ -30,7 +30,7 @@ def test_check_counts_cases_parts_and_labels(line: Line):
     ran = line("dataset", "check", "answers.csv", *FIELDS)
 
     assert ran.status == 1
-    assert ran.out.splitlines()[0] == "answers.csv: 2 cases, 1 with empty content"
+    assert names(ran.out.splitlines()[0], "answers.csv", "2 cases", "1 with empty content")
     words = [text.split() for text in ran.out.splitlines()]
     assert ["reference", "2"] in words
     assert ["label", "true", "1"] in words
@@ -152,7 +152,8 @@ def test_what_is_not_listed_is_counted(line: Line):
     Path("bad.jsonl").write_text("{\n" * 150 + '{"content": "x"}\n', "utf-8")
     ran = line("dataset", "convert", "bad.jsonl", "out.jsonl", "--on-bad-row", "skip")
 
-    assert ran.err.splitlines()[-2:] == ["skipped: 50 more; 150 in all", "1 case written to out.jsonl"]
+    assert names(ran.err.splitlines()[-2], "skipped", "50 more", "150 in all")
+    assert names(ran.err.splitlines()[-1], "1 case", "out.jsonl")
     assert "bad rows: 150; the first 100 are shown" in line("dataset", "check", "bad.jsonl").out
 
 
@@ -160,7 +161,8 @@ def test_convert_never_overwrites(line: Line):
     """Whatever is there stays."""
     ran = line("dataset", "convert", "answers.csv", "answers.csv", *FIELDS)
 
-    assert (ran.status, ran.sentence) == (2, "answers.csv exists already; name a new file")
+    assert ran.status == 2
+    assert names(ran.sentence, "answers.csv", "exists already", "a new file")
     assert Path("answers.csv").read_text("utf-8") == TABLE
 
 

@@ -26,13 +26,12 @@ def test_nothing_is_configured(line: Line):
     ran = line("doctor")
 
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.splitlines()[:5] == [
-        "configuration: none (no adjudge.toml here)",
-        "keys set: none",
-        "hosts this can contact: none",
-        "judges: none; set a provider's key, start a local server, or write adjudge.toml",
-        "known-bad replies: 21 planted, 0 passed",
-    ]
+    configuration, keys, hosts, judges, replies = ran.out.splitlines()[:5]
+    assert names(configuration, "configuration: none", "no adjudge.toml")
+    assert names(keys, "keys", "none")
+    assert names(hosts, "hosts", "none")
+    assert names(judges, "judges: none", "a provider's key", "a local server", "adjudge.toml")
+    assert names(replies, "known-bad", "21 planted, 0 passed")
 
 
 def test_it_explains_what_was_planted(line: Line):
@@ -131,10 +130,9 @@ def test_a_rubric_that_cannot_be_read(line: Line):
     configure('[rubrics]\nlogin = "gone.yaml"\n')
     ran = line("doctor")
 
-    assert (ran.status, ran.err) == (
-        2,
-        "adjudge: rubric login: gone.yaml does not exist, so no rubric can be read from it\n",
-    )
+    assert ran.status == 2
+    assert names(ran.err, "rubric login", "gone.yaml does not exist")
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("mode", ["500", "401"])

@@ -10,6 +10,7 @@ import pytest
 
 import cli_support
 from cli_support import WORDS, Line
+from judge_support import names
 
 ASK = ("--criteria", "Is polite.", "--judge", WORDS)
 
@@ -52,7 +53,8 @@ def test_a_folder_without_a_text_is_refused(line: Line):
     Path("empty/.git").mkdir(parents=True)
     said = line("judge", "empty", *ASK)
 
-    assert (said.status, said.sentence) == (2, "empty holds no text file (1 hidden); name a folder with texts in it")
+    assert said.status == 2
+    assert names(said.sentence, "empty", "no text file", "1 hidden", "a folder with texts")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")

@@ -19,6 +19,7 @@ from adjudge import Approvals, Decision
 from adjudge.guards import verify_webhook
 from approval_support import use
 from cli_support import ME, WORDS, Line, Ran
+from judge_support import names
 from ledger_support import connect, find, run, verify
 
 URL = "sqlite:///adjudge.db"
@@ -79,11 +80,10 @@ def test_what_is_held_back_says_how_to_go_on(line: Line):
     assert done.status == 3
     said = "pending by policy: a person was asked; failed with 0.00 (needs 0.70)"
     assert done.out == f"{said}; approval {item.id}\n"
-    assert done.err.splitlines() == [
-        f"to look:   adjudge approvals show {item.id}",
-        f"to decide: adjudge approvals approve {item.id} --reason WHY   (or deny)",
-        f"to resume: adjudge gate resume {item.id} bad.txt",
-    ]
+    look, settle, go_on = done.err.splitlines()
+    assert names(look, f"adjudge approvals show {item.id}")
+    assert names(settle, f"adjudge approvals approve {item.id} --reason WHY", "deny")
+    assert names(go_on, f"adjudge gate resume {item.id} bad.txt")
     assert (item.gate, item.approvers) == ("publish", (ME, "bob"))
     assert check(line, "good.txt").status == 0
     assert len(use(URL, lambda approvals: approvals.list(status=None))) == 1
@@ -113,8 +113,8 @@ def test_a_decision_says_what_follows_from_it(line: Line):
     approved = line("approvals", "approve", one, "--reason", "we agreed")
     denied = line("approvals", "deny", other, "--reason", "we did not")
 
-    assert approved.err == f"to resume: adjudge gate resume {one} FILE   (what the gate held back)\n"
-    assert denied.err == f"what the gate held back stays blocked; adjudge gate resume {other} records that\n"
+    assert names(approved.err, f"adjudge gate resume {one} FILE", "held back")
+    assert names(denied.err, "stays blocked", f"adjudge gate resume {other}", "records")
 
 
 def test_a_file_is_named_so_that_a_shell_reads_it(line: Line):
@@ -167,7 +167,7 @@ def test_another_file_is_not_what_was_approved(line: Line):
     done = line("gate", "resume", ident, "bad.txt")
 
     assert done.status == 2
-    assert "bad.txt is not what was held back, which had another digest; put it through the gate" in done.sentence
+    assert names(done.sentence, "bad.txt", "not what was held back", "another digest", "through the gate")
     assert "cannot read lost.txt" in line("gate", "resume", ident, "lost.txt").sentence
     assert len(find(URL, kind="decision")) == 1
 
@@ -185,7 +185,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
     assert line("gate", "resume", asked[0], "rows.jsonl").status == 3
     assert line("gate", "resume", asked[2], "rows.jsonl").status == 0
     assert (
-        "approve ID --reason WHY   (or deny)\nto resume: adjudge gate resume ID FILE\n"
+        "approve ID --reason WHY   (or deny)\nto resume:  adjudge gate resume ID FILE\n"
         in check(line, "rows.jsonl").err
     )
 
@@ -193,7 +193,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda: configure(GATE.replace('"ask"', '"block"') + LEDGER + PEOPLE), "no longer asks anybody"),
+        (lambda: configure(GATE.replace('"ask"', '"block"') + LEDGER + PEOPLE), "asks nobody any more"),
         (lambda: configure(LEDGER + PEOPLE), "there is no gate 'publish'"),
         (lambda: drop_kept(3), "no gate's decision in this ledger waits"),
         (lambda: configure(GATE + PEOPLE), "no ledger is named"),

@@ -15,6 +15,7 @@ import pytest
 
 import cli_support
 from cli_support import ESCAPES, HIDDEN, Line
+from judge_support import names
 
 PROBES = """\
 probes:
@@ -301,7 +302,8 @@ def test_a_probe_without_a_baseline_is_said_before_anything_runs(line: Line):
     write("probes.yaml", PROBES + "  - {name: new, input: 1}\n")
     ran = line("probe", "probes.yaml", "--command", PROGRAM, "--judge", JUDGE)
 
-    assert (ran.status, ran.sentence) == (2, "probe 'new' has no expected output yet; record it with --record")
+    assert ran.status == 2
+    assert names(ran.sentence, "'new'", "no expected output", "--record")
 
 
 def test_a_module_beside_the_file_is_not_imported_by_naming_a_file(line: Line):

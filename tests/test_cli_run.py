@@ -15,6 +15,7 @@ import pytest
 import cli_support
 from adjudge import open_run
 from cli_support import ESCAPES, HIDDEN, WORDS, Line, serve
+from judge_support import names
 
 GOOD = ("--criteria", "Is good.", "--judge", WORDS)
 
@@ -51,13 +52,11 @@ def test_a_data_set_is_judged_into_a_folder(line: Line):
     assert ["unparseable", "1"] in words
     assert ["agree", "with", "the", "label", "2", "of", "3", "66.7", "%"] in words
     assert ["cost", "unknown"] in words
-    assert ran.err.splitlines() == [
-        "kept in R; see it with: adjudge report R",
-        (
-            "1 unparseable; adjudge doctor --judge says why, and whether --no-token helps; "
-            "--out R --resume --retry unparseable asks again"
-        ),
-    ]
+    kept, unread = ran.err.splitlines()
+    assert names(kept, "kept in R", "adjudge report R")
+    assert names(
+        unread, "1 unparseable", "adjudge doctor --judge", "--no-token", "--out R --resume --retry unparseable"
+    )
     assert open_run("R").counts == {"passed": 1, "failed": 1, "undecided": 1}
     assert open_run("R").manifest["command"][0] == "adjudge"
 

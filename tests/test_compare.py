@@ -13,7 +13,7 @@ from adjudge.errors import Reason
 from adjudge.models import Reply, TokenLogprob
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
 from compare_support import BAD, GOOD, Chooser, make_pair, prefer, prefer_good
-from judge_support import Plain, complaint
+from judge_support import Plain, complaint, names
 from virtual_clock import run_virtual
 
 REASONS: tuple[str, ...] = get_args(Reason)
@@ -191,7 +191,7 @@ def test_a_conflict_can_be_undecided():
 
     assert (pair.preferred, pair.outcome, pair.undecided_because) == (None, "undecided", "split")
     assert (pair.flipped, pair.decided_by, pair.score) == (True, "policy", None)
-    assert pair.explain() == "undecided: split; the orders disagree: ab says first and ba says second"
+    assert names(pair.explain(), "undecided: split", "disagree", "ab says first", "ba says second")
 
 
 @pytest.mark.parametrize("fault", SILENCING)

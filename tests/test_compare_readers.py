@@ -10,7 +10,7 @@ from adjudge import Judge, PairResult, compare, compare_sync
 from adjudge.models import Request
 from adjudge.question import READERS
 from compare_support import BAD, GOOD
-from judge_support import Plain, complaint
+from judge_support import Plain, complaint, names
 
 BETTER = "Answers the question."
 OF_PREFERENCES = [name for name, reader in READERS.items() if reader.kind == "preference"]
@@ -49,7 +49,7 @@ def test_a_reader_of_preferences_answers_a_comparison(reader: str):
 
     assert (ask(reader, say).preferred, ask(reader, say).flipped) == ("first", False)
     assert ask(reader, second, both_orders=False).preferred == "second"
-    assert ask(reader, first).explain() == "preferred: tie; the orders disagree: ab says first and ba says second"
+    assert names(ask(reader, first).explain(), "tie", "disagree", "ab says first", "ba says second")
     if tie is not None:
         assert ask(reader, tie).preferred == "tie"
 

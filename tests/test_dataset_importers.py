@@ -10,6 +10,7 @@ import pytest
 
 from adjudge import UsageError
 from adjudge.dataset import import_inspect, import_promptfoo
+from judge_support import names
 
 CONFIG = """
 prompts: ["Answer: {{question}}"]
@@ -266,25 +267,24 @@ def test_a_sample_of_a_log_without_an_answer_is_a_bad_row(folder):
     dataset = import_inspect(write("log.json", log(*samples)), on_bad_row="skip")
 
     assert list(dataset) == []
-    assert [row.why for row in dataset.bad_rows] == [
-        "the sample 1 of the log has no answer; was it cut off?",
-        "the sample 2 of the log ended with an error (e); run it again",
-    ]
+    first, second = (row.why for row in dataset.bad_rows)
+    assert names(first, "sample 1", "no answer", "cut off")
+    assert names(second, "sample 2", "an error (e)", "run it again")
 
 
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("d.json", {"eval": {}}, "d.json holds no samples; name a data set of Inspect, or a whole log"),
+        ("d.json", {"eval": {}}, "d.json … no samples … a data set of Inspect"),
         ("d.json", "{", "d.json is not JSON"),
-        ("d.json", [7], "d.json, sample 1: a sample must be an object, got 7"),
-        ("d.jsonl", '{"target": "x"}', "d.jsonl, sample 1: the sample has no 'input'; it has 'target'"),
-        ("d.jsonl", '{"input": "x"}\n{', "d.jsonl, sample 2: line 2: not a line of JSON"),
-        ("d.jsonl", '{"input": "x", "metadata": 7}', "the metadata of a sample must be an object, got 7"),
+        ("d.json", [7], "d.json, sample 1 … an object … 7"),
+        ("d.jsonl", '{"target": "x"}', "d.jsonl, sample 1 … no 'input' … it has 'target'"),
+        ("d.jsonl", '{"input": "x"}\n{', "d.jsonl, sample 2 … line 2 … not a line of JSON"),
+        ("d.jsonl", '{"input": "x", "metadata": 7}', "metadata … an object … 7"),
         ("d.csv", "input,metadata\nx,{\n", "the metadata are not JSON"),
         ("d.eval", "PK", "d.eval is no packed log (File is not a zip file)"),
     ],
 )
 def test_what_is_no_sample_is_an_error(folder, name, data, message):
     """With its number and the remedy."""
-    assert message in why(import_inspect, name, data)
+    assert names(why(import_inspect, name, data), *message.split(" … "))

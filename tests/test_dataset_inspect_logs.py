@@ -15,6 +15,7 @@ import cli_support
 from adjudge import UsageError, open_dataset
 from adjudge.dataset import import_inspect
 from inspect_support import compress_with_zstd, pack
+from judge_support import names
 
 
 @pytest.fixture(name="folder", autouse=True)
@@ -50,16 +51,16 @@ def refuse(path: str) -> str:
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (sample(output=empty()), "the sample 1 of the log has no answer; was it cut off?"),
+        (sample(output=empty()), "sample 1 … no answer … cut off"),
         (
             sample(output=empty(), limit={"type": "message", "limit": 1}),
-            "the sample 1 of the log has no answer; a limit stopped it: 'message'",
+            "sample 1 … no answer … a limit … 'message'",
         ),
-        (sample(error={"message": "boom"}), "the sample 1 of the log ended with an error (boom); run it again"),
-        (sample(output=empty(error="refused")), "the sample 1 of the log ended with an error (refused); run it again"),
+        (sample(error={"message": "boom"}), "sample 1 … an error (boom) … run it again"),
+        (sample(output=empty(error="refused")), "sample 1 … an error (refused) … run it again"),
         (
             sample(output={"choices": [{"message": {"content": "", "tool_calls": [{}]}}], "completion": ""}),
-            "the sample 1 of the log has no answer; was it cut off?",
+            "sample 1 … no answer … cut off",
         ),
     ],
 )
@@ -69,7 +70,8 @@ def test_what_broke_is_no_empty_answer(write, broken, message):
     dataset = import_inspect(write(broken, sample(2)), on_bad_row="skip")
 
     assert [(case.id, case.content) for case in dataset] == [("2", "Paris")]
-    assert [row.why for row in dataset.bad_rows] == [message]
+    (row,) = dataset.bad_rows
+    assert names(row.why, *message.split(" … "))
 
 
 def test_an_empty_answer_that_was_given_is_one():

@@ -35,6 +35,7 @@ from adjudge.judges import with_layers
 from adjudge.models import RecordingModel, ReplayModel
 from adjudge.runs import redecide
 from adjudge.testing import ScriptedModel
+from cli_support import serve
 from judge_support import complaint
 
 POLITE = "Is polite."
@@ -502,6 +503,18 @@ def test_a_run_is_redecided_from_what_its_functions_said(tmp_path: Path):
     out = redecide(tmp_path / "run", threshold=0.7, out=tmp_path / "again")
     assert out.folder is not None
     assert open_run(out.folder).counts["passed"] == 1
+
+
+def test_what_a_named_model_said_in_the_place_of_a_function_is_read_as_a_model_s(tmp_path: Path):
+    """The rubric named a model, so that one answered, with its token: its reply is nothing the function returned."""
+    judge = Judge(lambda content: 0.2, name="short")
+    with serve(score=0.6) as provider:
+        rubric = Rubric(name="r", model=provider.spec, criteria=[Criterion(name="c", description="Is c.")])
+        before = run(["x"], judge, rubric, out=tmp_path / "run").finish_sync()
+    found = redecide(tmp_path / "run", threshold=0.5)
+
+    assert (before.counts["failed"], len(provider.bodies)) == (1, 1)
+    assert (found.after["passed"], found.after["undecided"], found.unknown) == (1, 0, 0)
 
 
 def test_a_result_that_failed_is_redecided_by_its_scores(tmp_path: Path):

@@ -16,7 +16,7 @@ from adjudge import Approvals, Decision, Gate, JudgeResult, Ledger
 from adjudge.guards import ApprovalAnswer
 from approval_support import make_result, start, tell
 from gate_support import GOOD, Desk, check, gate, word
-from judge_support import complaint, failed, passed, silent
+from judge_support import complaint, failed, names, passed, silent
 from ledger_support import find, verify
 
 ASK = {"approvers": ["ana", "bob"]}
@@ -115,7 +115,7 @@ def test_a_first_judge_approves_in_its_own_name(url: str):
     decision = run(url, work, ask=ASK | {"first": second}, show_content=True)
 
     assert word(decision) == ("allowed", "judge")
-    assert decision.detail == "approved by second: judge 'second' passed it with confidence 0.90"
+    assert names(decision.detail, "approved by second", "0.90")
     assert decision.result is not None
     assert decision.answer is not None
     assert (decision.result.outcome, decision.answer.judge) == ("failed", "second")
@@ -187,7 +187,7 @@ def test_a_changed_table_blocks(url: str, tmp_path: Path):
     decision = run(url, work, wait=False)
 
     assert word(decision) == ("blocked", "policy")
-    assert decision.detail == "the approval could not be read: LedgerError"
+    assert names(decision.detail, "approval", "could not be read", "LedgerError")
 
 
 def test_an_approval_of_something_else_opens_nothing(url: str):
@@ -202,7 +202,7 @@ def test_an_approval_of_something_else_opens_nothing(url: str):
     decision = run(url, work, wait=False)
 
     assert word(decision) == ("blocked", "policy")
-    assert decision.detail == "the approval is about something else"
+    assert names(decision.detail, "approval", "about something else")
 
 
 @pytest.mark.parametrize("name", ["draft", None])
@@ -220,7 +220,7 @@ def test_an_approval_of_the_same_content_elsewhere_opens_nothing(url: str, name:
     decision = run(url, work, wait=False)
 
     assert word(decision) == ("blocked", "policy")
-    assert decision.detail == "the approval was asked for elsewhere than at this gate"
+    assert names(decision.detail, "approval", "elsewhere than at this gate")
 
 
 def test_nobody_is_asked_about_what_cannot_be_read(url: str):
@@ -232,7 +232,7 @@ def test_nobody_is_asked_about_what_cannot_be_read(url: str):
     decision, asked = run(url, work, on_undecided="ask", wait=False)
 
     assert (word(decision), asked) == (("blocked", "policy"), 0)
-    assert decision.detail == "nobody was asked: content that cannot be read cannot be told apart"
+    assert names(decision.detail, "nobody was asked", "cannot be read")
 
 
 @pytest.mark.parametrize(

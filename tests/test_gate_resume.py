@@ -20,7 +20,7 @@ from approval_support import make_result
 from asgi_support import run as run_shop
 from cli_support import ME, Line
 from gate_support import Desk, gate, word
-from judge_support import failed
+from judge_support import failed, names
 from ledger_support import find, open_schema, verify
 from virtual_clock import run_virtual
 
@@ -128,7 +128,7 @@ def test_what_is_not_what_was_held_back_does_not_go_on(url: str, given: dict[str
     allowed = run(url, lambda made, approvals: made.resume(ident, content="yes", **WITH))
 
     assert word(blocked) == ("blocked", "policy")
-    assert f"the {next(iter(given))} is not what was held back" in blocked.detail
+    assert names(blocked.detail, f"the {next(iter(given))} ", "held back", "through the gate again")
     assert word(allowed) == ("allowed", "human")
 
 

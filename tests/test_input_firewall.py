@@ -18,7 +18,7 @@ from adjudge import InputFirewall, JudgeChain, UsageError
 from adjudge.guards import THREATS, InputVerdict, Threat
 from adjudge.testing import ScriptedModel
 from firewall_support import CLEAN, chain, script, threaten
-from judge_support import Plain, Seat, complaint
+from judge_support import Plain, Seat, complaint, names
 from virtual_clock import run_virtual
 
 ARGUMENTS = {"q": "'; DROP TABLE users; --", "limit": 5}
@@ -48,7 +48,7 @@ def test_a_rejection_names_what_was_found():
 
     assert not verdict
     assert verdict.threats == (Threat(field="q", type="sql_injection", reason="a quote"),)
-    assert verdict.detail == "the judges found the arguments unsafe"
+    assert names(verdict.detail, "judges found", "unsafe")
 
 
 @pytest.mark.parametrize("said", [{"safe": False}, {"safe": False, "threats": None}, {"safe": False, "threats": []}])
@@ -108,7 +108,7 @@ def test_nobody_who_can_decide_rejects():
     verdict = check(ScriptedModel(RuntimeError("down")))
 
     assert (verdict.passed, verdict.fallback_triggered) == (False, True)
-    assert verdict.detail == "the judges could not decide: error; scripted: error"
+    assert names(verdict.detail, "could not decide", "scripted: error")
 
 
 def test_fail_open_passes_what_nobody_could_judge():

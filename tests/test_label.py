@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import logging
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from adjudge.dataset import (
     write_labels,
 )
 from adjudge.report import make_report
+from judge_support import complaint, names
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -349,7 +352,9 @@ def test_labels_of_no_case_are_counted():
     dataset = Dataset.of(CASES[:1]).with_labels([say("x", "ann", True), say("a", "ann", True)])
     list(dataset)
 
-    assert dataset.notes == {"labelled case that is not in the data set (x)": 1}
+    ((note, count),) = dataset.notes.items()
+    assert names(note, "labelled case", "not in the data set", "(x)")
+    assert count == 1
 
 
 def test_what_can_be_read_once_is_read_by_one_of_them():
@@ -376,3 +381,50 @@ def test_a_report_takes_labels_that_came_after_the_run():
     assert found.labels is not None
     assert (found.labels.accuracy.count, found.labels.accuracy.of) == (1, 2)
     assert make_report("done").labels is None
+
+
+@pytest.fixture(name="judged")
+def judge_cases() -> str:
+    """The folder of a finished run of the cases a and b."""
+    rubric = {"name": "r", "criteria": [{"name": "x", "description": "Has an a.", "rule": {"contains": "a"}}]}
+    run(CASES[:2], "rules", rubric, out="judged").finish_sync()
+    return "judged"
+
+
+def test_labels_of_other_cases_are_no_report_without_labels(judged: str):
+    """A file of another data set is refused, and told with the ids that are not there."""
+    labels = [say("y", "ann", True), say("x", "ann", True)]
+
+    assert names(complaint(make_report, judged, labels=labels), "not in the run", "(x, y): 2", "every one", "id")
+
+
+def test_some_labels_of_other_cases_are_told(judged: str, caplog: pytest.LogCaptureFixture):
+    """The others count; it says which do not."""
+    with caplog.at_level(logging.WARNING, logger="adjudge"):
+        found = make_report(judged, labels=[say("a", "ann", True), say("x", "ann", True)])
+
+    assert found.labels is not None
+    (told,) = caplog.messages
+    assert names(told, "labelled case", "not in the run", "(x): 1", "count nowhere")
+
+
+def test_labels_of_a_run_that_goes_on_may_come_first(judged: str, caplog: pytest.LogCaptureFixture):
+    """Where it is not finished, the labelled cases may be those that are still to be judged."""
+    path = Path(judged) / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
+    with caplog.at_level(logging.WARNING, logger="adjudge"):
+        found = make_report(judged, labels=[say("x", "ann", True)])
+
+    assert found.labels is None
+    assert names(caplog.messages, "not in the run", "(x): 1")
+
+
+def test_labels_about_something_else_are_refused(judged: str):
+    """A name that no label has, and labels that no person gave; it says which names there are."""
+    polite = [replace(say(case, "ann", True), criterion="polite") for case in "ab"]
+
+    assert names(complaint(make_report, judged, labels=polite), "2 labels", "whole cases", "label_name", "'polite'")
+    assert names(complaint(make_report, judged, labels=polite, label_name="tidy"), "'tidy'", "label_name", "'polite'")
+    assert make_report(judged, labels=polite, label_name="polite").labels is not None
+    machine = [replace(item, kind="model") for item in polite]
+    assert names(complaint(make_report, judged, labels=machine), "2 labels", "a person's", "labels of people")

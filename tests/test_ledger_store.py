@@ -16,6 +16,7 @@ import pytest
 
 from adjudge import JudgeResult, Ledger, UsageError
 from adjudge.ledger import Head, LedgerError, create_key
+from judge_support import names
 from ledger_support import SECRET, connect, find, make_result, record, run, verify
 
 REST = "at, kind, subject, payload, payload_hash, prev, hash, signature FROM adjudge_ledger WHERE seq = 2"
@@ -80,7 +81,7 @@ def test_what_is_changed_past_the_triggers_is_found(url: str):
     found = verify(url)
 
     assert (found.code, found.seq, found.entries) == ("payload_changed", 4, 3)
-    assert found.detail == "entry 4 has another payload than was recorded"
+    assert names(found.detail, "entry 4", "another payload")
 
 
 def test_damaged_files_are_findings(url: str):

@@ -9,8 +9,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import logging
 import math
+import re
+import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,14 +28,19 @@ from adjudge import (
     CriterionResult,
     Dataset,
     Gate,
+    InputFirewall,
+    InputRejected,
     Judge,
     JudgeChain,
     JudgeResult,
     Ledger,
+    PairResult,
+    PromptFirewall,
     Rubric,
     Rules,
     SemanticProbe,
     UsageError,
+    compare_sync,
     evaluate_probes,
     judge,
     load_rubric,
@@ -40,13 +49,23 @@ from adjudge import (
     open_model,
     run,
 )
-from adjudge.dataset import import_promptfoo
-from adjudge.errors import Reason
+from adjudge.dataset import Label, import_promptfoo
+from adjudge.errors import LedgerError, Reason
+from adjudge.guards import Webhook, verify_webhook
+from adjudge.integrations.asgi import GateMiddleware
 from adjudge.judges import read_result, with_layers
 from adjudge.models import Price
+from adjudge.runs import redecide
 from adjudge.testing import FaultyModel, ScriptedModel
+from approval_support import ask, make_result, use
 from cli_support import WORDS, Line, serve
-from judge_support import NO, YES, complaint, scores
+from firewall_support import CLEAN, chain, reject, script, threaten
+from gate_support import GOOD, Book, Desk, check, gate
+from judge_support import NO, YES, Seat, complaint, failed, passed, scores, silent
+from ledger_support import connect, record, verify
+from probe_support import by_output, many, probed, probed_with, violated
+from redecide_support import Told, do, make_cases, score
+from virtual_clock import run_virtual
 
 CRITERION = {"name": "a", "description": "b"}
 
@@ -535,6 +554,32 @@ async def list_approvals(**how: Any) -> None:
         await approvals.list(**how)
 
 
+async def ask_people(**how: Any) -> None:
+    """A request that nobody could decide."""
+    given = {"about": JudgeResult(**PASSED), "message": "?", "approvers": ["ana", "bob"]} | how
+    async with Approvals("sqlite:///adjudge.db") as approvals:
+        await approvals.request(given.pop("about"), given.pop("message"), **given)
+
+
+async def decide(*said: Any, of: str | None = None, before: tuple[Any, ...] = ()) -> None:
+    """A decision about a request whose id is ID in the message, and perhaps one before it."""
+    async with Approvals("sqlite:///adjudge.db") as approvals:
+        ident = await approvals.request(JudgeResult(**PASSED), "?", approvers=["ana", "bob"])
+        try:
+            for each in (before, said):
+                await (approvals.decide(of or ident, *each) if each else asyncio.sleep(0))
+        except UsageError as error:
+            raise UsageError(str(error).replace(ident, "ID")) from error
+
+
+async def find_request(*parts: Any) -> None:
+    """Requests that are named by a part of an id, or by something else."""
+    async with Approvals("sqlite:///adjudge.db") as approvals:
+        await approvals.request(JudgeResult(**PASSED), "?", approvers=["ana"])
+        for part in parts:
+            await approvals.find(part)
+
+
 async def export_twice() -> None:
     """The labels of a ledger, written to a file that is there."""
     async with Approvals("sqlite:///adjudge.db") as approvals:
@@ -553,6 +598,41 @@ PRICE = Price(input=1.0, output=1.0)
 ENDLESS = {"config": [{}] * 400, "tests": [{}] * 400}
 ASSERTION = {"vars": {"q": "a"}, "assert": [{"type": 7}]}
 SCENARIO = '{"scenarios": [7]}'
+
+SECRET = "a secret of enough bytes"
+DOOR = Gate("door", rules=["secrets"])
+LABEL_IS = "label must be true, false, a number, 'first', 'second' or 'tie'"
+
+ROWS: Mapping[str, str] = {
+    "a row must be an object, got list": "[1]",
+    "the row has no 'content'; it has nothing": "{}",
+    "the row has no 'content'; it has 'text'": '{"text": 1}',
+    "the 'content' is null": '{"content": null}',
+    (
+        "unknown key 'labl'; a row has id, content, reference, task, context, label, labels, group, metadata; "
+        "put more into metadata, or say which field is which"
+    ): '{"content": 1, "labl": 1}',
+    "this is one message; a conversation is a list of messages, so put the list into content": (
+        '{"content": 1, "role": "user"}'
+    ),
+    f"{LABEL_IS}, got 'yes'; say what it means (--label-map yes=true, or label_map=)": (
+        '{"content": 1, "label": "yes"}'
+    ),
+    "'labels' must be an object, got [1]": '{"content": 1, "labels": [1]}',
+    "'id' must be a text or a number, got True": '{"content": 1, "id": true}',
+    "the 'id' is empty; leave it out, or give each row an id of its own": '{"content": 1, "id": ""}',
+    "the schema is 'adjudge/case/2', and a case is 'adjudge/case/1'; update adjudge, or fix it": (
+        '{"content": 1, "schema": "adjudge/case/2"}'
+    ),
+    "not a line of JSON (it holds half of a surrogate pair, which is no character); write one object per line": (
+        '{"content": "caf\\ud800"}'
+    ),
+    "not a line of JSON (NaN is not JSON); write one object per line": '{"content": 1, "label": NaN}',
+    'not a line of JSON (the key "content" appears twice in one object); write one object per line': (
+        '{"content": 1, "content": 2}'
+    ),
+}
+"""Why a line is no case, and the line."""
 
 CAUSED: Mapping[str, Callable[[], object]] = {
     # Results
@@ -686,6 +766,67 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     ),
     "status must be one of open, approved, denied; got 'closed'": lambda: list_approvals(status="closed"),
     "cannot export to labels.jsonl: File exists; name a new file": export_twice,
+    # Approvals
+    "a request needs approvers: nobody could ever approve it": lambda: ask_people(approvers=[]),
+    "approvers must be a list of names, got the text 'ana'": lambda: ask_people(approvers="ana"),
+    "approvers must be a list of names, got dict": lambda: ask_people(approvers={"ana": 1}),
+    "an approver is named by a text, got int": lambda: ask_people(approvers=["ana", 7]),
+    (
+        "an approver is named by 1 to 200 printable characters without a blank at either end, got 'ana ': "
+        "it has a blank at an end"
+    ): lambda: ask_people(approvers=["ana "]),
+    "a request has at most 100 approvers, got 101": lambda: ask_people(approvers=[f"n{at}" for at in range(101)]),
+    "required=3 needs as many different approvers, and there are 2; name more": lambda: ask_people(required=3),
+    "required must be a whole number of at least 1, got 0": lambda: ask_people(required=0),
+    "expires_in must be seconds or a timedelta above 0, or None for never; got 0": lambda: ask_people(expires_in=0),
+    "expires_in is at most a hundred years, got 1e+30; None means never": lambda: ask_people(expires_in=1e30),
+    "on_expiry must be one of deny, approve; got 'allow'": lambda: ask_people(on_expiry="allow"),
+    "a request needs a message: what the people are asked": lambda: ask_people(message=" "),
+    "message must be a text, got int": lambda: ask_people(message=7),
+    "message has at most 100,000 characters, got 100,001; shorten it": lambda: ask_people(message="x" * 100_001),
+    "people are asked about a result or a decision, got NoneType": lambda: ask_people(about=None),
+    "metadata must be a mapping, got str": lambda: ask_people(metadata="x"),
+    "first= needs content=: a judge cannot answer about what it is not shown": lambda: ask_people(first=print),
+    "approvals are kept beside a Ledger or at its address, got int": lambda: Approvals(7),  # type: ignore[arg-type]
+    "webhook must be a Webhook, got str": lambda: Approvals("sqlite:///a.db", webhook="https://x"),  # type: ignore[arg-type]
+    "'eve' is none of the approvers of ID; the attempt is recorded": lambda: decide("eve", True),
+    "'ana' has decided ID already, and nobody decides twice; the attempt is recorded": lambda: decide(
+        "ana", True, before=("ana", True)
+    ),
+    "approval ID is closed: denied by ana; the attempt is recorded": lambda: decide("bob", True, before=("ana", False)),
+    "approved must be true or false, got 'yes'": lambda: decide("ana", "yes"),
+    "who decides is named by a text, got NoneType": lambda: decide(None, True),
+    "reason must be a text, got NoneType": lambda: decide("ana", True, None),
+    "reason has at most 10,000 characters, got 10,001; shorten it": lambda: decide("ana", True, "x" * 10_001),
+    "there is no approval 'x\\x1by'; `adjudge approvals list --status all` shows those there are": lambda: decide(
+        "ana", True, of="x\x1by"
+    ),
+    "an approval's id must be a text, got int": lambda: find_request(7),
+    "an approval is named by its id, or 4 characters or more of one, got 'abc'": lambda: find_request("abc"),
+    # Webhooks
+    "a webhook's url is https://HOST/PATH; this one is not": lambda: Webhook("ftp://example.org/", secret=SECRET),
+    "a webhook's secret has at least 16 bytes, this one 5": lambda: Webhook("https://h/", secret="short"),
+    "a webhook's secret is a text or bytes, got NoneType": lambda: Webhook("https://h/", secret=None),  # type: ignore[arg-type]
+    "after whsec_, a webhook's secret must be base64; this one is not": lambda: Webhook(
+        "https://h/", secret="whsec_!!!"
+    ),
+    "retries must be a whole number from 0 to 20, got -1": lambda: Webhook("https://h/", secret=SECRET, retries=-1),
+    "timeout must be a number of seconds above 0 and up to 300, got 0": lambda: Webhook(
+        "https://h/", secret=SECRET, timeout=0
+    ),
+    "the body must be the bytes as they came, got str": lambda: verify_webhook({}, "{}", SECRET),  # type: ignore[arg-type]
+    # Middleware
+    "on must be one of request, response; got 'both'": lambda: GateMiddleware(None, DOOR, on="both"),  # type: ignore[arg-type]
+    "largest must be a whole number of bytes of at least 1, got 0": lambda: GateMiddleware(None, DOOR, largest=0),  # type: ignore[arg-type]
+    "gate must be a Gate, got str": lambda: GateMiddleware(None, "door"),  # type: ignore[arg-type]
+    # Rows of a data set
+    **{f"c.jsonl, line 1: {why}; {SKIP}": partial(read, line) for why, line in ROWS.items()},
+    "on_bad_row must be 'fail' or 'skip', got 'ignore'": lambda: read("", on_bad_row="ignore"),
+    "fields: 'content' must be the name of a field, got 3": lambda: read("", fields={"content": 3}),
+    "cannot read gone.jsonl: No such file or directory; name a data set that can be read": lambda: open_dataset(
+        "gone.jsonl"
+    ),
+    "c.json.gz: a compressed data set must be one of jsonl, csv, tsv; unpack it first": lambda: read("", "c.json.gz"),
     (
         "gate 'door': injection-screen is a warning and no other rule is an error, so it would let everything through; "
         "give the rule severity: error, or give a judge"
@@ -764,6 +905,267 @@ def test_a_detail_is_what_it_was(detail: str):
     result = DETAILS[detail]()
 
     assert (result.outcome, result.detail) == ("undecided", detail)
+
+
+# ---------------------------------------------------------------- what is told of a decision
+
+
+def tell_first(judge: Any, **how: Any) -> str:
+    """What a request says of the judge that was asked first."""
+
+    async def ask(approvals: Approvals) -> str:
+        given = {"approvers": ["ana"], "first": judge, "content": "The content."} | how
+        about = given.pop("about", make_result())
+        return (await approvals.get(await approvals.request(about, "Publish it?", **given))).first_said
+
+    return use("sqlite:///adjudge.db", ask)
+
+
+def resume(answer: Any, **gates: Any) -> str:
+    """The detail of a decision that waited, after this answer."""
+    desk = Desk(answer)
+    pending = check(gate(Seat("failed"), on_failed="ask", approvals=desk, wait=False))
+    later = gate(Seat("failed"), **{"on_failed": "ask", "approvals": desk, "wait": False} | gates)
+    return run_virtual(later.resume(pending)).detail
+
+
+def resume_unbound() -> str:
+    """The detail of one that waited since a version without request digests."""
+    made = gate(Seat("failed"), on_failed="ask", approvals=Desk(), wait=False)
+    return run_virtual(made.resume(dataclasses.replace(check(made), request=None))).detail
+
+
+def resume_another() -> str:
+    """The detail of one that is resumed with another content."""
+    made = gate(Seat("failed"), on_failed="ask", approvals=Desk(), wait=False)
+    return run_virtual(made.resume(check(made), content="Another.")).detail
+
+
+def reject_rules(judge: Any, place: int, *rules: str, **how: Any) -> str:
+    """Why a prompt firewall rejected one of these rules."""
+    verdict = run_virtual(PromptFirewall(judge, **how).check(rules))
+    return next(item.reason for item in verdict.rejected if item.index == place)
+
+
+def refuse_arguments(judge: Any) -> str:
+    """The detail of an input firewall's verdict."""
+    return run_virtual(InputFirewall(judge).check({"q": "x"})).detail
+
+
+def refuse_changed() -> str:
+    """The detail of an input firewall's verdict about arguments that were changed meanwhile."""
+    held = {"amount": 1}
+
+    def turn(request: object) -> dict[str, Any]:
+        held["amount"] = 2
+        return dict(CLEAN)
+
+    @InputFirewall(ScriptedModel(turn)).guard()
+    async def pay(order: dict[str, int]) -> None:
+        raise AssertionError
+
+    with pytest.raises(InputRejected) as caught:
+        asyncio.run(pay(held))
+    return caught.value.verdict.detail
+
+
+def observe_changed() -> str:
+    """The detail of a gate's decision about an argument that was changed while it was judged, where it observes."""
+    held, book = ["fine"], Book()
+
+    def turn(request: object) -> dict[str, Any]:
+        held.append("more")
+        return scores(1.0)
+
+    made = Gate("door", judge=Judge(ScriptedModel(turn)), rubric=GOOD, ledger=book, mode="observe")
+    made.guard(argument="value")(lambda value: value)(held)
+    return book.entries[-1][0].detail
+
+
+def change_payload() -> str:
+    """What a ledger's verification says of an entry that was written over."""
+    record("sqlite:///adjudge.db", {"n": 1})
+    with connect("sqlite:///adjudge.db") as connection:
+        connection.execute("DROP TRIGGER adjudge_ledger_no_update")
+        connection.execute("UPDATE adjudge_ledger SET payload = ? WHERE seq = 2", (b'{"n":7}',))
+        connection.commit()
+    return verify("sqlite:///adjudge.db").detail
+
+
+def compare_flipped(**how: Any) -> PairResult:
+    """A pair of which the judge prefers whichever comes first."""
+    said = {"preferred": "first", "reasoning": "so"}
+    return compare_sync("a", "b", criteria="Good.", judge=ScriptedModel(said), **how)
+
+
+def redecide_short(*panel: Any, before: str, **policy: Any) -> str:
+    """Why a redecision cannot say what would have been."""
+    judge = JudgeChain(list(panel), strategy=before, timeout=None) if len(panel) > 1 else panel[0]
+    do(make_cases(1), judge, out="run")
+    (why,) = redecide("run", **policy).unknown_because
+    return why
+
+
+def keep_one(dataset: Dataset) -> str:
+    """The note of a data set that has one."""
+    list(dataset)
+    (note,) = dataset.notes
+    return note
+
+
+HALF = {"0": score(a=1.0, b=0.5)}
+FLIPPED = "the orders disagree: ab says first and ba says second"
+
+TOLD: Mapping[str, Callable[[], str | None]] = {
+    # Approvals, and the judge that is asked before the people
+    "judge 'seat' passed it with confidence 0.95": lambda: tell_first(passed(confidence=0.95)),
+    "judge 'seat' passed it with unknown confidence; 0.7 is needed": lambda: tell_first(passed()),
+    "judge 'seat' passed it with confidence 0.69; 0.7 is needed": lambda: tell_first(passed(confidence=0.69)),
+    "judge 'seat' passed it by policy, which is no judgement": lambda: tell_first(
+        passed(confidence=1.0, decided_by="policy")
+    ),
+    "judge 'seat' did not pass it: failed": lambda: tell_first(failed(confidence=1.0)),
+    "judge 'seat' did not pass it: undecided (split)": lambda: tell_first(silent("split")),
+    "judge unavailable: timeout of judge 'seat'": lambda: tell_first(silent("timeout")),
+    "no judge was asked, since the result warns of tampering": lambda: tell_first(
+        passed(), about=make_result("undecided", undecided_because="tampering")
+    ),
+    "judge 'seat' passed it with confidence 1.00, too late": lambda: tell_first(
+        Slowly("passed", confidence=1.0), expires_in=0.01
+    ),
+    "open: 2 of 2 still to approve, by ana, bob": lambda: ask(
+        "sqlite:///adjudge.db", Approvals.get, required=2
+    ).explain(),
+    "failed with 0.20 (needs 0.70); it promises a refund": lambda: (
+        ask("sqlite:///adjudge.db", Approvals.get, result=make_result(detail="it promises a refund")).reason
+    ),
+    # Gates
+    "approved by ana: fine": lambda: resume((True, "ana", "fine")),
+    "the approval could not be read: LedgerError": lambda: resume(LedgerError("gone")),
+    "the approval is about something else": lambda: resume((True, "ana", "fine", None, "5" * 64, "door")),
+    "the approval was asked for elsewhere than at this gate": lambda: resume(
+        (True, "ana", "fine", None, None, "other")
+    ),
+    ("people were asked under other policy than this gate has now; put the content through the gate again"): lambda: (
+        resume((True, "ana", "fine"), on_undecided="ask")
+    ),
+    (
+        "the decision that waits has no request digest, as those of older versions have none; "
+        "put the content through the gate again"
+    ): resume_unbound,
+    "the content is not what was held back; put the content through the gate again": resume_another,
+    "nobody was asked: content that cannot be read cannot be told apart": lambda: (
+        check(gate(Seat("passed"), on_undecided="ask", approvals=Desk()), "\0").detail
+    ),
+    "observed: the argument 'value' was changed while it was judged": observe_changed,
+    # Firewalls
+    "another rule that came with it was rejected": lambda: reject_rules(ScriptedModel(reject(2)), 1, "a", "b"),
+    "the judge gave no reason": lambda: reject_rules(
+        ScriptedModel({"rejected": [{"index": 1}], "safe": False}), 1, "a"
+    ),
+    "it reads the same as rule 2, which was rejected": lambda: reject_rules(
+        ScriptedModel(reject(2)), 1, "Do it!", "do  it!", "Fine.", on_unsafe="drop_flagged"
+    ),
+    "another rule was rejected, and not enough judges answered to clear this one": lambda: reject_rules(
+        chain(script(reject(2), reject(2), RuntimeError("down"))), 1, "a", "b", on_unsafe="drop_flagged"
+    ),
+    "nobody was asked: it will not do": lambda: reject_rules(JudgeChain([Picky("passed")]), 1, "a"),
+    "the judges found the arguments unsafe": lambda: refuse_arguments(ScriptedModel(threaten())),
+    "the judges could not decide: error; scripted: error": lambda: refuse_arguments(
+        ScriptedModel(RuntimeError("down"))
+    ),
+    "the arguments were changed while they were judged": refuse_changed,
+    # Probes
+    "the contract is violated, as strict found": lambda: probed(violated(1.0, "It wrote to the disk.")).detail,
+    "the tool gave no output within 0.05 s": lambda: (
+        probed_with(lambda given: asyncio.sleep(5), tool_timeout=0.05).detail
+    ),
+    "not stable: 2 probes, 1 passed, 1 failed, 0 undecided; mean similarity 0.60 (drift medium)": lambda: many(
+        by_output(a=1.0, b=0.2), "a", "b"
+    ).explain(),
+    # Ledgers
+    "entry 2 has another payload than was recorded": change_payload,
+    # Results, comparisons and redecisions
+    "passed with 0.90 (needs 0.70)": lambda: JudgeResult(**PASSED, score=0.9, threshold=0.7).explain(),
+    "undecided: timeout; no answer within 3 s": lambda: JudgeResult(
+        **UNDECIDED, detail="no answer within 3 s"
+    ).explain(),
+    f"preferred: tie; {FLIPPED}": lambda: compare_flipped().explain(),
+    f"undecided: split; {FLIPPED}": lambda: compare_flipped(on_conflict="undecided").explain(),
+    f"<PairResult 'scripted' undecided: split; {FLIPPED}>": lambda: repr(compare_flipped(on_conflict="undecided")),
+    "y was not asked then": lambda: redecide_short(
+        Told("x", HALF), Told("y", HALF), before="fallback", strategy="consensus"
+    ),
+    "the reply of own was not kept": lambda: redecide_short(
+        Seat("failed", name="own"), Told("x", HALF), before="majority", threshold=0.1
+    ),
+    # Rules
+    'does not contain "salt"': lambda: rule_message({"contains": ["salt", "hash"]}, "hash"),
+    'contains "key"': lambda: rule_message({"not_contains": "key"}, "a key"),
+    '"key" at character 2 matches "k.y"': lambda: rule_message({"regex": "k.y", "absent": True}, "a key"),
+    'nothing matches "k.y"': lambda: rule_message({"regex": "k.y"}, "none"),
+    "is 4 characters long, above the maximum of 3": lambda: rule_message({"length": 3}, "abcd"),
+    "is 1 character long, below the minimum of 2": lambda: rule_message({"name": "length", "min": 2}, "a"),
+    "holds social security number ***-**-**** in line 1": lambda: rule_message("personal_data", "ssn 123-45-6789"),
+    'holds address "https://evil.example/x" (the host "evil.example" is not allowed) in line 2': lambda: rule_message(
+        {"name": "urls", "allow": ["ok.example"]}, "a\nb https://evil.example/x c"
+    ),
+    "holds no known secret": lambda: rule_message("secrets", "The token is checked."),
+    "holds no address that is not allowed": lambda: rule_message(
+        {"name": "urls", "allow": ["ok.example"]}, "No address."
+    ),
+    "the rule raised LookupError: no table\\x1b[2J for Hello": lambda: rule_message(break_rule, "Hello"),
+    # Labels
+    "labelled case that is not in the data set (x)": lambda: keep_one(
+        Dataset.of([Case(id="a", content="x")]).with_labels([Label(case="x", rater="ann", value=True)])
+    ),
+}
+"""What a value tells, and how it comes about."""
+
+
+class Slowly(Seat):
+    """A judge whose answer holds up the loop, and so comes after the request has expired."""
+
+    async def ask(self, question: Any, /) -> JudgeResult:
+        time.sleep(0.05)  # noqa: ASYNC251 - what it is about
+        return await super().ask(question)
+
+
+class Picky(Seat):
+    """A judge that will not be asked."""
+
+    def check(self, question: object) -> None:
+        raise UsageError("it will not do")
+
+
+def break_rule(content: str) -> bool:
+    """A rule that raises, with an escape sequence."""
+    raise LookupError(f"no table\x1b[2J for {content}")
+
+
+def rule_message(rule: Any, content: str) -> str:
+    """What the first of these rules says of a content."""
+    return Rules([rule]).evaluate_sync(content)[0].message
+
+
+@pytest.mark.parametrize("text", TOLD)
+def test_what_is_told_is_what_it_was(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Word for word: why a gate, a firewall, a probe, a rule or a redecision came to what it did."""
+    monkeypatch.chdir(tmp_path)
+
+    assert TOLD[text]() == text
+
+
+def test_a_hook_that_raises_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """By its name and the error's type; the rest is for whoever looks for it."""
+    monkeypatch.chdir(tmp_path)
+    judge = Judge(ScriptedModel(YES), on_result=Ledger("sqlite:///missing/adjudge.db").append)
+    with caplog.at_level(logging.WARNING, logger="adjudge"):
+        assert judge.ask_sync("Safe?").passed
+
+    assert caplog.messages == ["the on_result hook raised UsageError; its traceback is logged at DEBUG"]
 
 
 # ---------------------------------------------------------------- the command line
@@ -930,6 +1332,282 @@ def test_a_sentence_of_the_command_line_is_what_it_was(line: Line, arguments: tu
     ran = line(*arguments)
 
     assert (ran.status, ran.sentence) == (2, sentence)
+
+
+def put_files() -> None:
+    """Contents and data sets that cannot be read, or hold nothing."""
+    Path("folder").mkdir()
+    Path("binary.bin").write_bytes(b"abc\0d")
+    Path("latin.txt").write_bytes("Grüße".encode("latin-1"))
+    for name in ("empty.txt", "none.jsonl"):
+        Path(name).touch()
+    Path("bad.jsonl").write_text("{\n" * 150 + '{"content": "x"}\n', "utf-8")
+    Path("answers.csv").write_text("content\nx\n", "utf-8")
+    Path("hidden").mkdir()
+    Path("hidden/.env").touch()
+
+
+def put_rubrics() -> None:
+    """Rubrics that are wrong, and one that is not read as text."""
+    Path("twice.yaml").write_text("name: x\ncriteria:\n  - {name: a, description: b}\n  - {name: a, description: c}\n")
+    Path("percent.yaml").write_text("name: x\npassing_threshold: 70\ncriteria:\n  - {name: a, description: b}\n")
+    Path("key.yaml").write_text("name: x\ncritera: []\n")
+    Path("latin.yaml").write_bytes("Grüße".encode("latin-1"))
+    Path("folder").mkdir()
+
+
+def put_judges() -> None:
+    """A module that ends the process."""
+    Path("ending_module.py").write_text("import sys\nsys.exit(0)\n", encoding="utf-8")
+
+
+def configure(text: str) -> Callable[[], None]:
+    """An ``adjudge.toml``."""
+
+    def put() -> None:
+        write("adjudge.toml", text)
+
+    return put
+
+
+def keep_runs() -> None:
+    """Runs to compare and to redecide: of one judge, of two, of other cases, and of none."""
+    good, bad = score(a=1.0, b=0.6), score(a=0.0, b=0.6)
+    for name, lines in {"was": {"a": good, "b": bad}, "fewer": {"b": bad}, "other": {"z": good}}.items():
+        do([Case(id=each, content="text") for each in lines], Judge(Told("x", lines)), out=name)
+    pair = [Told(name, {str(at): good for at in range(4)}) for name in "xy"]
+    do(make_cases(4), JudgeChain(pair), out="two")
+    do([], Judge(Told("x", {})), out="nothing")
+    write("one.jsonl", '{"content": "ugly"}\n')
+
+
+def keep_long_runs() -> None:
+    """Two runs that differ in more cases than are shown."""
+    for name, value in {"many": 1.0, "worse": 0.0}.items():
+        lines = {str(at): score(a=value, b=0.6) for at in range(120)}
+        do(make_cases(120), Judge(Told("x", lines)), out=name)
+
+
+def keep_entries() -> None:
+    """A ledger of four entries, and its head."""
+    record("sqlite:///a.db", make_result(), make_result("passed"), {"n": 1})
+
+
+def hold_back() -> str:
+    """The id of the approval under which a gate of ``adjudge.toml`` holds a file back."""
+    Path("polite.yaml").write_text("name: P\ncriteria: [{name: criteria, description: Is polite.}]\n", "utf-8")
+    Path("bad.txt").write_text("bad", "utf-8")
+    Path("another.txt").write_text("worse", "utf-8")
+    configure(
+        f'[judges.words]\nseats = ["{WORDS}"]\n[rubrics]\npolite = "polite.yaml"\n[gates.publish]\n'
+        'rubric = "polite"\njudge = "words"\non_failed = "ask"\n[ledger]\nurl = "sqlite:///adjudge.db"\n'
+        f'[approvals]\napprovers = ["{cli_support.ME}", "bob"]\n'
+    )()
+    with pytest.raises(SystemExit):
+        cli_support.main(["gate", "check", "publish", "bad.txt", "--json"])
+    return use("sqlite:///adjudge.db", lambda approvals: approvals.list())[0].id
+
+
+def put_leak() -> None:
+    """A content with a secret."""
+    write("leak.txt", "one\nuse ghp_" + "a1B2c3D4" * 5)
+
+
+def put_demo() -> None:
+    """A folder with the run of the demonstration."""
+    with pytest.raises(SystemExit):
+        cli_support.main(["demo", "--out", "folder"])
+
+
+def keep_probes() -> None:
+    """A probe without a baseline."""
+    write("probes.yaml", "probes:\n  - {name: new, input: 1}\n")
+
+
+LONG = "x" * 5000
+DENIED = ("approvals", "deny", "{id}", "--reason", "no")
+IDENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-[0-9a-f]{32}")
+HELD: Mapping[str, tuple[str, ...]] = {
+    "to look:   adjudge approvals show ID": ("gate", "check", "publish", "bad.txt"),
+    "to decide: adjudge approvals approve ID --reason WHY   (or deny)": ("gate", "check", "publish", "bad.txt"),
+    "to resume: adjudge gate resume ID bad.txt": ("gate", "check", "publish", "bad.txt"),
+    "to resume: adjudge gate resume ID FILE   (what the gate held back)": (
+        *("approvals", "approve", "{id}", "--reason", "yes"),
+    ),
+    "what the gate held back stays blocked; adjudge gate resume ID records that": DENIED,
+    f"approval ID: denied by {cli_support.ME}: no": DENIED,
+    "another.txt is not what was held back, which had another digest; put it through the gate again": (
+        *("gate", "resume", "{id}", "another.txt"),
+    ),
+    "--status is one of open, approved, denied, all, got 'closed'": ("approvals", "list", "--status", "closed"),
+    "--timeout is a number of seconds from 0 on, got -1.0": ("approvals", "wait", "{id}", "--timeout", "-1"),
+}
+"""What the command line writes where a file is held back; ID is the approval's."""
+
+ONE = ("judge", *POLITE, "--judge", WORDS)
+READ = {
+    "nothing to judge: name a file, or - and write to standard input": (),
+    "- means standard input, which can be read once; name it once": ("-", "-"),
+    "the content: cannot read gone.txt: No such file or directory; name a file that can be read": ("gone.txt",),
+    "folder holds no text file; name a folder with texts in it": ("folder",),
+    "hidden holds no text file (1 hidden); name a folder with texts in it": ("hidden",),
+    "binary.bin is binary (a NUL byte at 3); only text is judged, so convert it first": ("binary.bin",),
+    "latin.txt is not UTF-8 text (byte 2); convert it first": ("latin.txt",),
+    "empty.txt is empty, so there is nothing to judge; an empty answer can be a case of a .jsonl file": ("empty.txt",),
+    "none.jsonl holds no case, so there is nothing to judge; write one JSON object per line": ("none.jsonl",),
+    "cannot read gone.jsonl: No such file or directory; name a data set that can be read": ("gone.jsonl",),
+    "--reference: cannot read gone.md: No such file or directory; name a file that can be read": (
+        *("good.txt", "--reference", "gone.md"),
+    ),
+    "--task: folder is a directory; name the files in it": ("good.txt", "--task", "folder"),
+    f"the content: cannot read {LONG}: File name too long; name a file that can be read": (LONG,),
+    "5 inputs: 2 passed, 0 failed, 0 undecided, 3 not judged": (
+        "good.txt",
+        "gone.txt",
+        "folder",
+        "latin.txt",
+        "good.txt",
+    ),
+    "✓ passed 1.00 of 0.70 needed": ("good.txt",),
+}
+SPECS = {
+    "the name of a model must be a text like 'openai:gpt-6.1-terra', got ''": "",
+    "'openai:' needs a name after the colon, like openai:NAME": "openai:",
+    "http://127.0.0.1/v1 needs the model's name after '#', like http://127.0.0.1/v1#NAME": "http://127.0.0.1/v1",
+    "base_url has a port that is not a number from 0 to 65535": "http://h:99999/v1#m",
+    "openai:m needs a key: set OPENAI_API_KEY": "openai:m",
+    "gemini:m needs a key: set GEMINI_API_KEY or GOOGLE_API_KEY": "gemini:m",
+    "'llama:m.gguf': llama: models arrive in a later version": "llama:m.gguf",
+    "the recording 'gone.jsonl' cannot be read: No such file or directory": "replay:gone.jsonl",
+    "python:f must be like python:package.module:function": "python:f",
+    "python:ending_module:f cannot be imported: SystemExit: 0; mend the module": "python:ending_module:f",
+}
+RUBRICS = {
+    'twice.yaml, line 4: criteria[1].name: "a" is already the name of criteria[0]; give each its own': "twice.yaml",
+    (
+        "percent.yaml, line 2: passing_threshold: rubric 'x': passing_threshold must be between 0 and 1, got 70; "
+        "for 70 % write 0.7"
+    ): "percent.yaml",
+    "key.yaml, line 2: critera: a rubric has no key 'critera'; did you mean 'criteria'?": "key.yaml",
+    "latin.yaml is not UTF-8 text (byte 2); save it as UTF-8": "latin.yaml",
+    "folder is a directory; name a rubric file in it": "folder/",
+    "gone.yaml does not exist, so no rubric can be read from it": "gone.yaml",
+}
+USED = {
+    "no such command 'juge'; did you mean 'judge'; see adjudge --help": ("juge",),
+    "got unexpected extra argument(s) (extra); see adjudge rubric list --help": ("rubric", "list", "extra"),
+    "missing argument 'R'; see adjudge rubric show --help": ("rubric", "show"),
+    "option '--timeout' requires an argument; see adjudge --help": ("judge", "x", "--timeout"),
+    "there is no option --jsn; did you mean --json; see adjudge demo --help": ("demo", "--jsn"),
+    "judges: none; set a provider's key, start a local server, or write adjudge.toml": ("doctor",),
+    "hosts this can contact: none": ("doctor",),
+    "known-bad replies: 21 planted, 0 passed": ("doctor",),
+}
+TABLES = {
+    "adjudge.toml: [judges.x] has itself as a seat (x > y > x); take it out": (
+        "[judges.x]\nseats = ['y']\n[judges.y]\nseats = ['x']\n"
+    ),
+    "adjudge.toml: [judges.x]: 'yy' is neither a model nor a judge of adjudge.toml; did you mean 'yyy'?": (
+        "[judges.x]\nseats = ['yy']\n[judges.yyy]\nseats = ['rules']\n"
+    ),
+    "adjudge.toml: [judges.x]: requests_per_minute must be a finite number above 0, got -1": (
+        "[judges.x]\nseats = ['openai:a']\nrequests_per_minute = -1\n"
+    ),
+}
+GATES = {
+    "adjudge.toml: [gates.publish] must be a table with a rubric or rules, got 3": "[gates]\npublish = 3\n",
+    "adjudge.toml: [gates.publish]: unknown key 'rubrik'; did you mean 'rubric'?": '[gates.publish]\nrubrik = "x"\n',
+    "adjudge.toml: [gates.publish]: rubric must be a name in quotes, got 3": "[gates.publish]\nrubric = 3\n",
+    "adjudge.toml: [gates.publish]: mode must be one of enforce, observe; got 'off'": (
+        '[gates.publish]\nrules = ["json"]\nmode = "off"\n'
+    ),
+    "there is no gate 'publish' in adjudge.toml; did you mean 'publsh'?": '[gates.publsh]\nrules = ["json"]\n',
+    "there is no gate 'publish': adjudge.toml names none; write [gates.NAME], or give --config": "",
+}
+RUNS = {
+    "1 cases that passed in RUN1 are gone or changed, so nobody can say": (
+        *("diff", "was", "fewer", "--no-regressions", "--json"),
+    ),
+    "--fail-under must be between 0 and 1, got 90; for 90 % write 0.9": ("diff", "was", "was", "--fail-under", "90"),
+    "give --json or --markdown, not both": ("diff", "was", "was", "--json", "--markdown"),
+    "was and other have no case in common that is the same; compare runs of the same data": (
+        "diff",
+        "was",
+        "other",
+        "--no-regressions",
+    ),
+    "no policy was given, so this is the run's own; name another with --rubric, --threshold, --strategy, ...": (
+        "redecide",
+        "was",
+    ),
+    "not known for 4: y was not asked then": ("redecide", "two", "--strategy", "consensus"),
+    "nothing was judged, so --fail-under is missed": ("report", "nothing", "--fail-under", "0"),
+    "kept in R; see it with: adjudge report R": ("run", "one.jsonl", *POLITE, "--judge", WORDS, "--out", "R"),
+    (
+        "1 unparseable; adjudge doctor --judge says why, and whether --no-token helps; "
+        "--out R --resume --retry unparseable asks again"
+    ): ("run", "one.jsonl", *POLITE, "--judge", WORDS, "--out", "R"),
+    f"--cache keeps only replies of models behind an address and of judges in code, so none of {WORDS}": (
+        *("run", "one.jsonl", *POLITE, "--judge", WORDS, "--out", "R", "--cache", "c"),
+    ),
+}
+ENTRIES = {
+    ("could not see entries dropped from the end, because no head was pinned"): ("verify",),
+    "entry 2: payload erased, recorded at 5": ("erase", "2", "--reason", "asked for"),
+    "recorded as entry 5": ("report", "--opinion", "adverse", "--by", "Ada", "--reason", "known", "--record"),
+    "the last 1 of 4; --last 0 shows all": ("list", "--last", "1"),
+}
+DATA = {
+    "answers.csv exists already; name a new file": ("convert", "answers.csv", "answers.csv"),
+    "skipped: 50 more; 150 in all": ("convert", "bad.jsonl", "out.jsonl", "--on-bad-row", "skip"),
+    "answers.csv: 1 case": ("check", "answers.csv"),
+}
+RULED = {
+    "leak.txt: error: secrets: holds GitHub token in line 2": ("--rule", "secrets"),
+    "leak.txt: warning: length: is 52 characters long, above the maximum of 20": (
+        *("--rule", "{length: 20, severity: warning}"),
+    ),
+}
+
+WRITTEN: Mapping[str, tuple[Callable[[], str | None], tuple[str, ...]]] = {
+    **{text: (hold_back, given) for text, given in HELD.items()},
+    **{text: (put_files, (*ONE, *given)) for text, given in READ.items()},
+    **{text: (put_judges, (*JUDGE, "--judge", spec)) for text, spec in SPECS.items()},
+    **{text: (put_rubrics, ("rubric", "check", name)) for text, name in RUBRICS.items()},
+    **{text: (put_files, given) for text, given in USED.items()},
+    **{text: (configure(toml), (*JUDGE, "--judge", "x")) for text, toml in TABLES.items()},
+    **{text: (configure(toml), ("gate", "check", "publish", "good.txt")) for text, toml in GATES.items()},
+    **{text: (keep_runs, given) for text, given in RUNS.items()},
+    "20 of the 120 that changed; --top shows more, --html FILE the first 2,000": (
+        *(keep_long_runs, ("diff", "many", "worse")),
+    ),
+    "100 of 120 changes are shown; --json has up to 2,000, and --out RUN2 all": (
+        *(keep_long_runs, ("redecide", "many", "--threshold", "0.9")),
+    ),
+    **{text: (keep_entries, ("ledger", *given, "--ledger", "a.db")) for text, given in ENTRIES.items()},
+    **{text: (put_files, ("dataset", *given)) for text, given in DATA.items()},
+    **{text: (put_leak, ("rules", "check", "leak.txt", *given)) for text, given in RULED.items()},
+    "no gates: write [gates.NAME] into adjudge.toml": (configure(""), ("gate", "list")),
+    "probe 'new' has no expected output yet; record it with --record": (
+        *(keep_probes, ("probe", "probes.yaml", "--command", "cat", "--judge", WORDS)),
+    ),
+    "rubric login: gone.yaml does not exist, so no rubric can be read from it": (
+        *(configure('[rubrics]\nlogin = "gone.yaml"\n'), ("doctor", "--offline")),
+    ),
+    "folder holds a run already; name another folder with --out": (put_demo, ("demo", "--out", "folder")),
+}
+"""A line that the command line writes, what is there before, and the command."""
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_line_is_what_it_was(line: Line, text: str):
+    """Word for word, whole, on one of the two streams; the id of an approval is ID."""
+    prepare, arguments = WRITTEN[text]
+    ident = prepare() or ""
+    ran = line(*[item.replace("{id}", ident) for item in arguments])
+    written = IDENT.sub("ID", f"{ran.out}{ran.err}").splitlines()
+
+    assert text in [item.removeprefix("adjudge: ") for item in written]
 
 
 def test_the_environment_runs_no_code(line: Line, monkeypatch: pytest.MonkeyPatch):

@@ -9,6 +9,7 @@ import pytest
 
 from adjudge import ModelError, UsageError
 from adjudge.models import hosts_of, open_model
+from judge_support import names
 from models_support import PLAIN, completion, error, serve, talk
 
 KEY = "sk-very-secret-0123456789"
@@ -66,7 +67,7 @@ def test_a_missing_key_is_named(spec, variables, monkeypatch):
 
     with pytest.raises(UsageError) as caught:
         model.check()
-    assert str(caught.value) == f"{spec} needs a key: set {variables}"
+    assert names(caught.value, spec, "a key", f"set {variables}")
 
 
 def test_a_key_with_a_line_break_inside_is_refused_unshown(monkeypatch):

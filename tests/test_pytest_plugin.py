@@ -96,6 +96,39 @@ def test_a_judgement_that_is_not_awaited_fails_the_test(suite):
 # ---------------------------------------------------------------- assertions
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "pytest test_it.py::test_one --judge python:fake:model"),
+        (("--judge", "my judge"), "--judge python:fake:model --judge 'my judge'"),
+        (
+            ("--judge", "python:fake:model2", "--judge-strategy", "consensus"),
+            "--judge python:fake:model2 --judge-strategy consensus",
+        ),
+        (("--judge-record", "--judge-recordings", "a b"), "--judge-recordings 'a b' --judge-record"),
+    ],
+)
+def test_the_command_that_runs_a_test_again_asks_the_same_judge(suite, options: tuple[str, ...], said: str):
+    """It repeats what the command line said of who judges, quoted for a shell."""
+    suite.makepyfile(fake=f"{MODEL}\nmodel2 = model\n")
+    suite.makefile(".toml", adjudge='[judges."my judge"]\nseats = ["python:fake:model2"]\n')
+    write(suite, f"def test_one(): assert_passes('rude', {POLITE})")
+    done = run(suite, *options)
+
+    done.assert_outcomes(failed=1)
+    assert [line.rstrip() for line in done.outlines if "again: pytest test_it.py::test_one" in line and said in line]
+
+
+def test_a_judge_that_a_file_names_is_not_repeated(suite):
+    """The next run reads the same file."""
+    suite.makeini(f"{INI}judge = python:fake:model\n")
+    write(suite, f"def test_one(): assert_passes('rude', {POLITE})")
+    done = run(suite, judge=None)
+
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["E *again: pytest test_it.py::test_one"])
+
+
 def test_a_failed_assertion_says_criterion_by_criterion_why(suite):
     """Score against threshold, a bar, the reasoning without control characters, and how to run it again."""
     write(suite, f"def test_one(): assert_passes('rude', {POLITE})", f"def test_two(): assert_passes('nice', {POLITE})")
@@ -107,7 +140,7 @@ def test_a_failed_assertion_says_criterion_by_criterion_why(suite):
             "E *AssertionError: ✗ failed 0.20 of 0.70 needed (judge fake)",
             "E *  0.20 ██░░░░░░░░ criteria",
             "E *·?31mas it reads",
-            "E *again: pytest test_it.py::test_one",
+            "E *again: pytest test_it.py::test_one --judge python:fake:model",
         ]
     )
     assert "\x1b[31mas" not in done.stdout.str()

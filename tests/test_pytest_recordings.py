@@ -38,7 +38,12 @@ def test_a_missing_recording_fails_whatever_the_test_expects(suite):
 
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
-        ["*no recording of fake in *; record it with: pytest test_it.py::test_one --judge-record"]
+        [
+            (
+                "*no recording of fake in *; record it with: "
+                "pytest test_it.py::test_one --judge python:fake:model --judge-record"
+            )
+        ]
     )
 
 

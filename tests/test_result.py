@@ -70,10 +70,8 @@ def test_passed_is_true_for_passed_alone():
 @pytest.mark.parametrize("outcome", ["passed", "failed"])
 def test_a_decided_result_has_no_reason(outcome):
     """No reader or policy can build a pass that says why it could not decide."""
-    assert complaint(JudgeResult, outcome=outcome, judge="j", undecided_because="error") == (
-        f"a result that is '{outcome}' cannot have undecided_because='error'; "
-        "set the reason exactly when the outcome is 'undecided'"
-    )
+    said = complaint(JudgeResult, outcome=outcome, judge="j", undecided_because="error")
+    assert names(said, f"'{outcome}'", "undecided_because='error'", "exactly when the outcome is 'undecided'")
 
 
 def test_an_undecided_result_has_a_reason_and_no_score():
@@ -179,15 +177,17 @@ def test_raise_if_failed_returns_a_result_that_passed():
     ("result", "line"),
     [
         (JudgeResult(outcome="passed", judge="j"), "passed"),
-        (JudgeResult(outcome="passed", judge="j", score=0.9, threshold=0.7), "passed with 0.90 (needs 0.70)"),
-        (undecided("timeout", detail="no answer within 3 s"), "undecided: timeout; no answer within 3 s"),
-        (JudgeResult(**FULL), "failed with 0.25 (needs 0.70); below their own threshold: a; too short"),
+        (JudgeResult(outcome="passed", judge="j", score=0.9, threshold=0.7), "passed … 0.90 … 0.70"),
+        (undecided("timeout", detail="no answer within 3 s"), "undecided … timeout … no answer within 3 s"),
+        (JudgeResult(**FULL), "failed … 0.25 … 0.70 … threshold: a … too short"),
     ],
 )
 def test_a_result_explains_itself_in_one_line(result, line):
     """Outcome, numbers or reason, what gated, and the detail; the repr adds who judged."""
-    assert result.explain() == line
-    assert repr(result) == f"<JudgeResult {result.judge!r} {line}>"
+    said = result.explain()
+    assert names(said, *line.split(" … "))
+    assert "\n" not in said
+    assert repr(result) == f"<JudgeResult {result.judge!r} {said}>"
 
 
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\u202ereversed\nforged: passed"
@@ -420,7 +420,8 @@ def test_what_has_no_plain_form_is_named():
 
     data = JudgeResult(outcome="passed", judge="j", metadata={"x": Sealed()}).to_dict()
 
-    assert data["metadata"] == {"x": "<Sealed: cannot be written as plain data>"}
+    assert list(data["metadata"]) == ["x"]
+    assert names(data["metadata"]["x"], "<Sealed", "plain data>")
 
 
 def test_a_chain_in_chains_is_written_once():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from adjudge import RuleResult
 from adjudge.rules import as_rule
+from judge_support import names
 
 
 def check(rule: object, content: Any) -> RuleResult:
@@ -274,7 +275,7 @@ def test_an_address_that_is_nobody_s_is_known_in_every_script():
 
 def test_the_example_of_the_protocol():
     """A social security number in a sentence fails."""
-    assert check("personal_data", "ssn 123-45-6789").message == "holds social security number ***-**-**** in line 1"
+    assert names(check("personal_data", "ssn 123-45-6789").message, "social security", "***-**-****", "line 1")
 
 
 def test_data_that_is_nobody_s_can_be_named():

@@ -149,6 +149,23 @@ def test_everything_but_an_allowed_list_can_be_forbidden():
     assert passes({"called": "mcp__*__search"}, chat(["mcp__web__search"]))
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("multi_tool_use.parallel", {"tool_uses": [{"recipient_name": "functions.delete", "parameters": {}}]}),
+        ("python", {"code": "tools.delete('/')"}),
+    ],
+)
+def test_a_call_inside_the_text_of_an_argument_is_not_seen(name, given):
+    """As the page says; so the tool that makes it has to be forbidden, and is by a list of what is allowed."""
+    call = {"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+    content = [{"role": "assistant", "tool_calls": [call]}]
+
+    assert passes({"not_called": "delete"}, content)
+    assert not passes({"not_called": ["delete", name]}, content)
+    assert not passes({"not_called": "*", "allow": ["search"]}, content)
+
+
 CLAIMS = {
     "a text that claims it": "I called search and got the result.",
     "a text that shows the call": 'I ran {"type": "tool_use", "name": "search", "input": {}}.',

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from adjudge import RuleResult, UsageError
 from adjudge.rules import as_rule
+from judge_support import names
 
 ALLOW = ["ok.example", "*.ok.example", "198.51.100.7", "[2001:db8::7]", "bücher.example", "port.example:8443"]
 
@@ -140,9 +141,8 @@ def test_every_other_address_fails(content: Any, why: str):
 
 def test_a_message_says_where_and_shows_no_password():
     """The line, or the path in a JSON value; of a user name and a password nothing."""
-    assert check("a\nb https://evil.example/x c").message == (
-        'holds address "https://evil.example/x" (the host "evil.example" is not allowed) in line 2'
-    )
+    found = check("a\nb https://evil.example/x c").message
+    assert names(found, '"https://evil.example/x"', 'the host "evil.example"', "not allowed", "in line 2")
     assert check("x &amp;\n&#104;ttps://evil.example").message.endswith("in line 2")
     assert check({"a": {"b": ["https://evil.example"]}}).message.endswith("in a.b[0]")
     said = check("https://me:hunter2@evil.example")

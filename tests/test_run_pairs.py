@@ -14,6 +14,7 @@ from adjudge.models import ReplayModel
 from adjudge.runs import redecide
 from adjudge.testing import ScriptedModel
 from compare_support import BAD, GOOD, Chooser, prefer, prefer_good
+from judge_support import names
 from run_support import CRITERIA, take
 
 
@@ -76,7 +77,7 @@ def test_a_case_that_is_no_pair_is_a_result(tmp_path: Path):
 
     items = list(open_run(tmp_path / "run").items())
     assert [item.result.undecided_because for item in items] == ["error", None, "error"]
-    assert items[0].result.detail == 'the case \'x\' is not a pair; its content must be {"a": ..., "b": ...}'
+    assert names(items[0].result.detail, "'x'", "not a pair", '{"a": ..., "b": ...}')
     assert items[0].result.metadata == {"case": "x"}
     assert done.sum_up_pairs().undecided == 2
 

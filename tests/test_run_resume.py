@@ -94,6 +94,25 @@ def test_an_answer_of_a_judgement_that_was_cut_off_is_not_asked_again(tmp_path: 
     assert (done.counts["passed"], len(model.requests)) == (1, 1)
 
 
+def test_an_answer_about_another_content_is_not_taken(tmp_path: Path):
+    """A case that was not judged yet may be corrected; what a seat had said of it before is no answer any more."""
+    model, second = Words(), Half()
+    chain = JudgeChain([model, second], strategy="consensus", timeout=None)
+
+    async def leave() -> None:
+        running = asyncio.ensure_future(run([Case(id="a", content="good one")], chain, criteria=CRITERIA, out=tmp_path))
+        await second.asked.wait()
+        running.cancel()
+        await asyncio.wait([running])
+
+    asyncio.run(leave())
+    assert len(model.requests) == 1
+    second.open = True
+    done = do([Case(id="a", content="bad one")], chain, out=tmp_path, resume=True)
+
+    assert (done.counts["passed"], done.counts["failed"], len(model.requests)) == (0, 1, 2)
+
+
 def _change(cases: list[Case], place: int, **changes: Any) -> list[Case]:
     return [replace(case, **changes) if number == place else case for number, case in enumerate(cases)]
 

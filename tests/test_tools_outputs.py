@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge.tools import ToolHistory, ToolUsage
+from judge_support import names
 from tools_support import check, errors
 
 pytestmark = pytest.mark.matrix
@@ -162,15 +163,22 @@ def test_what_is_no_json_is_invalid(named: str, schema: Any):
         assert verdict.schema_errors
 
 
+def tell(found: tuple[str, ...], path: str, *parts: str) -> bool:
+    """Whether there is one error, at this path, that names these."""
+    (said,) = found
+    return said.startswith(path) and names(said, *parts)
+
+
 def test_what_is_no_json_is_named_with_its_path():
     """So that it can be found in a large output."""
-    assert errors({"a": [1, {"b": {1}}]}, {}) == ("a[1].b: set is not a JSON type",)
-    assert errors({"a": {"b": float("nan")}}, {}) == ("a.b: nan is not a JSON number",)
-    assert errors([[{1: 2}]], {}) == ("[0][0]: has a key that is not a text, or not valid Unicode",)
-    assert errors(circle, {}) == errors(deep, {}) == ("the output: nests more than 200 levels deep",)
-    assert errors(doubling, {}) == ("the output: has more than 2,000,000 values",)
+    assert tell(errors({"a": [1, {"b": {1}}]}, {}), "a[1].b: ", "set")
+    assert tell(errors({"a": {"b": float("nan")}}, {}), "a.b: ", "nan")
+    assert tell(errors([[{1: 2}]], {}), "[0][0]: ", "a key that is not a text")
+    assert errors(circle, {}) == errors(deep, {})
+    assert tell(errors(circle, {}), "the output: ", "more than 200 levels")
+    assert tell(errors(doubling, {}), "the output: ", "more than 2,000,000 values")
     assert errors([doubling[:1], {1}], {})[0].startswith("the output: ")
-    assert errors([0] * 2_000_001, {}) == ("the output: has more than 2,000,000 values",)
+    assert tell(errors([0] * 2_000_001, {}), "the output: ", "more than 2,000,000 values")
 
 
 @pytest.mark.parametrize(

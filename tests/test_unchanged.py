@@ -16,6 +16,7 @@ from adjudge.integrations.asgi import GateMiddleware
 from adjudge.testing import ScriptedModel
 from firewall_support import CLEAN
 from gate_support import GOOD, Book, word
+from judge_support import names
 from registry_support import HERE, add, run
 
 PASS = {"criteria": [{"name": "good", "reasoning": "Fine.", "score": 1.0}]}
@@ -184,7 +185,7 @@ def test_observe_lets_what_was_changed_through_and_says_so():
 
     assert send(held) == 2
     assert [(entry.allowed, entry.would_allow) for entry, _ in book.entries] == [(True, True), (True, False)]
-    assert book.entries[-1][0].detail == "observed: the argument 'value' was changed while it was judged"
+    assert names(book.entries[-1][0].detail, "observed", "'value'", "changed while")
 
 
 @pytest.mark.parametrize("guard", ["gate", "firewall"])

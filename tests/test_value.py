@@ -145,9 +145,7 @@ class StructAlias(msgspec.Struct, rename={"tone": "voice"}):
 def test_members_go_by_the_names_of_the_form(kind):
     """Where a member has another name in JSON, the form shows that one, and the reply has to have it."""
     assert evaluate({"passed": True, "voice": "warm"}, kind).value.tone == "warm"
-    assert evaluate({"passed": True, "tone": "warm"}, kind).detail == (
-        f"the reply leaves out 'voice', a member of {kind.__name__}"
-    )
+    assert names(evaluate({"passed": True, "tone": "warm"}, kind).detail, "'voice'", kind.__name__)
 
 
 class StrictModel(pydantic.BaseModel):

@@ -31,7 +31,7 @@ _let_go: set[asyncio.Task[Any]] = set()
 """Tasks that ignored their cancellation. Held, since a loop holds its tasks weakly, until they end."""
 
 _stopping: set[asyncio.Task[Any] | None] = set()
-"""Tasks that are waiting for others to stop, which takes ``GRACE`` at most: whoever waits for them waits that long."""
+"""Tasks that wait for others to stop, at most ``GRACE`` seconds. A task that waits for one of these waits as long."""
 
 
 class Timeout:
@@ -78,7 +78,7 @@ class Timeout:
     async def run(self, work: Awaitable[T], *, what: str) -> T:
         """What ``work``, which is somebody else's, returns in time; what it raises is raised.
 
-        Late, or when the running task is cancelled, it is cancelled and has ``GRACE`` to end. Whatever it answers then
+        Late, or when the running task is cancelled, it is cancelled and has ``GRACE`` to end. An answer after that
         is dropped, and this raises ``TimeoutError`` with ``late``, or ``CancelledError``.
         """
         loop = asyncio.get_running_loop()
@@ -192,9 +192,9 @@ def count_cancellations() -> int:
 def is_for_us(error: BaseException) -> bool:
     """Whether an exception out of somebody else's code is nobody's failure, and has to go on.
 
-    Ctrl-C, and the end of a coroutine that is closed because its loop is gone. Anything else is what went wrong there,
-    whatever it derives from: a ``GeneratorExit`` or ``BaseExceptionGroup`` raised by a judge is too. Whose a
-    cancellation is, only whoever awaits can tell, by ``count_cancellations``.
+    Ctrl-C, and the end of a coroutine that is closed because its loop is gone. Anything else went wrong there,
+    with any base class: a ``GeneratorExit`` or ``BaseExceptionGroup`` raised by a judge too. Whose a cancellation is,
+    only the task that awaits can tell, by ``count_cancellations``.
     """
     if isinstance(error, GeneratorExit):
         try:

@@ -11,7 +11,7 @@ from typing import Any
 from adjudge.concurrency import Timeout, count_cancellations, is_for_us
 
 logger = logging.getLogger("adjudge")
-"""Content, and whatever may quote it, is logged at DEBUG and never above."""
+"""Log content, and anything that may quote it, at DEBUG only."""
 
 
 async def call_safely(

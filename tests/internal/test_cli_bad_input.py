@@ -12,6 +12,7 @@ from typer.main import get_command
 import cli_support
 from adjudge.cli.app import app
 from cli_support import WORDS, Line
+from judge_support import names
 
 
 @pytest.fixture
@@ -62,13 +63,10 @@ def test_a_content_is_too_large(line: Line, monkeypatch: pytest.MonkeyPatch):
     Path("large.txt").write_text("x" * 2_000_001, encoding="utf-8")
     Path("long.txt").write_text("x" * 1_000_001, encoding="utf-8")
 
-    assert line("judge", "large.txt", *ASK).sentence == "large.txt is larger than 2 MB; judge it in parts"
+    assert names(line("judge", "large.txt", *ASK).sentence, "large.txt", "larger than 2 MB", "in parts")
     ran = line("judge", "long.txt", *ASK)
     assert ran.status == 2
-    assert ran.sentence == (
-        f"long.txt: the question is 1,000,001 characters long and '{WORDS}' takes 1,000,000; "
-        "shorten the content or judge it in parts"
-    )
+    assert names(ran.sentence, "long.txt", "1,000,001", f"'{WORDS}'", "1,000,000", "shorten", "in parts")
 
 
 def test_what_breaks_in_adjudge_says_so(line: Line, monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import JudgeResult
-from adjudge.judges.strategies import count_choices
+from adjudge.judges.chain_outcome import count_choices
 
 CHOICES = ("first", "second", "tie")
 

@@ -33,7 +33,7 @@ from adjudge import (
     load_rubric,
 )
 from adjudge.errors import Reason
-from adjudge.question.reply import read_object
+from adjudge.question.reply_object import read_object
 from adjudge.question.score import SHOWN_MARK, grade_criterion
 from adjudge.rubric import Criterion
 from adjudge.testing import ScriptedModel

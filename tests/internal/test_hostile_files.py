@@ -22,6 +22,7 @@ from adjudge.models.replay import MAX_MODELS
 from adjudge.rubric.file import MAX_RULES, read_rubric, rubric_from_dict
 from adjudge.rules import rule_from_spec
 from adjudge.rules.checks import SIMILARITY_LIMIT
+from judge_support import names
 
 ASKED = Request(system="Judge.", user="This.")
 
@@ -115,9 +116,8 @@ def test_a_rubric_is_data(model: str, said: str):
     with pytest.raises(UsageError) as caught:
         read_rubric(json.dumps({"name": "x", "model": model, "criteria": []}), format="json", where="r.json")
 
-    assert str(caught.value) == (
-        f"r.json: model: {said}; a rubric may name a provider's model and nothing else, the rest belongs to the judge"
-    )
+    assert names(caught.value, "r.json: model: ", said, "a provider's model and nothing else")
+    assert str(caught.value).count("r.json") == 1
 
 
 def test_patterns_of_one_schema_share_what_they_may_take():

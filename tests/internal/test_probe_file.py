@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from adjudge import UsageError
 from adjudge.guards import ProbeContract, ProbeFile, ProbeThresholds, load_probes
 from adjudge.guards.probe.baseline import MAX_BYTES, plain_output, read_entries, render_outputs, replace_file
-from judge_support import complaint
+from judge_support import complaint, names
 
 YAML = """\
 # Baselines of the refund tool.
@@ -86,7 +86,7 @@ def test_null_is_a_baseline():
 
     assert [item.recorded for item in file.entries] == [True, False]
     assert file.entries[0].make_probe().expected is None
-    assert complaint(lambda: file.probes) == "probe 'b' has no expected output yet; record it with --record"
+    assert names(complaint(lambda: file.probes), "probe 'b'", "no expected output", "--record")
 
 
 P = "probes:\n  - name: a\n    input: 1\n"

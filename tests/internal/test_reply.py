@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import ReplyError
-from adjudge.question.reply import (
+from adjudge.question.reply_object import (
     check_finite,
     find_object,
     read_criteria,
@@ -405,7 +405,7 @@ import sys, threading
 sys.setrecursionlimit(10**7)
 from adjudge import ReplyError
 from adjudge.question.readers import ReadOptions, find_reader
-from adjudge.question.reply import read_object
+from adjudge.question.reply_object import read_object
 from adjudge.formats.json import read_json
 for text in ('{"x": ' + "[" * 10**6, '{"x":' * 10**6, '{"x": "\\\\"[[[", "y": ' + "[" * 3000 + "]" * 3000 + "}"):
     try:

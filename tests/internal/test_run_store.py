@@ -23,6 +23,7 @@ from adjudge.judges import read_result
 from adjudge.runs import RunItem
 from adjudge.runs.item import encode, encode_case, encode_result
 from adjudge.runs.store import RunStore
+from judge_support import names
 
 
 def make_item(place: int, **changes: Any) -> RunItem:
@@ -104,7 +105,7 @@ def test_an_id_that_two_cases_share_is_refused_and_the_others_are_kept(tmp_path:
     first, second, third = asyncio.run(go())
     assert (first, third) == (None, None)
     assert isinstance(second, UsageError)
-    assert str(second) == "the id 'case-0' of case 5 is that of case 0 already; give each case an id of its own"
+    assert names(second, "'case-0'", "case 5", "case 0 already", "an id of its own")
     assert [item.place for item in RunStore(tmp_path / "run").open().items()] == [0, 1]
 
 

@@ -10,7 +10,7 @@ import pydantic
 from adjudge import Judge
 from adjudge.question.result_format import check_format
 from adjudge.testing import ScriptedModel
-from judge_support import complaint
+from judge_support import complaint, names
 
 
 @dataclasses.dataclass
@@ -54,7 +54,7 @@ def test_a_type_that_holds_itself_is_refused():
 
     Tree.model_rebuild(_types_namespace={"Tree": Tree})
 
-    assert complaint(check_format, Tree, None) == ("result_format refers to itself; a reply's form must have an end")
+    assert names(complaint(check_format, Tree, None), "result_format", "itself", "must have an end")
 
 
 def test_a_member_that_json_cannot_hold_is_refused():

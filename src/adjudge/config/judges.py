@@ -259,7 +259,7 @@ class Panel:
         """Raise ``UsageError`` in the words of the command line for what the chain would refuse in its own."""
         from typing import get_args
 
-        from adjudge.judges.strategies import Strategy
+        from adjudge.judges.chain_outcome import Strategy
 
         said = dict(self.chain)
         if said.get("strategy", "fallback") not in get_args(Strategy):

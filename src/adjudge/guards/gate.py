@@ -22,6 +22,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_share
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
+from adjudge.guards.approval_digest import DATA, describe_terms, digest_request, make_basis
 from adjudge.guards.decision import (
     ApprovalAnswer,
     Asker,
@@ -37,7 +38,6 @@ from adjudge.guards.decision import (
 from adjudge.guards.decorator import Checks, make_guard
 from adjudge.guards.http_request import HttpRequest
 from adjudge.guards.policy import Policy, choose_step, was_failed_by_rule
-from adjudge.guards.request_digest import DATA, describe_terms, digest_request, make_basis
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_broken, since

@@ -7,7 +7,7 @@ from typing import get_args
 
 from adjudge.formats.arguments import check_choice
 from adjudge.guards.decision import OnFailed, OnTampering, OnUndecided, Step
-from adjudge.judges.strategies import may_open, was_cut
+from adjudge.judges.chain_outcome import may_open, was_cut
 from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult
 
 

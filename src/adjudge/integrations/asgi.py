@@ -19,8 +19,7 @@ from adjudge.formats.json import read_json
 from adjudge.formats.streams import find_records, read_escapes, read_events, read_lines, read_markup, read_sequence
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
-from adjudge.guards.http_request import HttpRequest
-from adjudge.guards.repetition import (
+from adjudge.guards.http_repeat import (
     Repetition,
     RepetitionStatus,
     can_repeat,
@@ -28,6 +27,7 @@ from adjudge.guards.repetition import (
     find_repeated,
     repeat_request,
 )
+from adjudge.guards.http_request import HttpRequest
 from adjudge.hooks import call_safely
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -219,17 +219,22 @@ Side = Literal["request", "response"]
 
 
 def identify_caller(scope: Scope) -> str | None:
-    """Identify the caller by a digest of ``Authorization``, or of ``Cookie`` without it; ``None`` without both.
+    """Identify the caller by a digest of ``Authorization`` and ``Cookie``, as far as sent; ``None`` without both.
 
-    A client that renews its token or cookie becomes another caller. If your application knows its users, give
-    ``identify`` a function that returns a stable name.
+    A client that renews its token or one of its cookies becomes another caller. If your application knows its users,
+    give ``identify`` a function that returns a stable name.
     """
+    # Both: behind one shared password (Basic authentication in front of the application) the cookie alone tells users
+    # apart, and one of them could otherwise use another's approval, by the same Idempotency-Key without its id.
     headers: Headers = scope.get("headers", ())
-    for name in (b"authorization", b"cookie"):
-        said = _list_values(headers, name)
-        if said:
-            return f"{name.decode()}:{sha256(json.dumps([item.hex() for item in said]).encode()).hexdigest()}"
-    return None
+    found = {name.decode(): _list_values(headers, name) for name in (b"authorization", b"cookie")}
+    # An empty header proves nothing: all clients that send one would be the same caller.
+    said = {name: values for name, values in found.items() if any(values)}
+    if not said:
+        return None
+    listed = [[item.hex() for item in values] for values in said.values()]
+    written = json.dumps(listed if len(listed) > 1 else listed[0])
+    return f"{'+'.join(said)}:{sha256(written.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 from adjudge.errors import Reason as Reason
 from adjudge.judges.chain import JudgeChain as JudgeChain
+from adjudge.judges.chain_outcome import Strategy as Strategy
 from adjudge.judges.compare import Criteria as Criteria
 from adjudge.judges.evaluate import EvaluateArguments as EvaluateArguments
 from adjudge.judges.evaluate import JudgeLike as JudgeLike
@@ -18,7 +19,6 @@ from adjudge.judges.pair import PairOrder as PairOrder
 from adjudge.judges.pair import PairResult as PairResult
 from adjudge.judges.pair import Preference as Preference
 from adjudge.judges.pair_summary import PairSummary as PairSummary
-from adjudge.judges.strategies import Strategy as Strategy
 from adjudge.result import CriterionResult as CriterionResult
 from adjudge.result import DecidedBy as DecidedBy
 from adjudge.result import JudgeChainResult as JudgeChainResult

@@ -17,9 +17,7 @@ from adjudge.concurrency import Timeout, describe_error, is_for_us, stop_tasks
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag, check_functions, check_timeout
 from adjudge.hooks import logger, notify
-from adjudge.judges.evaluate import Evaluates, JudgeLike, add_usage, log_result, since
-from adjudge.judges.judge import Judge, ModelSource, as_seat, asks_as, make_question
-from adjudge.judges.strategies import (
+from adjudge.judges.chain_outcome import (
     COUNTING,
     ENDING,
     Strategy,
@@ -38,6 +36,8 @@ from adjudge.judges.strategies import (
     share_votes,
     was_cut,
 )
+from adjudge.judges.evaluate import Evaluates, JudgeLike, add_usage, log_result, since
+from adjudge.judges.judge import Judge, ModelSource, as_seat, asks_as, make_question
 from adjudge.models.model import Model
 from adjudge.question.question import Answer, Question
 from adjudge.result import JudgeChainResult, JudgeResult, UnfitResultError, copy_result, is_countable

@@ -23,10 +23,10 @@ from adjudge.models.function import FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request, find_function
 from adjudge.models.open import open_model, resolve_model
 from adjudge.models.replay import MissingRecording
-from adjudge.question.answer import make_undecided, read_reply
 from adjudge.question.code_judge import make_given
 from adjudge.question.prompt import render_system
 from adjudge.question.question import Answer, Part, Question
+from adjudge.question.reply import make_undecided, read_reply
 from adjudge.question.reply_style import OWN, ReplyStyle, check_reader
 from adjudge.question.token import make_token
 from adjudge.result import JudgeResult

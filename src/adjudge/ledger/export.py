@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST = MOST_BYTES + 100_000
-"""The longest line, in bytes: a payload, and what stands around it."""
+"""The longest line, in bytes: a payload and the members around it."""
 
 
 _ERASED = b"null"

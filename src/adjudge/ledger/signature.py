@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HINT = "signatures need the package cryptography; to have it, pip install 'adjudge[sign]'"
 
 _LARGEST = 100_000
-"""A key file is smaller than this, in bytes; whatever else was named is not read to its end."""
+"""A key file is smaller than this, in bytes. A larger file is not read to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

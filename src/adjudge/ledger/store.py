@@ -1,8 +1,8 @@
 """Where entries are kept: one table, through SQLAlchemy Core, on SQLite or PostgreSQL.
 
 Entries are appended in one transaction that first excludes every other writer, so places have no gaps and every hash
-names the one before it, whatever the number of threads, processes and machines. The database refuses updates and
-deletions by itself; whoever owns its file can take those triggers away, which is what the hashes are for.
+names the one before it, with any number of threads, processes and machines. The database refuses updates and deletions
+by itself. The owner of its file can remove those triggers; the hashes show what was changed then.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ Waiting = SimpleQueue[Job | None]
 
 
 _ANYTHING = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
-"""What a job can raise in a thread: whatever it is, those who wait must hear of it, and the next job be done."""
+"""What a job can raise in a thread. Those who wait must be told of all of it, and the next job must be done."""
 
 
 class LedgerWriter:

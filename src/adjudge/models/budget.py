@@ -19,8 +19,8 @@ _PARTS = 10**12
 
 
 MOST = 10**15
-"""The largest number of dollars that is believed. What somebody says a call cost may be absurd; counting it must not
-fail, or what was held for the call stays held and whoever waits for it is never told."""
+"""The largest number of dollars that is believed. A reported cost may be absurd, and counting it must not fail: what
+was held for the call would never be released, and calls that wait for it would wait for ever."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where replies are kept to be given again: one SQLite file, for any number of processes and threads.
 
-**The file is trusted.** Whoever can write it decides what judges say, so it is created for its owner alone, and one
+**The file is trusted.** Anyone who can write it decides what judges say, so it is created for its owner alone, and one
 that others can write is refused.
 """
 

@@ -1,7 +1,7 @@
 """The model of each provider that is asked when nobody names one: the one place where these names are written.
 
 Providers withdraw models, or answer for them with others, on dates that they announce. Documentation, examples and
-messages name these models and no others; a test holds that. Whoever changes one changes it here, and then there.
+messages name these models and no others; a test checks that. To change one, change it here first, and then there.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ and places in the file do not count.
 
 Not covered is what has no fixed value: other modules (they count by the names of what is used of them), lists,
 dictionaries and objects (they count by their type alone), files, and the network; nor what is written in C, of which
-only the name is known. Whoever needs one of these covered
-gives an identity of his own. Another minor version of Python compiles to other byte code, and so to another digest: an
+only the name is known. If you need one of these covered,
+give an identity of your own. Another minor version of Python compiles to other byte code, and so to another digest: an
 answer is then asked for again, and never taken for that of other code.
 """
 

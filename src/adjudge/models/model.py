@@ -1,7 +1,7 @@
 """The shape of a model: one request in, one reply out.
 
-``Model`` is a Protocol with a name and one coroutine method, so anything may stand behind it: a provider, a local
-server, a recording, a function. A model does not know what a rubric is, and a judge does not know what HTTP is.
+``Model`` is a Protocol with a name and one coroutine method, so anything can be one: a provider, a local server, a
+recording, a function. A model does not know what a rubric is, and a judge does not know what HTTP is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many judgements to have under way: as many as the providers take.
 
 The transport tells a ``Pace`` about every answer: whether the provider had too much to do, and what it says is left of
-its limits. Whoever begins judgements looks at ``current`` before each. So what would be too much waits outside, where
+its limits. A run looks at ``current`` before it begins each judgement. So what would be too much waits outside, where
 no judge's timeout runs, and is not sent in order to be refused.
 """
 

@@ -18,7 +18,7 @@ from adjudge.models.recording import SCHEMA, describe_request, make_key, make_ke
 from adjudge.result import Usage
 
 MAX_MODELS = 64
-"""Models whose rows may stand in one recording: a request is looked up under the name of each."""
+"""The most models whose rows one recording may have: a request is looked up under the name of each."""
 
 MOST_COMPARED = 20
 """Misses of one model that say what the nearest recorded request was."""

@@ -1,7 +1,7 @@
 """What replies say of the model that wrote them, beside what was asked for.
 
 A provider may answer for a model that it withdrew by another, under the old name and without a word but the one in the
-reply. So that word is compared, for as long as the process lives and whichever object asks.
+reply. So the reported name is compared, for as long as the process lives and for every object that asks.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from adjudge.errors import ReplyError
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.models.model import FunctionIdentity, Given, Reply
 from adjudge.question.question import Answer, Part, Question
-from adjudge.question.reply import read_value
+from adjudge.question.reply_object import read_value
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Criterion, Rubric
 

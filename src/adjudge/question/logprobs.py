@@ -16,7 +16,7 @@ from typing import Any
 from adjudge.errors import ReplyError
 from adjudge.models.model import TokenLogprob
 from adjudge.question.question import Answer, Question
-from adjudge.question.reply import FLAGS, read_criteria
+from adjudge.question.reply_object import FLAGS, read_criteria
 from adjudge.question.score import check_flags, decide, grade_criterion, reaches, to_unit
 from adjudge.result import CriterionResult
 from adjudge.rubric.rubric import Criterion, Rubric
@@ -52,7 +52,7 @@ class ReadReply:
     text: str
     found: Mapping[str, Any]
     start: int
-    """Where ``found`` begins in the text: what stands before it is prose that may quote anything."""
+    """Where ``found`` begins in the text: what is before it is prose that may quote anything."""
     tokens: Sequence[TokenLogprob]
     before: int = 0
     """How many characters the tokens hold before the text."""
@@ -238,7 +238,7 @@ def _find_spans(text: str, start: int) -> Iterator[tuple[Path, Span]]:
 
     Linear, no recursion.
 
-    It ends where the object ends: what stands after it is prose that may quote anything.
+    It ends where the object ends: what follows is prose that may quote anything.
     """
     path: list[str] = []
     inside: list[str] = []

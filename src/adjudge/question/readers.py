@@ -3,9 +3,9 @@
 adjudge's own forms carry a token that quoted content cannot know. These do not: they exist so that a prompt or a
 recording from elsewhere can be used as it is, and a caller has to ask for each by name.
 
-All of them read alike. Every marker in the reply counts, wherever it stands, and all must agree: whoever takes the
+All of them read alike. Every marker in the reply counts, in any place, and all must agree: a reader that takes the
 first, or the last, lets a marker quoted from the content win. What is almost a marker is none. Nothing is repaired.
-Patterns are bounded and looked at once per place, so the time is linear in the reply, whatever it holds.
+Patterns are bounded and looked at once per place, so the time is linear in the length of any reply.
 """
 
 from __future__ import annotations

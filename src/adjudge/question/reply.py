@@ -1,335 +1,95 @@
-"""Reading replies: from a model's text to the object it answers with, or the reason there is none.
+"""Read a reply: the provider's own signals first, then its text, then the probabilities.
 
-All reading of replies lives here and in the named readers. Nothing is repaired and nothing is rescued: a reply that
-almost parses is undecided, because whoever wrote the content may have written that reply through the judge's mouth.
-Every function here takes time linear in the length of its input.
+The object in the text is found by ``reply_object.py``, or by a named reader (``readers.py``); ``score.py`` makes the
+score and the outcome of it.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Literal
 
-from adjudge.errors import ReplyError
-from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
+from adjudge.errors import Reason, ReplyError
+from adjudge.models.model import FunctionIdentity, Reply
+from adjudge.question.code_judge import read_returned
+from adjudge.question.logprobs import ReadReply, add_confidence
+from adjudge.question.question import Answer, Question
+from adjudge.question.readers import ReadOptions, find_reader
+from adjudge.question.reply_object import find_object, read_object
+from adjudge.question.reply_style import OWN, ReplyStyle
+from adjudge.question.score import answer_score, choose
 
-FLAGS = ("safe", "passed", "allowed", "approved")
-"""Members that say yes or no wherever they stand; every other unknown member is ignored."""
-
-
-SCORES = frozenset(("score", "similarityScore"))
-"""Members in which NaN and infinity are off the scale, and not merely no JSON."""
-
-
-_NOT_FINITE = "the reply holds NaN or infinity, which JSON does not have"
-
-_BRACE = re.compile(r"[{}]")
-
-_TOKEN_MEMBER = re.compile(r'\{\s*"token"\s*:\s*"')
-
-_OPENING = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n?[ \t\r\n]*\Z")
-
-_CLOSING = re.compile(r"\s*```\s*\Z")
-
-_ONLY_OBJECTS = {dict}
+_NAMES = ("first", "second")
+"""What the two compared are called in prompt and reply, for the readers that are told the names."""
 
 
-def read_object(text: str | None, token: str | None) -> dict[str, Any]:
-    """The one object a reply answers with.
+def make_undecided(because: Reason, detail: str, question: Question) -> Answer:
+    """The answer when there is none: why, in one line of at most 500 characters."""
+    said = " ".join(detail.split())[:500]
+    return Answer(outcome="undecided", because=because, detail=said, threshold=question.threshold)
 
-    With a token, it is the object that begins with that token, found exactly once, with no brace after it. Without,
-    the object stands alone or in one fence, prose may stand before it and nothing after it. Raises ``ReplyError``.
+
+def read_reply(
+    reply: Reply,
+    question: Question,
+    *,
+    token: str | None,
+    style: ReplyStyle,
+    scoring: Literal["stated", "expected"],
+    function: FunctionIdentity | None = None,
+) -> Answer:
+    """Read a reply. What cannot be read gives a reason, and nothing is repaired.
+
+    ``function`` is the judge in code that was asked, ``None`` where it was a model.
     """
-    said = text or ""
-    if not said.startswith("{"):  # an object from the first character on is neither empty nor thinking aloud
-        said = _drop_thinking(said)
-        if not said.strip():
-            raise ReplyError("unparseable", "the reply is empty")
-    return _read_with_token(said, token) if token else _read_alone(said)
-
-
-def read_value(text: str | None) -> Any:
-    """The one JSON value that a text is, read as strictly as an object in a reply. Raises ``ReplyError``."""
-    said = text or ""
-    found, end = _decode_value(said, 0)
-    if end != len(said):
-        raise ReplyError("unparseable", "there is text after the value that was returned")
-    return found
-
-
-def find_object(text: str, token: str | None) -> int:
-    """Where the object begins that ``read_object`` has read from this very text."""
-    if token:  # found exactly once after any think block, so it is the last
-        return max(_token_starts(text, token), default=0)
-    after = text.find("</think>") + len("</think>") if text.lstrip().startswith("<think>") else 0
-    return max(text.find("{", after), 0)
-
-
-def read_flag(found: Mapping[str, Any], *, names: tuple[str, ...] = FLAGS[:3], need: bool = True) -> bool | None:
-    """What the yes/no members of an object agree on.
-
-    Each member present must be a real boolean; several must agree (else ``contradiction``). ``names`` are those that
-    can answer; a further flag can only contradict. Without any: ``unparseable``, or ``None`` when none is needed.
-    """
-    present = {name: found[name] for name in FLAGS if name in found}
-    for name, value in present.items():
-        if not isinstance(value, bool):
-            raise ReplyError("unparseable", f"{name!r} must be true or false, got {_show(value)}")
-    if len(set(present.values())) > 1:
-        raise ReplyError("contradiction", f"the reply says {', '.join(f'{k}={v}' for k, v in present.items())}")
-    if need and not any(name in present for name in names):
-        raise ReplyError("unparseable", f"the reply has none of {', '.join(names)}")
-    return next(iter(present.values()), None)
-
-
-def read_text(found: Mapping[str, Any], name: str) -> str:
-    """An optional text member; absent or null is empty, any other type is ``unparseable``."""
-    value = found.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ReplyError("unparseable", f"{name!r} must be a text, got {_show(value)}")
-    return value
-
-
-def read_texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """An optional list of texts; absent or null is empty, anything else is ``unparseable``."""
-    value = found.get(name)
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ReplyError("unparseable", f"{name!r} must be a list of texts, got {_show(value)}")
-    return tuple(value)
-
-
-def read_number(value: object, *, of: str, low: float, high: float) -> float:
-    """A score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``."""
-    kind = type(value)
-    if kind is not float and kind is not int:
-        if kind is bool:
-            raise ReplyError("off_scale", f"the score of {of!r} must be a number from {low:g} to {high:g}, got {value}")
-        raise ReplyError("unparseable", f"the score of {of!r} must be a number, got {_show(value)}")
-    if not low <= value <= high:  # type: ignore[operator]  # also false for NaN; safe for integers of any size
-        raise ReplyError("off_scale", f"the score of {of!r} must be from {low:g} to {high:g}, got {_show(value)}")
-    return float(value)  # type: ignore[arg-type]
-
-
-def read_choice(found: Mapping[str, Any], name: str, *, offered: tuple[str, ...], also: tuple[str, ...]) -> str:
-    """The one of the texts on offer that a member names; a text that was not offered is ``off_scale``.
-
-    A member of ``also`` is not asked for and not needed; one that names another of those on offer is a second
-    verdict, and a ``contradiction``.
-    """
-    value = found.get(name)
-    if not isinstance(value, str):
-        raise ReplyError("unparseable", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
-    if value not in offered:
-        raise ReplyError("off_scale", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
-    for other in also:
-        said = found.get(other)
-        if isinstance(said, str) and said in offered and said != value:
-            raise ReplyError("contradiction", f"the reply says {name}={value} and {other}={said}")
-    return value
-
-
-def read_criteria(found: Mapping[str, Any], names: list[str]) -> dict[str, Mapping[str, Any]]:
-    """The entry for each criterion: a list of objects with ``name``, or an object keyed by name.
-
-    One left out, repeated or invented is ``missing_criterion``: a score nobody gave is never assumed.
-    """
-    value = found.get("criteria")
-    pairs: list[tuple[Any, Any]]
-    if type(value) is dict and [*value] == names and set(map(type, value.values())) == _ONLY_OBJECTS:
-        return value  # keyed by name, complete and in order: as a provider that holds a model to the form sends it
-    if isinstance(value, dict):
-        pairs = list(value.items())
-    elif isinstance(value, list):
-        pairs = [(item.get("name") if isinstance(item, dict) else None, item) for item in value]
-    else:
-        raise ReplyError("missing_criterion", f"the reply has no list of criteria, got {_show(value)}")
-    if not all(isinstance(name, str) and isinstance(item, dict) for name, item in pairs):
-        raise ReplyError("unparseable", "every entry of 'criteria' must be an object with a name")
-    given = [name for name, _ in pairs]
-    for name in names:
-        if given.count(name) != 1:
-            raise ReplyError("missing_criterion", f"criterion {name!r} appears {given.count(name)} times in the reply")
-    for name in given:
-        if name not in names:
-            raise ReplyError("missing_criterion", f"the reply scores {_show(name)}, which the rubric does not have")
-    return dict(pairs)
-
-
-def _drop_thinking(said: str) -> str:
-    """Remove one leading think block, the only marker acted on: it can only take text away."""
-    start = said.lstrip()
-    if not start.startswith("<think>"):
-        return said
-    closed = start.count("</think>")
-    if closed == 0:
-        raise ReplyError("truncated", "the reply opens <think> and never closes it")
-    if closed > 1:
-        raise ReplyError("unparseable", f"the reply closes <think> {closed} times")
-    return start.partition("</think>")[2]
-
-
-def _read_with_token(text: str, token: str) -> dict[str, Any]:
-    starts = _token_starts(text, token)
-    if not starts:
-        raise ReplyError("unparseable", "no object in the reply begins with the token")
-    if len(starts) > 1:
-        raise _judge_repeats(text, starts)
-    found, end = _decode(text, starts[0])
-    if end != len(text) and _BRACE.search(text, end):
-        raise ReplyError("unparseable", "there is a brace after the reply's object")
-    return found
-
-
-def _token_starts(text: str, token: str) -> list[int]:
-    own = token + '"'
-    if text.count(token) == 1 and text.startswith((f'{{"token": "{own}', f'{{"token":"{own}')):
-        return [0]  # what nearly every reply looks like, found without a pattern
-    # One constant pattern for all tokens: compiling one for each took longer than the rest of a judgement.
-    return [match.start() for match in _TOKEN_MEMBER.finditer(text) if text.startswith(own, match.end())]
-
-
-def _judge_repeats(text: str, starts: list[int]) -> ReplyError:
-    """The error for a token found more than once; only the first few are compared, so the time stays linear."""
-    objects: list[dict[str, Any]] = []
-    for start in starts[:3]:
-        # One that cannot be read says nothing, and must not hide that two others differ.
-        with suppress(ReplyError):
-            objects.append(_decode(text, start)[0])
-    if len(objects) > 1 and any(item != objects[0] for item in objects[1:]):
-        return ReplyError("contradiction", f"the reply answers {len(starts)} times, differently")
-    return ReplyError("unparseable", f"the token appears {len(starts)} times in the reply")
-
-
-def _read_alone(text: str) -> dict[str, Any]:
-    start = text.find("{")
-    if start < 0:
-        raise ReplyError("unparseable", "the reply holds no object")
-    before, fenced = text[:start], False
-    if "`" in before:
-        opening = _OPENING.search(before[-200:]) if before.count("```") == 1 else None
-        if opening is None:
-            raise ReplyError("unparseable", "the reply's object is in more than one fence, or in none that is json")
-        fenced, before = True, before[: before.rindex("```")]
-    if "}" in before:
-        raise ReplyError("unparseable", "there is a brace before the reply's object")
-    found, end = _decode(text, start)
-    rest = text[end:]
-    if rest.strip() and not (fenced and _CLOSING.fullmatch(rest)):
-        raise ReplyError("unparseable", "there is text after the reply's object")
-    if fenced and not rest.strip():
-        raise ReplyError("unparseable", "the fence around the reply's object is not closed")
-    return found
-
-
-def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object at ``start``."""
-    found, end = _decode_value(text, start)
-    if not isinstance(found, dict):
-        raise ReplyError("unparseable", "the reply is not an object")
-    return found, end
-
-
-def _decode_value(text: str, start: int) -> tuple[Any, int]:
-    """Decode the value at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth."""
-    if nests_too_deeply(text, start):
-        raise ReplyError("unparseable", f"the reply nests deeper than {MOST_DEPTH} brackets")
+    if reply.function is not None and function is None:
+        # Such a reply has no token. The mark may come out of any file, and must not turn the token off for a model.
+        return replace(make_undecided("unparseable", _MARKED, question), final=True)
+    if reply.finish_reason == "refusal":
+        return make_undecided("refused", "the provider says the model refused to answer", question)
+    if reply.finish_reason == "length":
+        # Even if an object can be read: the judge may have been about to take it back.
+        return make_undecided(
+            "truncated", "the reply was cut off at the output limit; raise max_output_tokens", question
+        )
     try:
-        found, end = _DECODER.raw_decode(text, start)
-    except _DuplicateKeyError as error:
-        raise ReplyError("unparseable", f"the reply has the key {_show(error.args[0])} twice") from None
-    except _NotFiniteError:
-        raise ReplyError("unparseable", _NOT_FINITE) from None
-    except json.JSONDecodeError as error:
-        open_end = error.pos >= len(text.rstrip()) or "Unterminated" in error.msg
-        why = "is cut off" if open_end else f"is not valid JSON at character {error.pos}: {error.msg}"
-        raise ReplyError("unparseable", f"the reply's object {why}") from None
-    except (ValueError, RecursionError) as error:
-        raise ReplyError("unparseable", f"the reply's object cannot be read: {_show(str(error))}") from None
-    if "\\u" in text:
-        _check_unicode(found)
-    return found, end
+        if function is not None:
+            return read_returned(reply, question, function)
+        return _read_text(reply, question, token, style, scoring)
+    except ReplyError as error:
+        return make_undecided(error.because, error.detail, question)
 
 
-class _DuplicateKeyError(ValueError):
-    """A key appears twice in one object, so the reply says two things."""
+_MARKED = (
+    "the reply says of itself that a function returned it, and the judge is a model; let the function be the judge"
+)
 
 
-class _NotFiniteError(ValueError):
-    """NaN or infinity stands where no score is."""
+def _read_text(
+    reply: Reply, question: Question, token: str | None, style: ReplyStyle, scoring: Literal["stated", "expected"]
+) -> Answer:
+    if style.reader != OWN:
+        return _read_named(reply.text or "", question, style)
+    found = read_object(reply.text, token)
+    answer = question.answer(found, question)
+    if reply.logprobs and reply.text and answer.because is None:
+        start = find_object(reply.text, token)
+        said = ReadReply(text=reply.text, found=found, start=start, tokens=reply.logprobs)
+        answer = add_confidence(answer, question, said, expect=scoring == "expected")
+    return answer
 
 
-def _check_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """One object of the reply: no key twice, and no NaN or infinity except as a score.
-
-    As a score they are let through, because "off the scale" is what a person wants to read, and every number that is
-    used goes through ``read_number``, which refuses them.
-    """
-    found = dict(pairs)
-    for key, value in pairs:
-        kind = type(value)
-        if (kind is float and key not in SCORES) or kind is list:
-            _refuse_infinite(value)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise _DuplicateKeyError(key)
-            seen.add(key)
-    return found
-
-
-def _refuse_infinite(value: object) -> None:
-    if type(value) is list:
-        for item in value:
-            _refuse_infinite(item)
-    elif type(value) is float and not math.isfinite(value):
-        raise _NotFiniteError
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_check_object, parse_constant=float)
-
-
-def _check_unicode(found: object) -> None:
-    """A lone surrogate reads well here and breaks whoever stores or prints it later."""
-    try:
-        json.dumps(found, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError):
-        raise ReplyError("unparseable", "the reply holds a lone surrogate, which is not valid Unicode") from None
-
-
-def check_finite(found: object) -> None:
-    """Refuse the NaN and infinity that a member of ``SCORES`` may still hold where it is not the score asked for."""
-    if not _is_finite(found):
-        raise ReplyError("unparseable", _NOT_FINITE)
-
-
-def _is_finite(value: object) -> bool:
-    waiting: list[Any] = [value]  # and no recursion: how deep a reply nests is not ours to choose
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            continue
-        if isinstance(item, float) and not math.isfinite(item):
-            return False
-        if isinstance(item, dict):
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
-    return True
-
-
-def _show(value: object) -> str:
-    """A hostile value for a message: short, on one line, no control characters."""
-    try:
-        text = ascii(value)
-    except (ValueError, RecursionError):
-        text = type(value).__name__
-    return text if len(text) <= 60 else text[:57] + "..."
+def _read_named(text: str, question: Question, style: ReplyStyle) -> Answer:
+    form = find_reader(style.reader)
+    if form.kind == "preference":
+        names = style.labels or (_NAMES if form.name in {"name", "ordered_models"} else ())
+        return choose(str(form.read(text, ReadOptions(labels=names))), question)
+    scale = question.rubric.scale if question.rubric else None
+    value = form.read(text, ReadOptions(scale=scale, labels=style.labels))
+    if isinstance(value, float):
+        return answer_score(value, question)
+    if style.passes:
+        return Answer(outcome="passed" if value in style.passes else "failed", value=value)
+    if question.passes is None:
+        raise ReplyError("error", f"nothing says which labels pass; the reply says {value!r}")
+    return Answer(outcome="passed" if question.passes(value) is True else "failed", value=value)

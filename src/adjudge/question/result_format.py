@@ -17,7 +17,7 @@ from adjudge.errors import ReplyError, UsageError
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
 from adjudge.question.question import Answer, Question
-from adjudge.question.reply import check_finite, read_flag
+from adjudge.question.reply_object import check_finite, read_flag
 from adjudge.question.score import answer_rubric
 
 _OURS = ("token", "criteria")

@@ -12,7 +12,7 @@ from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.question.question import Answer, Question
-from adjudge.question.reply import (
+from adjudge.question.reply_object import (
     FLAGS,
     SCORES,
     check_finite,
@@ -202,7 +202,7 @@ def _check_level(criterion: Criterion, value: float) -> None:
 
 
 def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Question) -> tuple[str, ...]:
-    """The quotation a criterion asked for; one that does not stand in the content is a judge making things up."""
+    """The quotation a criterion asked for; one that is not in the content was made up by the judge."""
     if "quote" not in entry:
         raise ReplyError("unparseable", f"criterion {criterion.name!r} asks for a quote and the reply has none")
     quote = read_text(entry, "quote")

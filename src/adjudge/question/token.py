@@ -15,7 +15,7 @@ _PAIRS = tuple(first + second for first in _LETTERS for second in _LETTERS)
 
 
 MASK = "{{token}}"
-"""What stands for the token in digests, cache keys and recordings."""
+"""The placeholder for the token in digests, cache keys and recordings."""
 
 
 def make_token(digest: str) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from adjudge.dataset.label import Label, LabelJoin, group_labels
+from adjudge.dataset.label import Label, LabelJoin, LabelValue, group_labels
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten
+from adjudge.hooks import logger
 from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairTally
 from adjudge.report.cases import MOST_CASES, Selection, find_worst
@@ -49,14 +52,38 @@ def make_report(
     """Summarise a run, given as a ``Run`` or its folder, and show at most ``most_cases`` of its cases.
 
     ``labels`` are joined to the cases as by ``Dataset.with_labels``, so people can label cases after the run;
-    ``label_name`` takes the labels for that criterion. The run is read once, and memory does not grow with it. Raises
-    ``UsageError`` if ``most_cases`` is not in 0 to 2,000, or the folder has no run.
+    ``label_name`` takes the labels for that criterion. The run is read once, and memory does not grow with it. Labels
+    of cases that the run does not have are logged as a warning. Raises ``UsageError`` if ``most_cases`` is not in 0 to
+    2,000, if the folder has no run, if no label is a person's and about what ``label_name`` names, and if the run is
+    finished and has none of the labelled cases.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:
             return make_report(opened, most_cases=most_cases, labels=labels, label_name=label_name)
-    items = label_items(run.items(), LabelJoin(group_labels(labels, label_name)))
-    return summarise(items, run.manifest, status=read_status(run), most_cases=most_cases)
+    said = _group(list(labels), label_name)
+    joined = LabelJoin(said)
+    found = summarise(label_items(run.items(), joined), run.manifest, status=read_status(run), most_cases=most_cases)
+    if joined.missing:
+        _tell_missing(joined, read_status(run), everybody=len(joined.missing) == len(said))
+    return found
+
+
+def _group(labels: Sequence[Label], name: str | None) -> dict[str, dict[str, LabelValue]]:
+    said = group_labels(labels, name)
+    if labels and not said:
+        known = sorted({repr(label.criterion) for label in labels if label.kind != "model" and label.criterion != name})
+        about = "whole cases" if name is None else f"the criterion {name!r}"
+        remedy = f"; label_name= may be {', '.join(known[:10])}" if known else "; hand in labels of people"
+        raise UsageError(flatten(f"of {len(labels):,} labels none is a person's about {about}{remedy}", 500))
+    return said
+
+
+def _tell_missing(labels: LabelJoin, status: str, *, everybody: bool) -> None:
+    """Say which labels are of no case: a file of another data set would look like cases that nobody labelled."""
+    text = f"{labels.describe_missing('run')}: {len(labels.missing):,}"
+    if everybody and status == "finished":  # one that is not may have judged none of them yet
+        raise UsageError(f"{text}, which is every one; hand in labels whose `case` is the id of a case of this run")
+    logger.warning("%s; their labels count nowhere", text)
 
 
 def label_items(items: Iterable[RunItem], labels: LabelJoin) -> Iterator[RunItem]:

@@ -1,7 +1,7 @@
 """Rubrics from files: YAML, JSON and TOML, and the rubrics that ship.
 
-A file is read strictly: an unknown key, a key that stands twice, a value of the wrong type is an error that says
-where it stands, and nothing is filled in by guessing. A file cannot run code and cannot make the reader slow: tags
+A file is read strictly: an unknown key, a key that is given twice, a value of the wrong type is an error that names
+its place, and nothing is filled in by guessing. A file cannot run code and cannot make the reader slow: tags
 that build objects, references that multiply and nesting without end are refused, and a file has at most 1 MB.
 """
 

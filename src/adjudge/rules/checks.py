@@ -50,7 +50,7 @@ def make_contains(
     ignore_case: bool = False,
     as_written: bool = False,
 ) -> Check:
-    """All of the texts stand in the content (with ``any`` one is enough)."""
+    """All of the texts are in the content (with ``any`` one is enough)."""
     wanted = _read_texts("contains", text)
     one, plain = check_flag("any", any), check_flag("as_written", as_written)
     fold = _choose_fold(ignore_case, plain=plain)
@@ -75,7 +75,7 @@ def make_not_contains(
     ignore_case: bool = False,
     as_written: bool = False,
 ) -> Check:
-    """None of the texts stands in the content (with ``all``: at least one of them does not)."""
+    """None of the texts is in the content (with ``all``: at least one of them is not)."""
     refused, plain = _read_texts("not_contains", text), check_flag("as_written", as_written)
     together, fold = check_flag("all", all), _choose_fold(ignore_case, plain=plain)
 
@@ -95,7 +95,7 @@ def make_not_contains(
 
 
 def _list_refusing(text: str, *, as_written: bool) -> Iterator[tuple[Place, str]]:
-    """The text as it stands, and what else somebody could read in it."""
+    """The text as it is, and what else somebody could read in it."""
     yield None, text
     if not as_written and has_more(text):
         yield from list_readings(text)
@@ -129,7 +129,7 @@ def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False,
 
 
 def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tuple[Place, str]]:
-    """What a pattern is looked for in besides the text as it stands.
+    """What a pattern is looked for in besides the text as it is.
 
     One that demands the beginning or end of something means the whole: in a value, ``^yes$`` would be proved by any
     short text that the content's author put somewhere. One that refuses looks there too.
@@ -341,7 +341,7 @@ def _json_of(content: Any, *, lenient: bool = False) -> Any:
 
 
 def _read_leniently(text: str) -> Any:
-    """JSON as most programs read it: of a key that stands twice the last, and ``NaN``.
+    """JSON as most programs read it: of a key that is given twice the last value, and ``NaN``.
 
     What is too large or nests too deeply to be read raises ``OverflowError``, so that the rule has failed.
     """
@@ -383,7 +383,7 @@ def _find_missing(text: str, wanted: list[str], fold: Fold) -> list[str]:
 
 
 def _find_refused(text: str, refused: list[str], fold: Fold) -> list[str]:
-    """Which of them stand in the text, or in what a reader sees of it."""
+    """Which of them are in the text, or in what a reader sees of it."""
     missing = _find_missing(text, refused, fold)
     seen = drop_unseen(text) if missing else text
     if seen is not text:
@@ -464,7 +464,7 @@ _BOILERPLATE = frozenset(
         "none", "null", "nil", "nan", "undefined", "object object",
     }
 )  # fmt: skip
-"""Whole contents that stand where an answer should, without case and punctuation."""
+"""Whole contents that are a placeholder and no answer, without case and punctuation."""
 
 
 def make_substance() -> Callable[[Any], RuleResult]:
@@ -482,7 +482,7 @@ def make_substance() -> Callable[[Any], RuleResult]:
 
 
 def _list_values(value: Any) -> Iterator[str]:
-    """What could be said: texts, numbers and booleans, without the keys they stand under."""
+    """What could be said: texts, numbers and booleans, without the keys they are under."""
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _list_values(item)

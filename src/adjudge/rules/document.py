@@ -1,7 +1,7 @@
 r"""Content as one text that a rule searches, and what a rule found in it, said without repeating it.
 
 A JSON value, and a text that is one, is searched as the texts inside it, unescaped and each under its key, so that
-``\u0073k-`` is found as ``sk-``. Between two of them stands a NUL, which no pattern crosses.
+``\u0073k-`` is found as ``sk-``. Between two of them is a NUL, which no pattern crosses.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Document:
         return [(start, self.text[start:end]) for start, end in zip(self.starts, ends, strict=True)]
 
     def locate(self, start: int) -> str:
-        """Where a character stands: ``line 3`` of a text, ``user.notes[0]`` of a JSON value."""
+        """The place of a character: ``line 3`` of a text, ``user.notes[0]`` of a JSON value."""
         if not self.starts:
             return f"line {self.text.count(chr(10), 0, start) + 1}"
         return describe_place(self.places[bisect_right(self.starts, start) - 1]) or "the value"
@@ -89,7 +89,7 @@ def search(
 
 
 def _read_documents(content: Any, *, folded: bool, loose: bool) -> Iterator[Document]:
-    """The content to search, as it stands first."""
+    """The content to search, as it is first."""
     from adjudge.content import content_text
 
     text = content_text(content)
@@ -198,7 +198,7 @@ def read_words(rule: str, name: str, value: Any) -> tuple[str, ...]:
 
 
 def _list_parts(values: list[Value], *, loose: bool) -> Iterator[tuple[Place, str]]:
-    """Every text and number after its name; names of what holds more stand alone."""
+    """Every text and number after its name; names of what holds more are alone."""
     for value in values:
         if value.text is None or value.nested:
             if value.name is not None:

@@ -36,7 +36,7 @@ _IBAN_LENGTHS = {item[:2]: int(item[2:]) for item in _IBANS.split()}
 _CARD_STARTS = ("2", "30", "34", "35", "36", "37", "38", "39", "4", "5", "60", "62", "64", "65")
 
 _CARD_COUNTS = dict.fromkeys(range(1, 13), ()) | {4: (3, 4, 5)}
-"""Into how many groups a card number falls whose first has so many digits; longer ones stand alone."""
+"""Into how many groups a card number falls whose first has so many digits; a longer first group is the only one."""
 
 _ROUTED = ipaddress.ip_network("2000::/3")
 """The part of IPv6 that is given out; what lies outside it is as often the name of something in a program."""

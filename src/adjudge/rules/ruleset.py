@@ -16,7 +16,7 @@ from adjudge.rules.shipped import as_rule, rule_from_spec
 from adjudge.sync import run_sync
 
 AnyRule = Rule | Mapping[str, Any] | Callable[..., Any] | str
-"""Whatever is a rule, or describes one."""
+"""Anything that is a rule, or describes one."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -1,6 +1,6 @@
 """Secrets in content: keys and tokens by their form, and values given to something that is called one.
 
-What is found never leaves: messages and metadata say which kind stands where, and show no character of it.
+What is found never leaves: messages and metadata name its kind and its place, and show no character of it.
 """
 
 from __future__ import annotations

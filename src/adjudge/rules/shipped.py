@@ -2,7 +2,7 @@
 
 Two forms mean the same: ``{"regex": "bcrypt|argon2"}`` gives the rule's main parameter under the rule's name, and
 ``{"name": "length", "max": 4000}`` gives every parameter under its own. Both may carry ``severity`` and
-``description``. Whatever form was used, ``Rule.spec`` holds the same normal form, so equal rules have equal digests.
+``description``. From either form, ``Rule.spec`` holds the same normal form, so equal rules have equal digests.
 """
 
 from __future__ import annotations

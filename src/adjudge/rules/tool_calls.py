@@ -1,9 +1,10 @@
 """Which tools a conversation called: the rules ``called``, ``not_called`` and ``call_order``.
 
-The messages of OpenAI (chat completions and responses), Anthropic and MCP are understood. Who wrote them may want to
+The messages of OpenAI (chat completions and responses), Anthropic and MCP are understood. Their author may want to
 pass, so a rule that demands a call believes only the assistant's own, well-formed calls, and a rule that forbids one
-takes whatever resembles a call, in any role and at any depth. Text is never searched for calls: an answer that claims
-to have called a tool has not called it.
+takes anything that resembles a call, in any role and at any depth. Text is never searched for calls: an answer that
+claims to have called a tool has not called it. The text of an argument is text too, so ``not_called`` sees no call that
+is written there, such as a program, or the calls that a tool like ``multi_tool_use.parallel`` is given as JSON.
 
 Sources: the API references of OpenAI ("Function calling", "Responses"), Anthropic ("Tool use") and the Model Context
 Protocol (specification 2025-06-18, ``tools/call``).
@@ -103,7 +104,11 @@ def make_called(
 def make_not_called(
     *, tool: str | list[str], arguments: Mapping[str, Any] | None = None, allow: str | list[str] | None = None
 ) -> Callable[[Any], RuleResult]:
-    """None of the tools was called (with these arguments), but for those in ``allow``."""
+    """None of the tools was called (with these arguments), but for those in ``allow``.
+
+    A call inside the text of another call's arguments is not seen: OpenAI writes all arguments as one text. Forbid the
+    tools that make calls for the model as well, best with ``not_called: "*"`` and the others in ``allow``.
+    """
     names, wanted = _read_names("not_called", tool), _read_arguments("not_called", arguments)
     allowed = _read_names("not_called", allow, key="allow") if allow is not None else []
 

@@ -1,8 +1,8 @@
 r"""What a text that is JSON says: every name and value in it, unescaped, however often it was written into a text.
 
-``\u0072m`` is ``rm`` to whoever reads the JSON, and a tool call's arguments are JSON inside a text inside JSON. Reading
-is lenient where a rule refuses (a key that stands twice keeps both of its values, ``NaN`` is a value) and strict where
-a rule demands: what two readers could understand differently must hide nothing, and must prove nothing.
+``\u0072m`` is ``rm`` to every reader of the JSON, and a tool call's arguments are JSON inside a text inside JSON.
+Reading is lenient where a rule refuses (a key that is given twice keeps both of its values, ``NaN`` is a value) and
+strict where a rule demands: what two readers could understand differently must hide nothing, and must prove nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_KNOWN = 100
 
 
 Place = tuple[Any, "str | int"] | None
-"""Where a value stands: the place of what holds it, and its name or number there. Written out only when it is shown."""
+"""The place of a value: the place of what holds it, and its name or number there. Written out only when it is shown."""
 
 
 _PLAIN_STEP = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")

@@ -3,8 +3,8 @@ from adjudge.runs.folder import open_run as open_run
 from adjudge.runs.item import RunItem as RunItem
 from adjudge.runs.launch import Running as Running
 from adjudge.runs.launch import run as run
-from adjudge.runs.plan import DataSource as DataSource
-from adjudge.runs.plan import Progress as Progress
+from adjudge.runs.options import DataSource as DataSource
+from adjudge.runs.options import Progress as Progress
 from adjudge.runs.pool import Concurrency as Concurrency
 from adjudge.runs.redecision.redecision import Change as Change
 from adjudge.runs.redecision.redecision import Redecision as Redecision

@@ -30,7 +30,7 @@ from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_ma
 from adjudge.runs.item import RunItem, lacks_cost
 from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
 from adjudge.runs.kept_replies import KeptModel
-from adjudge.runs.plan import Plan, Progress, draw
+from adjudge.runs.options import Plan, Progress, draw
 from adjudge.runs.pool import Concurrency, Pool, Settle
 from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore

@@ -21,7 +21,7 @@ from adjudge.rules.ruleset import AnyRule
 from adjudge.runs.engine import Engine
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
-from adjudge.runs.plan import DataSource, Plan, Progress, make_source
+from adjudge.runs.options import DataSource, Plan, Progress, make_source
 from adjudge.runs.pool import Concurrency
 from adjudge.sync import run_sync
 

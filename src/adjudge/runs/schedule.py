@@ -14,7 +14,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.result import Outcome
 from adjudge.runs.item import check_case, encode_case
-from adjudge.runs.plan import Source
+from adjudge.runs.options import Source
 from adjudge.runs.store import RunStore
 
 _TURNS = 100

@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from adjudge.errors import UsageError
 from adjudge.judges.chain import JudgeChain, list_leaves
+from adjudge.judges.chain_outcome import COUNTING
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.layers import rewire
-from adjudge.judges.strategies import COUNTING
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
 from adjudge.models.recording import RecordingModel
 from adjudge.models.replay import MissingRecording, ReplayModel

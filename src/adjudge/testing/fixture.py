@@ -228,6 +228,8 @@ class Suite:
     mode: Mode
     folder: Path
     """Where recordings are."""
+    options: tuple[str, ...] = ()
+    """The command line's words about who judges, which a command that runs one test again has to repeat."""
     open_panel: Callable[[tuple[str, ...], str | None, Any], Judge | JudgeChain]
     read_config: Callable[[Path], Any]
     _config: Any = None
@@ -235,11 +237,13 @@ class Suite:
 
     def begin(self, test: str, function: str, directory: Path) -> TestJudge:
         """The judge of one test."""
-        again = f"pytest {shlex.quote(clean(test, keep_lines=False))}"
+        # Without --judge, somebody else would judge when the test is run again, or nobody.
+        again = shlex.join(["pytest", *(clean(part, keep_lines=False) for part in (test, *self.options))])
         file = self.folder / name_file(test, function)
         cassette = Cassette(mode=self.mode, file=file, again=f"{again} --judge-record")
         choose = partial(self.choose, cassette, directory)
-        return TestJudge(test=test, choose=choose, cassette=cassette, again=again)
+        mode = "" if self.mode == "live" else f" --judge-{self.mode}"
+        return TestJudge(test=test, choose=choose, cassette=cassette, again=f"{again}{mode}")
 
     def choose(
         self, cassette: Cassette, directory: Path, judge: Any, rubric: RubricSource | None, how: dict[str, Any]

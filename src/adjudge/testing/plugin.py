@@ -190,10 +190,20 @@ def _find_suite(config: pytest.Config) -> Suite:
             strategy=config.getoption("judge_strategy"),
             mode=config.getoption("judge_mode") or "live",
             folder=config.rootpath / Path(folder).expanduser(),
+            options=_list_options(config),
             open_panel=_open_panel,
             read_config=_read_config,
         )
     return config.stash[_SUITE]
+
+
+def _list_options(config: pytest.Config) -> tuple[str, ...]:
+    """What the command line said of who judges and of where recordings are, to be said again; not what is in files."""
+    given = [("--judge", name) for name in config.getoption("judge") or ()]
+    for option in ("--judge-strategy", "--judge-recordings"):
+        said = config.getoption(option.removeprefix("--").replace("-", "_"))
+        given += [(option, said)] if said is not None else []
+    return tuple(part for pair in given for part in pair)
 
 
 def _read_config(root: Path) -> Any:

@@ -1,7 +1,8 @@
 """Who may do what with a tool, and why not: pure decisions over what a registry knows.
 
 Each function names the first thing that stands in the way, or returns ``None``. Nothing here waits, asks or writes, so
-what is decided for a registry in memory is decided for one in a database.
+what is decided for a registry in memory is decided for one in a database. What a panel says of a promotion is asked in
+``review.py`` (``review_promotion``) and counted in ``lifecycle.py`` (``end_rise``).
 """
 
 from __future__ import annotations

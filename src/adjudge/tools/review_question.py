@@ -12,7 +12,7 @@ from adjudge.errors import ReplyError
 from adjudge.formats.json import is_json
 from adjudge.formats.plain import to_plain
 from adjudge.question.question import Answer, Part, Question, Wording
-from adjudge.question.reply import FLAGS, check_finite, read_flag, read_number, read_text
+from adjudge.question.reply_object import FLAGS, check_finite, read_flag, read_number, read_text
 from adjudge.result import CriterionResult
 from adjudge.tools.tool import MISSING, MOST_VALUES, EmergentTool, ToolCandidate, ToolTest
 from adjudge.tools.verdict import DIMENSIONS, CreationVerdict

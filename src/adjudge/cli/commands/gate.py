@@ -33,9 +33,9 @@ from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.guards.approval_digest import DATA
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate, read_parts
-from adjudge.guards.request_digest import DATA
 from adjudge.judges.chain import list_judges
 from adjudge.judges.evaluate import merge_data
 

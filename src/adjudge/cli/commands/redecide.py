@@ -76,7 +76,7 @@ def _check(threshold: float | None, strategy: str | None) -> None:
     """Raise ``UsageError`` in the words of the command line."""
     from typing import get_args
 
-    from adjudge.judges.strategies import Strategy
+    from adjudge.judges.chain_outcome import Strategy
 
     if threshold is not None:
         check_share("--threshold", threshold)

@@ -40,7 +40,7 @@ from adjudge.judges.evaluate import NO_CRITERIA
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.runs.folder import Run
 from adjudge.runs.launch import Running
-from adjudge.runs.plan import Progress
+from adjudge.runs.options import Progress
 from adjudge.runs.terms import read_terms
 from adjudge.trust.intervals import Share
 

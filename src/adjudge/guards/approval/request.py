@@ -15,13 +15,13 @@ from adjudge.errors import AdjudgeError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, OnExpiry, make_approval_id, read_name
+from adjudge.guards.approval_digest import describe_terms, digest_request
 from adjudge.guards.decision import Decision
-from adjudge.guards.request_digest import describe_terms, digest_request
 from adjudge.hooks import call_within, logger
+from adjudge.judges.chain_outcome import is_sure, was_cut
 from adjudge.judges.evaluate import decide_by_rules, make_result, prepare, since
 from adjudge.judges.judge import Judge
 from adjudge.judges.open import as_judge
-from adjudge.judges.strategies import is_sure, was_cut
 from adjudge.ledger.payload import check_text
 from adjudge.result import JudgeChainResult, JudgeResult, read_result
 

@@ -19,10 +19,10 @@ from adjudge.guards.firewall.question import RULES, RulesReply, UnwritableError,
 from adjudge.guards.firewall.verdict import FirewallVerdict, RejectedRule
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain_outcome import COUNTING, ENDING, needed
 from adjudge.judges.evaluate import JudgeLike, since
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
-from adjudge.judges.strategies import COUNTING, ENDING, needed
 from adjudge.question.question import Part, Question
 from adjudge.result import DecidedBy, JudgeChainResult, JudgeResult
 from adjudge.sync import run_sync

@@ -15,7 +15,7 @@ from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.text import clean
 from adjudge.guards.firewall.verdict import Threat
 from adjudge.question.question import Answer, Question, Wording
-from adjudge.question.reply import FLAGS, check_finite, read_flag, read_text
+from adjudge.question.reply_object import FLAGS, check_finite, read_flag, read_text
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from adjudge.errors import ReplyError
 from adjudge.guards.event import make_question
 from adjudge.guards.probe.probe import ProbeThresholds, SemanticProbe
 from adjudge.question.question import Answer, Part, Question, Wording
-from adjudge.question.reply import check_finite, read_number, read_text, read_texts
+from adjudge.question.reply_object import check_finite, read_number, read_text, read_texts
 from adjudge.question.score import check_flags, reaches
 from adjudge.result import JudgeChainResult, JudgeResult
 

@@ -1,8 +1,8 @@
 """Audit reports as files: Markdown for people, with YAML front matter that says the same to programs.
 
-The front matter is written in the part of YAML that every reader reads alike: each text that is more than a word stands
-in double quotes on one line, with everything invisible escaped. So no text, whatever it holds, begins a line, ends the
-front matter or becomes a number, a date or a key.
+The front matter uses the part of YAML that every reader reads alike: each text that is more than a word is in double
+quotes on one line, with everything invisible escaped. So no text can begin a line, end the front matter or become a
+number, a date or a key.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ _ALIASES = {
 }
 
 _BESIDE = ("schema", "type", "status", "computed_opinion")
-"""Members that are no field: what it is, where the work on it stands, and what the rule says."""
+"""Members that are no field: what it is, the state of the work on it, and what the rule says."""
 
 _NEEDED = ("objectives", "opinion", "findings", "created_at")
 

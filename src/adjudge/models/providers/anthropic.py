@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from adjudge.models.model import FinishReason, Reply, Request
-from adjudge.models.providers.base import HttpModel, Schema, Sent, change_schemas, find_reason
+from adjudge.models.providers.base import HttpModel, Schema, Sent, change_schemas, find_finish_reason
 from adjudge.models.providers.catalog import ANTHROPIC, Endpoint
 from adjudge.result import Usage
 
@@ -109,7 +109,7 @@ class Anthropic(HttpModel):
         text = "".join(block.text for block in said.content if block.type == "text" and block.text)
         explained = said.stop_details.explanation if said.stop_details else None
         # "In non-streaming mode this value is always non-null": without it, something cut the reply off.
-        reason = find_reason(_REASONS, said.stop_reason, missing="length")
+        reason = find_finish_reason(_REASONS, said.stop_reason, missing="length")
         return Reply(
             text=text or (explained if reason == "refusal" else None) or text,
             finish_reason=reason,

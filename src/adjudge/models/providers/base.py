@@ -219,7 +219,7 @@ class HttpModel:
         raise failed
 
 
-def find_reason(known: Mapping[str, FinishReason], said: str | None, *, missing: FinishReason) -> FinishReason:
+def find_finish_reason(known: Mapping[str, FinishReason], said: str | None, *, missing: FinishReason) -> FinishReason:
     """Why a reply ended. ``missing`` is what it means where the provider says nothing.
 
     Raises ``ModelError`` for a reason that is not known: something stopped the model, and a reply that was stopped may

@@ -11,7 +11,7 @@ import msgspec
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.defaults import DEFAULT_MODELS
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
-from adjudge.models.providers.base import HttpModel, Sent, find_reason
+from adjudge.models.providers.base import HttpModel, Sent, find_finish_reason
 from adjudge.models.providers.catalog import GEMINI, Endpoint
 from adjudge.models.providers.error import read_complaint
 from adjudge.result import Usage
@@ -148,7 +148,7 @@ class Gemini(HttpModel):
         reason: FinishReason = "refusal"
         if candidate is not None and not blocked:
             # "If empty, the model has not stopped generating."
-            reason = find_reason(_REASONS, candidate.finish_reason, missing="length")
+            reason = find_finish_reason(_REASONS, candidate.finish_reason, missing="length")
         return Reply(
             text="".join(part.text for part in parts if part.text and not part.thought) if candidate else None,
             finish_reason=reason,

@@ -1,4 +1,4 @@
-"""Whether a text repeats a key, in whatever form a server may send it back.
+"""Find a key in a text, in every form in which a server may send it back.
 
 A server knows the key that it was asked with. It may repeat it as it is, or as what some layer of it made of it: the
 header as base64, the address percent-encoded, a log line wrapped in the middle of the key, and several of these on top
@@ -17,8 +17,8 @@ from functools import cache, lru_cache
 from typing import cast
 
 SHORTEST_KEY = 8
-"""Characters. A key that is shorter ("none", "EMPTY") stands for no key, and may be a word of any reply; fewer than
-these of a longer key say nothing."""
+"""Characters. A shorter key ("none", "EMPTY") is a placeholder for no key, and may be a word of any reply. A part of a
+longer key that is shorter than this says nothing."""
 
 
 _BLOCK = 5

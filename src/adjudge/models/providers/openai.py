@@ -9,7 +9,7 @@ import msgspec
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import FinishReason, Form, Reply, Request, TokenLogprob
-from adjudge.models.providers.base import HttpModel, Sent, add_to_free_text, find_reason
+from adjudge.models.providers.base import HttpModel, Sent, add_to_free_text, find_finish_reason
 from adjudge.models.providers.catalog import Endpoint
 from adjudge.models.providers.error import read_complaint
 from adjudge.result import Usage
@@ -169,7 +169,7 @@ class OpenAICompatible(HttpModel):
         reason: FinishReason = "refusal"
         if not message.refusal:
             missing: FinishReason = "length" if self.place.provider.says_why else "other"
-            reason = find_reason(_REASONS, choice.finish_reason, missing=missing)
+            reason = find_finish_reason(_REASONS, choice.finish_reason, missing=missing)
         return Reply(
             text=text or message.refusal or text,
             finish_reason=reason,

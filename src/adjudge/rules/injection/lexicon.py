@@ -219,7 +219,7 @@ WORDS: Mapping[str, str] = {
 
 
 MARKS = frozenset({STOP, LINE, COLON})
-"""What stands among the words and is none."""
+"""Marks that are found among the words and are no words."""
 
 
 _FAR = 1_000_000

@@ -1,7 +1,7 @@
 """What the injection screen looks for: signs, each made of phrases or patterns, with points.
 
 A phrase is words in order. A word in capitals names a class of ``WORDS``; ``a|b`` is either; a number is how many
-other words may stand between its neighbours, none where there is no number. Words are written as ``fold`` leaves
+other words may be between its neighbours, none where there is no number. Words are written as ``fold`` leaves
 them and without apostrophes. A sentence's end breaks a phrase; ``START`` is the beginning of a sentence or line.
 
 The points are set by hand, in whole numbers, from what a sign means: 5 is enough to be reported at the default

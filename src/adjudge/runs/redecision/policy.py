@@ -10,9 +10,9 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.plain import to_plain
 from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain_outcome import Strategy
 from adjudge.judges.evaluate import RubricSource
 from adjudge.judges.judge import Judge
-from adjudge.judges.strategies import Strategy
 from adjudge.models.model import FunctionIdentity, Reply, Request
 from adjudge.rubric.file import load_rubric
 from adjudge.runs.judging import UnknownJudge, rebuild_judge

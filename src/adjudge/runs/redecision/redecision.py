@@ -18,8 +18,8 @@ from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag
 from adjudge.formats.plain import to_plain
+from adjudge.judges.chain_outcome import Strategy
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
-from adjudge.judges.strategies import Strategy
 from adjudge.models.replay import Row
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest

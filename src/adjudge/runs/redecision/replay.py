@@ -16,8 +16,8 @@ from typing import Any
 
 from adjudge.errors import Reason
 from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain_outcome import COUNTING, Verdict
 from adjudge.judges.judge import Judge
-from adjudge.judges.strategies import COUNTING, Verdict
 from adjudge.models.model import FunctionIdentity, Reply, Request, find_function
 from adjudge.models.replay import Row, make_reply
 from adjudge.question.question import Question

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adjudge import JudgeChainResult, JudgeResult
 from adjudge.errors import Reason
-from adjudge.judges.strategies import (
+from adjudge.judges.chain_outcome import (
     COUNTING,
     count,
     descend,
