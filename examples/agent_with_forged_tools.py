@@ -1,7 +1,7 @@
 """An agent that makes tools for itself: forged, tested, reviewed, used, promoted, changed, and reviewed again.
 
 Run it: python examples/agent_with_forged_tools.py
-Without arguments stand-ins review, and nobody is asked; with models, those do, the last one as the panel:
+Without arguments, stand-ins review the tools. With models, those review, and the last one is the panel:
 
     python examples/agent_with_forged_tools.py --judge openai:gpt-6.1-terra --judge anthropic:claude-haiku-5-5
 
@@ -33,7 +33,7 @@ OUTPUT = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 0
 
 
 def run_steps(candidate: ToolCandidate, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run a composed tool: each step is one of ``TOOLS``, applied to what the step before gave."""
+    """Run a composed tool: each step is one of ``TOOLS``, applied to the output of the step before."""
     value: Any = arguments["text"]
     for step in candidate.steps:
         if step not in candidate.allowlist:
@@ -43,7 +43,7 @@ def run_steps(candidate: ToolCandidate, arguments: dict[str, Any]) -> dict[str, 
 
 
 def make_candidate(name: str, description: str, steps: list[str], examples: dict[str, int]) -> ToolCandidate:
-    """What the agent's model would write, with the records of its tests, which are run here and before any review."""
+    """Return the tool that the agent's model would write, with the records of its tests, which are run here."""
     draft = ToolCandidate(
         name=name,
         description=description,
@@ -61,7 +61,7 @@ def make_candidate(name: str, description: str, steps: list[str], examples: dict
 
 
 def stand_in(request: Request) -> dict[str, Any]:
-    """A reviewer that approves what names its steps, so that the example runs without a key."""
+    """A reviewer that approves tools that name their steps, so that the example runs without a key."""
     good = json.dumps("count") in request.user
     return {
         "safety": {"passed": good, "concerns": [] if good else ["no step is named"]},
@@ -75,7 +75,7 @@ def stand_in(request: Request) -> dict[str, Any]:
 
 
 def make_judge(models: list[str]) -> EmergentJudge:
-    """Who reviews new tools, and who decides about promotions."""
+    """Make the reviewers: one for new tools, one for promotions."""
     return EmergentJudge(models[0], models[-1]) if models else EmergentJudge(ScriptedModel(stand_in, name="stand-in"))
 
 
@@ -90,7 +90,7 @@ async def work(registry: ToolRegistry, judge: EmergentJudge) -> None:
     """Forge, use, promote, change, and lose the tier again."""
     wrong = make_candidate("distinct_words", "Counts words.", ["words", "unique", "count"], {"A a": 1})
     made = await forge(wrong, judge, registry, agent=AGENT, session=SESSION)
-    print(f"forge    {made.refused}: {made.detail}")  # its own test shows it: code says so, and nobody is asked
+    print(f"forge    {made.refused}: {made.detail}")  # its own test fails, so it is refused without asking anybody
 
     steps = ["words", "lower", "unique", "count"]
     right = make_candidate("distinct_words", "Counts different words, whatever their case.", steps, {"A a b": 2, "": 0})
@@ -102,7 +102,7 @@ async def work(registry: ToolRegistry, judge: EmergentJudge) -> None:
     print(f"forge    {made.tool.candidate.name} is a tool of this session")
 
     early = await registry.promote(ident, judge)
-    print(f"promote  {early.because}: {early.detail.partition(') ')[2]}")  # too few uses: nobody is asked
+    print(f"promote  {early.because}: {early.detail.partition(') ')[2]}")  # too few uses, so nobody is asked
     await use_often(registry, ident)
     risen = await registry.promote(ident, judge)
     print(f"promote  {'to agent' if risen else f'{risen.because}: {risen.detail}'}")
@@ -121,7 +121,7 @@ async def work(registry: ToolRegistry, judge: EmergentJudge) -> None:
 
 
 async def main() -> None:
-    """Read who reviews and where it is recorded, and run the loop."""
+    """Read the judges and the ledger from the command line, and run the loop."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", action="append", default=[], metavar="SPEC", help="a model; the last is the panel")
     parser.add_argument("--ledger", metavar="FILE", help="keep tools and reviews here, not only in memory")

@@ -56,18 +56,18 @@ def stand_in(request: Request) -> dict[str, object]:
 
 
 def make_chain(models: list[str]) -> JudgeChain:
-    """Two seats that must agree: letting a wrong answer out costs more than asking twice."""
+    """Make a chain of two judges that must agree, because sending a wrong answer costs more than asking twice."""
     seats = models or [ScriptedModel(stand_in, name="first"), ScriptedModel(stand_in, name="second")]
     return JudgeChain(seats, strategy="consensus", timeout=30.0)
 
 
 async def decide(answer: str, chain: JudgeChain) -> JudgeChainResult:
-    """Whether one answer may be sent."""
+    """Judge one answer: may it be sent?"""
     return await chain.evaluate(answer, RUBRIC, task="The jacket is too small. What now?", context=POLICY, rules=RULES)
 
 
 async def main(models: list[str]) -> None:
-    """Decide about every answer and print what was decided, by whom and why."""
+    """Judge every answer, and print the decision, who made it and why."""
     async with make_chain(models) as chain:
         for answer in ANSWERS:
             result = await decide(answer, chain)

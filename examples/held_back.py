@@ -37,7 +37,7 @@ def stand_in(request: Request) -> dict[str, object]:
 
 
 def make_gate(ledger: Ledger, approvals: Approvals) -> Gate:
-    """What the judge fails is held back until Ana or Bob has decided; nobody waits for them here."""
+    """Make a gate that holds failed answers back until Ana or Bob has decided, and does not wait for them."""
     return Gate(
         "answers",
         rubric=RUBRIC,
@@ -52,7 +52,7 @@ def make_gate(ledger: Ledger, approvals: Approvals) -> Gate:
 
 
 async def hold_and_decide(folder: Path) -> tuple[dict[str, str], Head]:
-    """Put the answers through the gate, let people decide, export the ledger; whose which digest is, and the head."""
+    """Put the answers through the gate, let people decide, export the ledger; return digests and head."""
     async with Ledger(f"sqlite:///{folder / 'adjudge.db'}") as ledger, Approvals(ledger) as approvals:
         gate = make_gate(ledger, approvals)
         held = {name: await gate.check(text, context=POLICY) for name, text in ANSWERS.items()}
@@ -65,26 +65,26 @@ async def hold_and_decide(folder: Path) -> tuple[dict[str, str], Head]:
         await approvals.decide(held["voucher"].approval_id or "", "bob", False, "nobody agreed to a voucher")
 
         for name, decision in held.items():
-            if decision.pending:  # to_dict() and from_dict() take it to whatever process goes on with it
+            if decision.pending:  # to_dict() and from_dict() take it to another process
                 tell(name, await gate.resume(Decision.from_dict(decision.to_dict())))
         head = await ledger.export(folder / "ledger.jsonl")
     return {decision.subject or "": name for name, decision in held.items()}, head
 
 
 def tell(name: str, decision: Decision) -> None:
-    """One line about a decision."""
+    """Describe a decision in one line."""
     word = "held back" if decision.pending else "sent" if decision else "not sent"
     print(f"  {name}: {word}; {decision.explain()}")
 
 
 def delete_store(folder: Path) -> None:
-    """Leave nothing of the ledger but its export."""
+    """Delete the ledger, so that only its export is left."""
     for file in folder.glob("adjudge.db*"):
         file.unlink()
 
 
 def tell_votes(export: Path, names: dict[str, str]) -> None:
-    """Who decided what, and why, as the entries of the export say."""
+    """List who decided what, and why, from the entries of the export."""
     for line in export.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
         if entry["kind"] == "approval.voted":
@@ -94,7 +94,7 @@ def tell_votes(export: Path, names: dict[str, str]) -> None:
 
 
 async def prove(export: Path, names: dict[str, str], head: Head) -> None:
-    """What the export says, without the store, the gate, the judge or anybody's memory."""
+    """Show what the export alone proves, without the store, the gate or the judge."""
     checked = verify_export(export, head=head)
     print(f"  {'in order' if checked.valid else checked.detail}: {checked.entries} entries, up to the head we kept")
     tell_votes(export, names)
@@ -107,7 +107,7 @@ async def prove(export: Path, names: dict[str, str], head: Head) -> None:
 
 
 def forge(export: Path, head: Head) -> None:
-    """One changed letter in a copy, so that a denial becomes somebody else's."""
+    """Change one letter in a copy, so that a denial seems to be somebody else's."""
     copy = export.with_name("forged.jsonl")
     copy.write_bytes(export.read_bytes().replace(b'"by":"bob"', b'"by":"rob"', 1))
     found = verify_export(copy, head=head)
@@ -115,7 +115,7 @@ def forge(export: Path, head: Head) -> None:
 
 
 async def main(folder: Path) -> None:
-    """The story, from the first answer to the forged copy."""
+    """Run the whole example, from the first answer to the forged copy."""
     print("The gate decides, and then people do:")
     names, head = await hold_and_decide(folder)
     delete_store(folder)

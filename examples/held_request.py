@@ -1,4 +1,4 @@
-"""A web application whose orders wait for a person where a rule says no, and a client that comes back for them.
+"""A web application whose orders wait for a person if a rule fails, and a client that sends them again.
 
 Run it: python examples/held_request.py
 It needs starlette and uvicorn, and serves itself on this machine; the client and the person are further down.
@@ -26,19 +26,19 @@ from adjudge.integrations.asgi import GateMiddleware
 
 
 async def place_order(request: Request) -> JSONResponse:
-    """The application; it knows nothing of gates."""
+    """The application, which does not know about the gate."""
     order = await request.json()
     return JSONResponse({"ordered": order["item"]}, status_code=201)
 
 
 def make_app(gate: Gate) -> Starlette:
-    """The application behind its gate; with FastAPI it is ``app.add_middleware(GateMiddleware, gate=gate)``."""
+    """Put the application behind the gate; with FastAPI this is ``app.add_middleware(GateMiddleware, gate=gate)``."""
     routes = [Route("/orders", place_order, methods=["POST"])]
     return Starlette(routes=routes, middleware=[Middleware(GateMiddleware, gate=gate)])
 
 
 def make_gate(ledger: Ledger, approvals: Approvals) -> Gate:
-    """A person is asked about every order that names a crane, and has an hour."""
+    """Make a gate that asks a person about every order that names a crane; the request expires after an hour."""
     return Gate(
         "orders",
         rules=[{"regex": "crane", "absent": True}],
@@ -51,7 +51,7 @@ def make_gate(ledger: Ledger, approvals: Approvals) -> Gate:
 
 
 async def order(session: aiohttp.ClientSession, item: str) -> int:
-    """A client: it sends an order, and sends it again with the id that it is given, until there is an answer."""
+    """A client: it sends an order, and repeats it with the approval's id until the order is decided."""
     headers: dict[str, str] = {}
     while True:
         async with session.post("/orders", json={"item": item}, headers=headers) as reply:
@@ -59,12 +59,12 @@ async def order(session: aiohttp.ClientSession, item: str) -> int:
             if reply.status != 202:
                 return reply.status
             headers = {"Adjudge-Approval": reply.headers["Adjudge-Approval"]}
-            # Retry-After says how long to wait; here, nobody has that much time.
+            # A real client waits as long as Retry-After says.
             await asyncio.sleep(min(0.2, float(reply.headers["Retry-After"])))
 
 
 async def approve(approvals: Approvals) -> None:
-    """A person, who approves whatever waits; on the command line it is `adjudge approvals approve ID --reason WHY`."""
+    """A person, who approves every request; on the command line: `adjudge approvals approve ID --reason WHY`."""
     while True:
         await asyncio.sleep(0.3)
         for waiting in await approvals.list(approver="ana"):
@@ -74,7 +74,7 @@ async def approve(approvals: Approvals) -> None:
 
 @asynccontextmanager
 async def serve(app: Starlette) -> AsyncIterator[str]:
-    """The address at which the application answers."""
+    """Serve the application and yield its address."""
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         task = asyncio.create_task(server.serve(sockets=[listening]))
@@ -86,7 +86,7 @@ async def serve(app: Starlette) -> AsyncIterator[str]:
 
 
 async def main(folder: Path) -> None:
-    """Two orders: one passes at once, the other one waits for Ana."""
+    """Send two orders: one passes at once, the other waits for Ana."""
     async with Ledger(folder / "adjudge.db") as ledger, Approvals(ledger) as approvals:
         await ledger.prepare()
         app = make_app(make_gate(ledger, approvals))

@@ -1,4 +1,4 @@
-"""A judge in a test suite: what it is asked about, and what the suite does when the judge breaks.
+"""A judge in a test suite: what it judges, and what the suite does when the judge breaks.
 
 Run it: python -m pytest examples/test_with_a_judge.py
 
@@ -30,13 +30,13 @@ DOUBLE = Judge(ScriptedModel(score_by_words))
 
 
 def test_a_greeting_is_polite() -> None:
-    """What the code writes passes; when it does not, the report says criterion by criterion why."""
+    """The greeting passes; if it does not, the report says why for each criterion."""
     assert_passes(greet("Ada"), criteria="Greets by name, and is polite.", judge=DOUBLE)
 
 
 @pytest.mark.judged(criteria="Greets by name, and is polite.", repeat=3, at_least=2, judge=DOUBLE)
 def test_most_greetings_are_polite() -> str:
-    """For code that does not write the same each time: what is returned is judged, here at least twice of three."""
+    """For code whose output varies: the return value is judged three times, and must pass at least twice."""
     return greet("Grace")
 
 
@@ -47,8 +47,8 @@ def test_a_rude_text_fails() -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_broken_judge_passes_nothing(fault: Fault) -> None:
-    """Whatever happens to the reply, it is not a pass."""
-    # Without reask=0 the judge asks again, and after the one fault the model's good reply goes through.
+    """No broken reply is a pass."""
+    # Without reask=0 the judge asks again, and gets the good reply after the one fault.
     broken = Judge(FaultyModel(ScriptedModel(score_by_words), [fault]), reask=0, timeout=0.05)
 
     assert not broken.evaluate_sync(greet("Ada"), criteria="Is polite.").passed

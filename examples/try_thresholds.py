@@ -1,4 +1,4 @@
-"""Record once, then try other thresholds on the same replies: thresholds are not part of what is asked.
+"""Record once, then try other thresholds on the same replies: thresholds are not sent to the model.
 
 Run it: python examples/try_thresholds.py [MODEL]
 """
@@ -17,7 +17,7 @@ ANSWERS = ("Thank you for writing; it left on Monday.", "It left on Monday.", "M
 
 
 def make_rubric(threshold: float) -> Rubric:
-    """The same rubric with another passing threshold."""
+    """Make the same rubric with another passing threshold."""
     criteria = [
         Criterion(name="answers", description="Says when the parcel left.", weight=2),
         Criterion(name="polite", description="Thanks or greets the reader."),
@@ -33,7 +33,7 @@ def stand_in(request: Request) -> dict[str, object]:
 
 
 def main(names: list[str]) -> None:
-    """Record every reply once, and say how many answers pass at each threshold."""
+    """Record every reply once, and print how many answers pass at each threshold."""
     model: Model = open_model(names[0]) if names else ScriptedModel(stand_in)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "replies.jsonl"

@@ -295,7 +295,7 @@ def test_names_in_camel_case_are_read():
         ("major: 1", 'major: "1"', "findings cannot be read"),
         ("opinion: qualified", "opinion: fine", "an opinion is one of"),
         ("opinion: qualified", "opinion: [qualified]", "opinion cannot be read"),
-        ("opinion: qualified", "opinion: qualified\nopinion: adverse", "already stands in line"),
+        ("opinion: qualified", "opinion: qualified\nopinion: adverse", "is already in line"),
         ("opinion: qualified", "opinion: qualified\ncreatedAt: 5", "created_at twice"),
         ("opinion: qualified", "opinion: qualified\nopinion_by: Ada", "needs both a person"),
         ("opinion: qualified", "opinion: qualified\ncomputed_opinion: adverse", "the rule says None"),

@@ -35,7 +35,7 @@ def test_check_counts_cases_parts_and_labels(line: Line):
     assert ["reference", "2"] in words
     assert ["label", "true", "1"] in words
     assert "bad row: answers.csv, line 4: 3 cells under 5 columns" in ran.out
-    assert "bad row: answers.csv, line 5: the id '1' stands on line 2 already" in ran.out
+    assert "bad row: answers.csv, line 5: the id '1' is already on line 2" in ran.out
     assert ran.out.splitlines()[-1] == "bad rows: 2"
 
 
@@ -63,7 +63,7 @@ def test_check_writes_one_document(line: Line):
             {
                 "where": "answers.csv, line 5",
                 "line": 5,
-                "why": "the id '1' stands on line 2 already; give each row an id of its own",
+                "why": "the id '1' is already on line 2; give each row an id of its own",
             },
         ],
         "notes": {},

@@ -172,7 +172,7 @@ def test_a_broken_data_set_says_where(line: Line):
 
     assert ran.status == 2
     assert len(ran.out.splitlines()) == 2
-    assert "rows.jsonl, line 2: the id 'a' stands on line 1 already" in ran.err
+    assert "rows.jsonl, line 2: the id 'a' is already on line 1" in ran.err
     assert "the cases before it were judged, those after it were not" in ran.err
 
 

@@ -285,7 +285,7 @@ def test_an_interrupt_ends_the_program(line: Line, tmp_path: Path):
         (["--command", "cat", "--tool-timeout", "nan"], "--tool-timeout must be a finite number of seconds above 0"),
         (["--command", "cat", "--only", "sam"], "has no probe 'sam'; did you mean 'same'?"),
         (["--command", "cat", "--record", "--judge", JUDGE], "--record asks nobody, so leave out --judge"),
-        (["--command", "cat"], "nobody is here to judge"),
+        (["--command", "cat"], "there is no judge"),
         (["--command", "cat", "--judge", "rules"], "no model"),
     ],
 )

@@ -130,7 +130,7 @@ def test_what_run_wrote_is_reported(line: Line):
     assert (ran.status, done.status) == (0, 0)
     assert done.out.splitlines()[0] == "answers.jsonl judged by rules, by the rubric Polite"
     assert "75 % of 4 cases passed" in done.out
-    assert "right by the labels: 75 %" in done.out
+    assert "agreement with labels: 75 %" in done.out
     assert "answers.jsonl" in Path("monday.html").read_text("utf-8")
 
 

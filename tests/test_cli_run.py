@@ -117,7 +117,7 @@ def test_rows_that_are_no_cases_are_counted(line: Line):
 def test_a_run_goes_on(line: Line):
     """``--resume`` judges what is missing; without it a folder that holds a run is left alone."""
     line("run", "data.jsonl", *GOOD, "--out", "R")
-    assert line("run", "data.jsonl", *GOOD, "--out", "R").sentence.startswith("R holds a run already; go on with")
+    assert line("run", "data.jsonl", *GOOD, "--out", "R").sentence.startswith("R holds a run already; resume it with")
     write(*[{"id": str(n), "content": said, "label": said == "good"} for n, said in enumerate(["good", "bad", "ugly"])],
           {"id": "new", "content": "good"})  # fmt: skip
 
@@ -200,7 +200,7 @@ def test_a_world_that_failed(line: Line):
         (["data.jsonl", *GOOD, "--sample", "0"], "--sample must be a whole number"),
         (["data.jsonl", *GOOD, "--fail-under", "90"], "for 90 % write 0.9"),
         (["data.jsonl", *GOOD, "--strategy", "x"], "--strategy: unknown strategy 'x'"),
-        (["empty.jsonl", *GOOD], "holds no case, so there is nothing to judge"),
+        (["empty.jsonl", *GOOD], "has no case, so there is nothing to judge"),
         (["data.jsonl", *GOOD, "--out", "data.jsonl"], "cannot be written"),
     ],
 )
@@ -240,7 +240,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, number: signal.Sig
 
         assert ran.status == 130
         assert "Traceback" not in ran.err
-        assert f"{asked} results are kept in R; to go on, repeat the command with:\n  --out R --resume\n" in ran.err
+        assert f"{asked} results are kept in R; to resume, repeat the command with:\n  --out R --resume\n" in ran.err
         left = open_run("R")
         assert (left.status, left.counts["passed"]) == ("interrupted", asked)
 

@@ -33,9 +33,9 @@ def provide_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("run", "bad.jsonl", *ASK, "--out", "x"), "--on-bad-row skip goes on without it"),
-        (("run", "good.jsonl", *ASK, "--out", "run"), "go on with --resume, or name another folder"),
-        (("run", "good.jsonl", *ASK, "--out", "run", "--resume"), "it has --repeat 2, and fewer, 1, were asked for"),
+        (("run", "bad.jsonl", *ASK, "--out", "x"), "--on-bad-row skip leaves it out"),
+        (("run", "good.jsonl", *ASK, "--out", "run"), "resume it with --resume, or name another folder"),
+        (("run", "good.jsonl", *ASK, "--out", "run", "--resume"), "it has --repeat 2, and you asked for fewer, 1"),
         (("run", "columns.csv", *ASK, "--out", "x"), "(--content)"),
         (("run", "cases.txt", *ASK, "--out", "x"), "(--from)"),
         (("judge", "good.txt", *ASK, "--reader", "label"), "--reader-labels"),

@@ -130,7 +130,7 @@ def test_a_wrong_row_is_an_error_with_its_place(tmp_path, line, message):
 
 def test_an_id_twice_is_an_error(tmp_path):
     """Also where it is the same content twice, and whatever its length."""
-    repeated = "already; give each row an id of its own; on_bad_row='skip' (--on-bad-row skip) goes on without it"
+    repeated = "give each row an id of its own; on_bad_row='skip' (--on-bad-row skip) leaves it out"
 
     assert names(
         why(tmp_path, {"id": "a", "content": 1}, {"id": "a", "content": 2}), "line 2", "'a'", "line 1", repeated

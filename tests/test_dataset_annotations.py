@@ -365,7 +365,7 @@ def test_ids_that_stand_twice_are_bad_rows():
     dataset = import_langfuse(write("t.json", [row, row]), on_bad_row="skip")
 
     assert [case.id for case in dataset] == ["t"]
-    assert "stands on row 1 already" in dataset.bad_rows[0].why
+    assert "is already on row 1" in dataset.bad_rows[0].why
 
 
 @pytest.mark.parametrize("tool", LOAD)

@@ -169,7 +169,7 @@ def test_other_columns_are_metadata(tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("content,content\na,b\n", "line 1: the column 'content' stands twice; name each column once"),
+        ("content,content\na,b\n", "line 1: the column 'content' appears twice; name each column once"),
         ("id;content\n1;x\n", "the header has ';' between its columns; put commas there and in every row"),
         ("content,id\nx\n", "line 2: 1 cells under 2 columns; put quotes around a cell that holds a separator"),
         ("content,id\nx,1,2\n", "line 2: 3 cells under 2 columns"),

@@ -169,7 +169,7 @@ def test_columns_that_are_named_alike_are_an_error(require):
     """One of them would be lost."""
     frame = need(require, "pandas").DataFrame([["x", 1, 2]], columns=["content", 1, "1"])
 
-    with pytest.raises(UsageError, match="the column '1' stands twice"):
+    with pytest.raises(UsageError, match="the column '1' appears twice"):
         Dataset.of(frame)
 
 

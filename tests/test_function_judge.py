@@ -467,7 +467,7 @@ def test_a_run_whose_function_changed_is_not_resumed(tmp_path: Path):
 
     with pytest.raises(UsageError, match=r"the code of the function .*short") as caught:
         run(CASES, make_judge(6), criteria=POLITE, out=tmp_path / "run", resume=True).finish_sync()
-    assert "go on with what it began with" in str(caught.value)
+    assert "resume with what it began with" in str(caught.value)
     renamed = judge_function(polite, name="short")
     with pytest.raises(UsageError, match="the judge changed"):
         run(CASES, renamed, criteria=POLITE, out=tmp_path / "run", resume=True).finish_sync()

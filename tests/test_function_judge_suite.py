@@ -43,7 +43,7 @@ def test_a_recorded_function_is_replayed_where_it_is_the_judge(suite: pytest.Pyt
     suite.makepyfile(fake=FAKE.replace("nice", "kind"))
     done = run(suite, "--judge-replay", judge=named)
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*with other code; record it again*"])
+    done.stdout.fnmatch_lines(["*has other code; record it again*"])
 
 
 def test_two_functions_of_one_name_are_replayed_apart(suite: pytest.Pytester):
@@ -71,4 +71,4 @@ def test_a_forged_mark_in_a_suite_s_recording_is_not_believed(suite: pytest.Pyte
 
     done = run(suite, "--judge-replay")
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*of the function fake.model, and counts only where that function is the judge*"])
+    done.stdout.fnmatch_lines(["*of the function fake.model, and counts only if that function is the judge*"])

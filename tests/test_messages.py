@@ -598,7 +598,7 @@ async def export_twice() -> None:
 PASSED: dict[str, Any] = {"outcome": "passed", "judge": "j"}
 UNDECIDED: dict[str, Any] = {"outcome": "undecided", "judge": "j", "undecided_because": "timeout"}
 REASONS = ", ".join(get_args(Reason))
-SKIP = "on_bad_row='skip' (--on-bad-row skip) goes on without it"
+SKIP = "on_bad_row='skip' (--on-bad-row skip) leaves it out"
 LABEL: dict[str, Any] = {"reader": "label", "reader_labels": ("a", "b"), "reader_passes": ("a",)}
 PROBE = SemanticProbe(name="p", input="x", expected="x", contract="Polite.")
 PRICE = Price(input=1.0, output=1.0)
@@ -622,7 +622,7 @@ ROWS: Mapping[str, str] = {
     "this is one message; a conversation is a list of messages, so put the list into content": (
         '{"content": 1, "role": "user"}'
     ),
-    f"{LABEL_IS}, got 'yes'; say what it stands for (--label-map yes=true, or label_map=)": (
+    f"{LABEL_IS}, got 'yes'; say what it means (--label-map yes=true, or label_map=)": (
         '{"content": 1, "label": "yes"}'
     ),
     "'labels' must be an object, got [1]": '{"content": 1, "labels": [1]}',
@@ -635,7 +635,7 @@ ROWS: Mapping[str, str] = {
         '{"content": "caf\\ud800"}'
     ),
     "not a line of JSON (NaN is not JSON); write one object per line": '{"content": 1, "label": NaN}',
-    'not a line of JSON (the key "content" stands twice in one object); write one object per line': (
+    'not a line of JSON (the key "content" appears twice in one object); write one object per line': (
         '{"content": 1, "content": 2}'
     ),
 }
@@ -694,7 +694,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
         "in code, pass the function itself"
     ): lambda: load_rules(Rules([greets]).to_dict()),
     # Data
-    f"c.jsonl, line 2: the id 'a' stands on line 1 already; give each row an id of its own; {SKIP}": lambda: read(
+    f"c.jsonl, line 2: the id 'a' is already on line 1; give each row an id of its own; {SKIP}": lambda: read(
         '{"id": "a", "content": 1}\n{"id": "a", "content": 2}\n'
     ),
     f"c.jsonl, line 2: the line is not UTF-8 text (byte 13); write the file as UTF-8; {SKIP}": lambda: read(
@@ -710,7 +710,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     "data was read already and can be read once only; hand in a file or a list": read_twice,
     (
         "data, row 1: 'qid' is a field of the row and of its metadata; rename one; on_bad_row='skip' (--on-"
-        "bad-row skip) goes on without it"
+        "bad-row skip) leaves it out"
     ): lambda: read_one({"answer": "x", "qid": 1, "metadata": {"qid": 2}}, {"content": "answer"}),
     "a scenario must be a mapping with a list 'config', got 7": lambda: list(
         import_promptfoo(write("c.yaml", SCENARIO))
@@ -720,7 +720,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     ),
     (
         "c.yaml, test 1: an assertion must have a text as its type and a list as its 'assert', got {'type': "
-        "7}; on_bad_row='skip' (--on-bad-row skip) goes on without it"
+        "7}; on_bad_row='skip' (--on-bad-row skip) leaves it out"
     ): lambda: list(import_promptfoo(write("c.yaml", json.dumps({"tests": [ASSERTION]})))),
     (
         "no shipped rubric is named 'securty'; did you mean 'security'? (there are code-quality, security, "
@@ -750,10 +750,10 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     # Runs, ledgers and gates
     (
         "data, row 2: the id 'a' is that of case 0 already; give each row an id of its own; on_bad_row='skip'"
-        " (--on-bad-row skip) goes on without it"
+        " (--on-bad-row skip) leaves it out"
     ): lambda: run_again([Case(id="a", content="x"), Case(id="a", content="y")], []),
     (
-        "the run run has 1 replies of unknown cost, so nobody knows what is left of a budget; go on without "
+        "the run run has 1 replies of unknown cost, so nobody knows what is left of a budget; resume without "
         "one, or begin another run"
     ): lambda: run_again(["a"], ["a", "b"], before={}, budget=5, prices={"scripted": PRICE}, resume=True),
     (
@@ -778,10 +778,10 @@ CAUSED: Mapping[str, Callable[[], object]] = {
         "a model is a spec such as 'openai:gpt-6.1-terra', a function, a (name, function) pair or an object "
         "with name and evaluate(prompt), not int"
     ): lambda: Gate("door", rules=["injection-screen"], judge=3),
-    "run holds a run already; go on with resume=True (--resume), or name another folder": lambda: run_again(
+    "run holds a run already; resume it with resume=True (--resume), or name another folder": lambda: run_again(
         ["a"], ["a"]
     ),
-    "the run run cannot go on: it was a sample of 2 cases, and the data set has 3 now": lambda: run_again(
+    "the run run cannot be resumed: it was a sample of 2 cases, and the data set has 3 now": lambda: run_again(
         ["a", "b"], ["a", "b", "c"], before={"sample": 1}, sample=1, resume=True
     ),
     "status must be one of open, approved, denied; got 'closed'": lambda: list_approvals(status="closed"),
@@ -827,7 +827,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     "a webhook's url is https://HOST/PATH; this one is not": lambda: Webhook("ftp://example.org/", secret=SECRET),
     "a webhook's secret has at least 16 bytes, this one 5": lambda: Webhook("https://h/", secret="short"),
     "a webhook's secret is a text or bytes, got NoneType": lambda: Webhook("https://h/", secret=None),  # type: ignore[arg-type]
-    "a webhook's secret that begins with whsec_ goes on in base64; this one does not": lambda: Webhook(
+    "after whsec_, a webhook's secret must be base64; this one is not": lambda: Webhook(
         "https://h/", secret="whsec_!!!"
     ),
     "retries must be a whole number from 0 to 20, got -1": lambda: Webhook("https://h/", secret=SECRET, retries=-1),
@@ -1074,7 +1074,7 @@ TOLD: Mapping[str, Callable[[], str | None]] = {
         "put the content through the gate again"
     ): resume_unbound,
     "the content is not what was held back; put the content through the gate again": resume_another,
-    "nobody was asked: what cannot be read cannot be told from anything else": lambda: (
+    "nobody was asked: content that cannot be read cannot be told apart": lambda: (
         check(gate(Seat("passed"), on_undecided="ask", approvals=Desk()), "\0").detail
     ),
     "observed: the argument 'value' was changed while it was judged": observe_changed,
@@ -1319,7 +1319,7 @@ JUDGE = ("judge", "good.txt", *POLITE)
         (
             JUDGE,
             (
-                "nobody is here to judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
+                "there is no judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
                 "start a local server such as Ollama, or name one with --judge; adjudge demo judges without one, and "
                 "adjudge doctor says what is set here"
             ),
@@ -1468,8 +1468,8 @@ IDENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-[0-9a-f]{32}")
 HELD: Mapping[str, tuple[str, ...]] = {
     "to look:   adjudge approvals show ID": ("gate", "check", "publish", "bad.txt"),
     "to decide: adjudge approvals approve ID --reason WHY   (or deny)": ("gate", "check", "publish", "bad.txt"),
-    "to go on:  adjudge gate resume ID bad.txt": ("gate", "check", "publish", "bad.txt"),
-    "to go on:  adjudge gate resume ID FILE   (what the gate held back)": (
+    "to resume: adjudge gate resume ID bad.txt": ("gate", "check", "publish", "bad.txt"),
+    "to resume: adjudge gate resume ID FILE   (what the gate held back)": (
         *("approvals", "approve", "{id}", "--reason", "yes"),
     ),
     "what the gate held back stays blocked; adjudge gate resume ID records that": DENIED,
@@ -1485,7 +1485,7 @@ HELD: Mapping[str, tuple[str, ...]] = {
 ONE = ("judge", *POLITE, "--judge", WORDS)
 READ = {
     "nothing to judge: name a file, or - and write to standard input": (),
-    "- stands for standard input, which can be read once; name it once": ("-", "-"),
+    "- means standard input, which can be read once; name it once": ("-", "-"),
     "the content: cannot read gone.txt: No such file or directory; name a file that can be read": ("gone.txt",),
     "folder holds no text file; name a folder with texts in it": ("folder",),
     "hidden holds no text file (1 hidden); name a folder with texts in it": ("hidden",),

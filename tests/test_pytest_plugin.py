@@ -191,7 +191,7 @@ def test_nobody_to_judge_is_a_failure_and_not_a_skip(suite):
     done = run(suite, judge=None)
 
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*UsageError: nobody is here to judge: name a model with --judge*"])
+    done.stdout.fnmatch_lines(["*UsageError: there is no judge: name a model with --judge*"])
 
 
 def test_a_call_may_bring_its_own_judge(suite):

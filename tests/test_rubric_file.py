@@ -276,8 +276,8 @@ def test_the_schema_describes_every_key():
         ("name: r\ncriteria: 3", "line 2: criteria: must be a list"),
         ("name: r\nschema: adjudge/rubric/9", "line 1: a rubric needs 'criteria'"),
         ("name: r\ncriteria: []\nschema: adjudge/rubric/9", "line 3: schema: "),
-        ("name: r\nname: s", 'line 2: the key "name" already stands in line 1'),
-        ("name: r\ncriteria: [{name: a, description: b, name: c}]", 'line 2: the key "name" already stands in line 2'),
+        ("name: r\nname: s", 'line 2: the key "name" is already in line 1'),
+        ("name: r\ncriteria: [{name: a, description: b, name: c}]", 'line 2: the key "name" is already in line 2'),
         ("name: [r\ncriteria: x: y", "line 2, column "),
         ("name: r\n\tcriteria: []", "line 2, column "),
         ("", "it is empty"),
@@ -297,7 +297,7 @@ def test_errors_in_json_and_toml_name_a_line_or_a_path():
     """A syntax error has its line; a wrong value its path."""
     assert "line 2 column" in refuse('{"name":\n}', "json")
     assert "line 1, column" in refuse("name = \n", "toml")
-    assert 'the key "name" stands twice' in refuse('{"name": "a", "name": "b"}', "json")
+    assert 'the key "name" appears twice' in refuse('{"name": "a", "name": "b"}', "json")
     assert "NaN is not JSON" in refuse('{"passing_threshold": NaN}', "json")
     assert "login.toml is not a rubric in TOML" in refuse('name = "a"\nname = "b"', "toml")
     assert "criteria[0].weight" in refuse(

@@ -268,7 +268,7 @@ LAUGHS = "a: &a [x, x]\n" + "".join(
         ("schema: adjudge/rules/1", "a rule file needs 'rules', and there is none"),
         ("schema: adjudge/rubric/1\nrules: [json]", "this version reads 'adjudge/rules/1', not 'adjudge/rubric/1'"),
         ("- json", "a rule file must be a mapping with rules, got ['json']"),
-        ("rules: [json]\nrules: [secrets]", 'line 2: the key "rules" already stands in line 1'),
+        ("rules: [json]\nrules: [secrets]", 'line 2: the key "rules" is already in line 1'),
         ("rules: !!python/object/apply:os.system [id]", "could not determine a constructor"),
         (f"rules: [{', '.join(['json'] * 65)}]", "has 65 rules, and at most 64 may stand in one file"),
         ("rules:\n" + "  - &a [*a]", "aliases"),

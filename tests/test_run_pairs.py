@@ -134,7 +134,7 @@ def test_a_run_of_pairs_goes_on(tmp_path: Path):
     assert len(model.requests) <= 40 + 4
 
     for other in ({"pairs": False}, {"on_conflict": "undecided"}):
-        with pytest.raises(UsageError, match="cannot go on: what is asked changed"):
+        with pytest.raises(UsageError, match="cannot be resumed: what is asked changed"):
             do(make_pairs(20), Judge(model), out=out, resume=True, **other)
 
 

@@ -171,7 +171,7 @@ class Verdict:
         (None, {"rules": [{"regex": "x"}]}, "what is asked changed"),
         (None, {"context": "law"}, r"what is asked changed \(context: null before, \"law\" now\)"),
         (None, {"result_format": Verdict}, "what is asked changed"),
-        (None, {"seed": 5, "sample": 3}, "it has sample=None, and 3 was asked for"),
+        (None, {"seed": 5, "sample": 3}, "it has sample=None, not 3"),
     ],
 )
 def test_another_question_or_judge_is_refused(tmp_path: Path, judge: Any, how: dict[str, Any], said: str):
@@ -190,7 +190,7 @@ def test_more_samples_may_be_asked_for_and_not_fewer(tmp_path: Path):
     do(make_cases(3), Judge(model), out=tmp_path / "run", repeat=3, resume=True)
     assert [request.sample for request in model.requests] == [2, 2, 2]
 
-    with pytest.raises(UsageError, match="it has repeat=3, and fewer, 1, were asked for"):
+    with pytest.raises(UsageError, match="it has repeat=3, and you asked for fewer, 1"):
         do(make_cases(3), out=tmp_path / "run", resume=True)
 
 

@@ -4,7 +4,7 @@
     ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
     │   ├── DecisionRefused  a person's decision on an approval does not count
     │   └── ToolRefused  a forged tool may not be used, registered or promoted as it is
-    ├── ModelError      the world failed: a server, a network, a provider's refusal to serve
+    ├── ModelError      a server or the network failed, or a provider refused to serve
     ├── ReplyError      a model answered and the answer cannot be read
     ├── LedgerError     the store of a ledger failed: nothing is known to be recorded
     ├── JudgmentFailed  asked for with ``throw_on_fail`` or ``raise_if_failed``
@@ -25,11 +25,11 @@ class AdjudgeError(Exception):
 
 
 class UsageError(AdjudgeError, ValueError):
-    """What the caller handed in cannot be used; nothing was asked of any model."""
+    """An argument or a file cannot be used. No model was asked."""
 
 
 class DecisionRefused(UsageError):
-    """A decision on an approval that does not count; that it was tried is recorded.
+    """A decision on an approval does not count. The attempt is recorded.
 
     ``because`` says why: ``unauthorised``, ``double``, ``closed`` or ``expired``.
     """
@@ -42,8 +42,8 @@ class DecisionRefused(UsageError):
 class ToolRefused(UsageError):
     """A forged tool may not be used, registered or promoted as it is; nothing was asked, run or changed.
 
-    ``because`` says why in a word, the message in a sentence. It is raised where neither waiting nor further uses
-    would help, such as ``unknown``, ``demoted``, ``unreviewed``, ``scope`` or ``agent_cap``.
+    ``because`` gives the reason in a word, the message in a sentence. It is raised if neither waiting nor further uses
+    can help, as for ``unknown``, ``demoted``, ``unreviewed``, ``scope`` and ``agent_cap``.
     """
 
     def __init__(self, message: str, *, because: str) -> None:
@@ -77,7 +77,7 @@ class ReplyError(AdjudgeError):
 
 
 class LedgerError(AdjudgeError):
-    """A ledger's store failed: a disk, a lock or a server; what was to be recorded must be taken as not recorded."""
+    """A ledger's store failed: a disk, a lock or a server; treat the entry as not recorded."""
 
 
 Reason = Literal[

@@ -153,7 +153,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """What one deterministic rule said about the content."""
+    """The result of one deterministic rule."""
 
     name: str
     passed: bool
@@ -182,17 +182,19 @@ class CriterionResult:
 
     name: str
     score: float | None
-    """In 0 to 1 whatever scale the judge was asked for; ``None`` when the judge gave none."""
+    """In 0 to 1, on any scale of the rubric; ``None`` if the judge gave no score."""
     passed: bool
-    """Score at or above the criterion's threshold, or above 0.5 where it has none; only an explicit one gates."""
+    """Whether the score reaches the criterion's threshold; without a threshold, whether it is at least 0.5, which has
+    no effect on the outcome.
+    """
     reasoning: str = ""
     weight: float = 1.0
     threshold: float | None = None
-    """The explicit threshold, in 0 to 1; ``None`` when the criterion does not gate."""
+    """The criterion's own threshold, in 0 to 1; ``None`` if it has none, and so cannot fail the content."""
     rule: str | None = None
-    """The kind of rule that decided (``regex``), for a criterion no model was asked about."""
+    """The kind of rule that decided (``regex``), if no model was asked about this criterion."""
     evidence: tuple[str, ...] = ()
-    """Quotations from the content, checked to stand in it."""
+    """Quotations that were found in the content."""
 
     def __post_init__(self) -> None:
         for name in ("score", "threshold"):
@@ -212,14 +214,14 @@ class CriterionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JudgeResult:
-    """A judge's answer to one question, computed in code from what the judge said.
+    """A judge's answer to one question, computed in code from the judge's reply.
 
     Scores are in 0 to 1, durations in milliseconds, digests are hexadecimal SHA-256.
     """
 
     schema: ClassVar[str] = "adjudge/result/1"
     writes_plain: ClassVar[bool] = True
-    """``to_dict`` writes what JSON can hold, whatever the members are, so that nobody need look at it again."""
+    """``to_dict`` always returns plain JSON values, so callers need not check them again."""
 
     outcome: Outcome
     judge: str
@@ -245,18 +247,20 @@ class JudgeResult:
     model: str | None = None
     """The model as the provider reports it."""
     model_requested: str | None = None
-    """The model that the provider was asked for; ``None`` where nobody named one, as for functions."""
+    """The model that the provider was asked for; ``None`` for functions, which have no model name."""
     model_expected: str | None = None
-    """What ``model`` is compared with where a provider may report any name (``azure:``, ``openrouter:``, own servers):
-    the name that was reported first. Elsewhere ``None``, and ``model_requested`` is what is expected."""
+    """If a provider may report any name (``azure:``, ``openrouter:``, your own servers): the name that it reported
+    first, with which ``model`` is compared. Otherwise ``None``, and ``model_requested`` is expected.
+    """
     raw_response: str | None = None
-    """The reply as it was received; where one was re-asked, the last."""
+    """The reply as it was received; after a re-ask, the last one."""
     earlier_responses: tuple[str, ...] = ()
     """Replies that could not be read and were followed by a re-ask, oldest first."""
     finish_reason: str | None = None
     request_id: str | None = None
-    """What the provider calls the last request, for its support and its logs: one line of at most 200 characters. Of a
-    recorded or cached reply, that of the request that was made then."""
+    """The provider's id of the last request, for its support and its logs: one line of at most 200 characters. For a
+    recorded or cached reply, the id of the original request.
+    """
     attempts: int = 1
     """How often the model was asked; 2 after a re-ask, 0 when a rule decided."""
     duration_ms: float = 0.0
@@ -266,7 +270,7 @@ class JudgeResult:
     subject: str | None = None
     """Digest of the content that was judged."""
     qualification: str | None = None
-    """What a certificate says about the judge that decided; ``None`` where nothing is known."""
+    """What a certificate says about the judge that decided; ``None`` if there is none."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = field(default_factory=make_id)
     created_at: datetime = field(default_factory=_now)
@@ -297,10 +301,10 @@ class JudgeResult:
 
     @property
     def model_differs(self) -> bool:
-        """Whether another model answered than was asked for; a dated snapshot of the same name is not another.
+        """Whether another model answered than the one asked for; a dated snapshot counts as the same model.
 
-        Behind a name that may report any, whether it reports another than at first. Of a chain, whether this is so for
-        any of its seats.
+        If a provider may report any name, whether it now reports another name than at first. For a chain, whether this
+        is so for any of its seats.
         """
         return _is_other(self)
 
@@ -309,7 +313,7 @@ class JudgeResult:
         return self.passed
 
     def criterion(self, name: str) -> CriterionResult:
-        """The result for the criterion of this name; raises ``KeyError`` naming those there are."""
+        """Return the result for this criterion. Raises ``KeyError``, naming the criteria, if there is none."""
         for item in self.criteria:
             if item.name == name:
                 return item
@@ -322,7 +326,7 @@ class JudgeResult:
         return self
 
     def explain(self) -> str:
-        """The outcome in one line: score against threshold or the reason, who decided, and the detail."""
+        """Return the outcome in one line: score and threshold or the reason, who decided, and the detail."""
         said = f"{self.outcome}: {self.undecided_because}" if self.undecided_because else str(self.outcome)
         if self.score is not None:
             said += f" with {self.score:.2f}"
@@ -338,8 +342,8 @@ class JudgeResult:
     def to_dict(self) -> dict[str, Any]:
         """This result as plain data that JSON can hold; ``from_dict`` reads it back.
 
-        In ``value`` and ``metadata``, NaN and the infinities are written as text (``"nan"``, ``"inf"``), and so is
-        what nests deeper than 200 levels or has no plain form.
+        In ``value`` and ``metadata``, NaN and the infinities are written as text (``"nan"``, ``"inf"``), and so are
+        values that are nested deeper than 200 levels or have no plain form.
         """
         data: dict[str, Any] = {"schema": self.schema, **_read_members(self)}
         data["passed"] = self.passed
@@ -375,8 +379,9 @@ class JudgeChainResult(JudgeResult):
     results: tuple[JudgeResult, ...] = ()
     """In seat order. A seat never asked is absent; one cut short is undecided: cancelled."""
     cut_short: bool = False
-    """True where it was ended from outside, by a limit or by the chain around it, while some of its seats still ran:
-    those are ``cancelled`` for that reason, and not because this chain was settled without them."""
+    """True if a limit, or the chain around this one, ended it while seats were still running. Those seats are
+    ``cancelled`` for that reason, and not because this chain was settled without them.
+    """
 
     @property
     def fallback_triggered(self) -> bool:
@@ -385,7 +390,7 @@ class JudgeChainResult(JudgeResult):
 
     @property
     def model_differs(self) -> bool:
-        """Whether, in any seat, another model answered than was asked for; see ``JudgeResult``."""
+        """Whether, in any seat, another model answered than the one asked for; see ``JudgeResult``."""
         return _is_other(self) or any(item.model_differs for item in self.results)
 
     @property

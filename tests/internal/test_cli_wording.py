@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_what_has_an_option_beside_it_is_the_option_alone():
     """With what may be written in the configuration instead."""
-    assert name_options("go on with resume=True (--resume), or stop") == "go on with --resume, or stop"
+    assert name_options("resume it with resume=True (--resume), or stop") == "resume it with --resume, or stop"
     assert name_options("judge with token=False (--no-token; token = false in x.toml)") == (
         "judge with --no-token (or token = false in x.toml)"
     )

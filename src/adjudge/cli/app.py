@@ -1,7 +1,7 @@
 """The application: commands, and what an error becomes on the way out.
 
-Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable input, 3 undecided or the world failed,
-70 adjudge crashed, 130 interrupted. A person never sees a traceback unless adjudge itself is broken.
+Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable input, 3 undecided, or a provider, the
+network or a store failed, 70 adjudge crashed, 130 interrupted. People see a traceback only if adjudge itself is broken.
 """
 
 from __future__ import annotations
@@ -126,8 +126,9 @@ def _show_version(asked: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable input, 3 undecided or the "
-    "world failed, 70 adjudge crashed, 130 interrupted. Of several inputs, 2 beats 1 beats 3 beats 0."
+    epilog="Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable input, 3 undecided, "
+    "or a provider, the network or a store failed, 70 adjudge crashed, 130 interrupted. Of several inputs, 2 beats 1 "
+    "beats 3 beats 0."
 )
 def _top(
     _version: Annotated[

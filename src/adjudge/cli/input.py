@@ -99,7 +99,7 @@ def list_inputs(
             raise UsageError("nothing to judge: name a file, or - and write to standard input")
         given = ["-"]
     if given.count("-") > 1:
-        raise UsageError("- stands for standard input, which can be read once; name it once")
+        raise UsageError("- means standard input, which can be read once; name it once")
     alone = len(given) == 1 and not _is_set(given[0]) and not (folders and _is_folder(given[0]))
     sources, left_out = _expand(given) if folders else (given, [])
     sets = [isinstance(found, str) and _is_set(found) for found in sources]

@@ -23,15 +23,17 @@ Rubrics = Annotated[list[str], typer.Argument(metavar="R", hidden=True)]
 
 RubricName = Annotated[
     str | None,
-    typer.Option("--rubric", "-r", metavar="R", help="What is good: a shipped rubric, one of adjudge.toml, a file."),
+    typer.Option("--rubric", "-r", metavar="R", help="The rubric: a shipped name, a name of adjudge.toml, or a file."),
 ]
 
-Criteria = Annotated[str | None, typer.Option("--criteria", "-c", metavar="TEXT", help="What is good, in a sentence.")]
+Criteria = Annotated[
+    str | None, typer.Option("--criteria", "-c", metavar="TEXT", help="What good means, in a sentence.")
+]
 
 Threshold = Annotated[float | None, typer.Option("--threshold", metavar="T", help="The score to reach, from 0 to 1.")]
 
 Rules = Annotated[
-    list[str] | None, typer.Option("--rule", metavar="RULE", help="Check this first: a name, or '{regex: ^Dear}'.")
+    list[str] | None, typer.Option("--rule", metavar="RULE", help="Rule to check first: a name, or '{regex: ^Dear}'.")
 ]
 
 Reference = Annotated[Path | None, typer.Option("--reference", metavar="F", help="File with a known good answer.")]
@@ -73,7 +75,7 @@ HedgeAfter = Annotated[
 EscalateBelow = Annotated[
     float | None,
     typer.Option(
-        "--escalate-below", metavar="C", help="Below this confidence the next judge is asked, for --strategy cascade."
+        "--escalate-below", metavar="C", help="Ask the next judge below this confidence, for --strategy cascade."
     ),
 ]
 
@@ -83,9 +85,7 @@ ReaderName = Annotated[
 
 ReaderLabels = Annotated[
     str | None,
-    typer.Option(
-        "--reader-labels", metavar="A,B", help="The names behind that form: of the two places, or all labels."
-    ),
+    typer.Option("--reader-labels", metavar="A,B", help="The names that form uses: two places, or all labels."),
 ]
 
 ReaderPasses = Annotated[
@@ -97,11 +97,11 @@ NoToken = Annotated[bool, typer.Option("--no-token", help="For a model that cann
 Record = Annotated[str | None, typer.Option("--record", metavar="FILE", help="Add requests and replies to FILE.")]
 
 CacheFile = Annotated[
-    Path | None, typer.Option("--cache", metavar="FILE", help="Keep replies in FILE, and ask nothing twice.")
+    Path | None, typer.Option("--cache", metavar="FILE", help="Keep replies in FILE, and reuse them.")
 ]
 
 BudgetUsd = Annotated[
-    float | None, typer.Option("--budget", metavar="USD", help="Spend no more; what does not fit is undecided.")
+    float | None, typer.Option("--budget", metavar="USD", help="Spend at most this; cases beyond it are undecided.")
 ]
 
 LedgerPlace = Annotated[
@@ -109,13 +109,11 @@ LedgerPlace = Annotated[
     typer.Option("--ledger", metavar="URL", help="Record to this ledger; by default [ledger] of adjudge.toml."),
 ]
 
-NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Record to no ledger, whatever adjudge.toml says.")]
+NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Record to no ledger, even if adjudge.toml names one.")]
 
-Wait = Annotated[
-    bool, typer.Option("--wait/--no-wait", help="Wait for the person who is asked, however long it takes.")
-]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the person who is asked has decided.")]
 
-ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; nobody is asked.")]
+ShowPrompt = Annotated[bool, typer.Option("--show-prompt", help="Show what would be sent; ask nobody.")]
 
 Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="How many are judged at once.")]
 
@@ -123,7 +121,7 @@ Concurrency = Annotated[int, typer.Option("--concurrency", metavar="N", help="Ho
 # What a data set is, and which of its fields is which part of a case; handed to `input.open_from_options`.
 DataKind = Annotated[
     str | None,
-    typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., or the tool it is from; else by the name."),
+    typer.Option("--from", metavar="KIND", help="jsonl, csv, ..., or a tool; by default from the file name."),
 ]
 
 FieldContent = Annotated[str | None, typer.Option("--content", metavar="F", help="The field that is judged.")]
@@ -141,15 +139,16 @@ FieldId = Annotated[str | None, typer.Option("--id", metavar="F", help="The fiel
 FieldGroup = Annotated[str | None, typer.Option("--group", metavar="F", help="The field with the case's group.")]
 
 FieldOther = Annotated[
-    list[str] | None, typer.Option("--field", metavar="PART=F", help="Any part: content.a=F, labels.ann=F, ...")
+    list[str] | None,
+    typer.Option("--field", metavar="PART=F", help="Map any part of a case: content.a=F, labels.ann=F, ..."),
 ]
 
 LabelMapText = Annotated[
-    str | None, typer.Option("--label-map", metavar="MAP", help="What labels stand for: yes=true,no=false,unsure=null.")
+    str | None, typer.Option("--label-map", metavar="MAP", help="What labels mean: yes=true,no=false,unsure=null.")
 ]
 
 LabelFile = Annotated[
-    str | None, typer.Option("--label-file", metavar="F", help="Labels of the cases, a row for each rater's.")
+    str | None, typer.Option("--label-file", metavar="F", help="File of labels, one row for each rater and case.")
 ]
 
 LabelName = Annotated[
@@ -157,7 +156,7 @@ LabelName = Annotated[
 ]
 
 OnBadRow = Annotated[
-    str, typer.Option("--on-bad-row", metavar="X", help="fail, or skip: count and list what is no case.")
+    str, typer.Option("--on-bad-row", metavar="X", help="fail, or skip: leave bad rows out, and list them.")
 ]
 
 CaseCriteria = Annotated[
@@ -183,11 +182,11 @@ Sample = Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge
 
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Which N cases --sample draws.")]
 
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in RUN; nothing recorded is asked again.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in RUN; nothing recorded is asked again.")]
 
 Retry = Annotated[
     list[str] | None,
-    typer.Option("--retry", metavar="REASON", help="With --resume: judge again what is undecided for it (error, ...)."),
+    typer.Option("--retry", metavar="REASON", help="With --resume: judge again cases undecided for this reason."),
 ]
 
 Pairs = Annotated[bool, typer.Option("--pairs", help="Each content is {a, b}: ask which is better, in both orders.")]

@@ -232,7 +232,7 @@ def _at(where: str) -> Iterator[None]:
 
 
 _NOTHING = (
-    "nobody is here to judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
+    "there is no judge: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, "
     "start a local server such as Ollama, or name one with --judge; adjudge demo judges without one, and "
     "adjudge doctor says what is set here"
 )

@@ -43,9 +43,9 @@ class Case:
     task: Any = None
     context: Any = None
     label: LabelValue = None
-    """What a person decided: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` is unknown."""
+    """A person's verdict: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` means unknown."""
     labels: Mapping[str, LabelValue] = field(default_factory=dict)
-    """What each rater decided, by the rater's name."""
+    """Each rater's verdict, by the rater's name."""
     group: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Copied to the result, never sent to a model."""
@@ -173,7 +173,7 @@ def _check_label(label: object) -> None:
     if label is None or isinstance(label, bool | int | float) or label in ("first", "second", "tie"):
         return
     raise UsageError(
-        f"label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}; say what it stands for "
+        f"label must be true, false, a number, 'first', 'second' or 'tie', got {show(label)}; say what it means "
         f"(--label-map {_suggest_map(label)}, or label_map=)"
     )
 

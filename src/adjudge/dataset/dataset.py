@@ -33,7 +33,7 @@ Notes = Counter[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
-    """A row that is no case."""
+    """A row that is not a case."""
 
     where: str
     """The data set and the line, or the row where there are no lines."""
@@ -62,9 +62,9 @@ def add_note(notes: Notes, said: str) -> None:
 
 
 class Dataset:
-    """Cases from a file, a frame or a program. Iterating reads them anew, one at a time, so size is bounded by disk.
+    """Cases from a file, a frame or a program. Each iteration reads them again, one at a time.
 
-    Made by ``open_dataset`` and ``Dataset.of``. ``bad_rows``, ``skipped`` and ``notes`` tell of the latest reading.
+    Made by ``open_dataset`` and ``Dataset.of``. ``bad_rows``, ``skipped`` and ``notes`` are about the latest iteration.
     """
 
     def __init__(
@@ -123,12 +123,12 @@ class Dataset:
         criteria_field: str | None = None,
         rubrics: Mapping[str, Rubric] | None = None,
     ) -> Dataset:
-        """The cases in what a program holds.
+        """Make a data set from values of your program.
 
         ``source`` is a list, a generator, or a function that makes one, of cases, mappings, texts or lists of chat
         messages; a frame of pandas or polars, an Arrow table, a Hugging Face data set. A generator can be read once.
-        The other parameters are those of ``open_dataset``; ``name`` is what messages call it. A ``Case`` is judged by
-        what it brings, asked for or not; ``case_criteria`` is about rows.
+        The other parameters are those of ``open_dataset``; ``name`` is the data set's name in messages. The criteria of
+        a ``Case`` always count; ``case_criteria`` is about rows.
         """
         frame = open_frame(source)
         spec = read_fields(fields, table=frame.table)
@@ -161,7 +161,7 @@ class Dataset:
 
     @property
     def notes(self) -> Mapping[str, int]:
-        """What an importer could not carry over, in words, and how often."""
+        """What an importer could not convert, in words, and how often."""
         return dict(self._latest.notes)
 
     def __iter__(self) -> Iterator[Case]:
@@ -173,12 +173,13 @@ class Dataset:
         return self._iterate(self._latest)
 
     def with_labels(self, labels: Iterable[Label], *, name: str | None = None) -> Dataset:
-        """The same cases with the labels of others joined to them by id; this data set stays as it is.
+        """Return a data set with the same cases, and these labels joined to them by id.
 
-        People's labels and overrides count, a model's do not: they become ``labels`` of the case, where ``cannot_tell``
-        is unknown. Who labelled a case twice counts with the later label. ``label`` is what the case has already, else
-        what more than half of these people said, else unknown. ``name`` takes the labels for that criterion; without
-        it, those of the case as a whole. ``notes`` counts labels whose case did not occur.
+        People's labels and overrides become ``labels`` of the case, with ``cannot_tell`` as unknown; a model's labels
+        are ignored. If a person labelled a case twice, the later label counts. ``label`` stays if the case has one;
+        otherwise it is the value that more than half of these people gave, else unknown. ``name`` takes the labels for
+        that criterion; without it, those of the case as a whole. ``notes`` counts labels of cases that are not in the
+        data set.
         """
         joined = copy(self)
         joined._latest, joined._labels = _Reading(), group_labels(labels, name)  # noqa: SLF001 - a copy of ours
@@ -186,7 +187,7 @@ class Dataset:
         return joined
 
     def refuse(self, why: str) -> None:
-        """Treat the row that was read last as one that is no case, for whoever compares ids elsewhere.
+        """Treat the row that was read last as a bad row, for a caller that compares ids itself.
 
         It is skipped, counted and listed, or raises ``UsageError`` with its place, as ``on_bad_row`` says.
         """
@@ -246,14 +247,14 @@ class Dataset:
         key = name if len(name) <= 16 else blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if key in seen:
             raise UsageError(
-                f"the id {show(name)} stands on {self._unit} {seen[key]} already; give each row an id of its own"
+                f"the id {show(name)} is already on {self._unit} {seen[key]}; give each row an id of its own"
             )
         seen[key] = line
 
     def _refuse(self, line: int, error: UsageError, reading: _Reading) -> None:
         where = f"{self.name}, {self._unit} {line}"
         if not self._skips:
-            raise UsageError(f"{where}: {error}; on_bad_row='skip' (--on-bad-row skip) goes on without it") from None
+            raise UsageError(f"{where}: {error}; on_bad_row='skip' (--on-bad-row skip) leaves it out") from None
         reading.skipped += 1
         if len(reading.bad) < MOST_LISTED:
             reading.bad.append(BadRow(where=where, line=line, why=str(error)))

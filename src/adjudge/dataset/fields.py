@@ -217,7 +217,7 @@ def check_names(columns: list[str]) -> None:
     """Raise ``UsageError`` for two columns of one name: a row would lose one of its cells."""
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
-        raise UsageError(f"the column {show(twice[0])} stands twice; name each column once")
+        raise UsageError(f"the column {show(twice[0])} appears twice; name each column once")
 
 
 def select_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], set[str]]:

@@ -27,7 +27,7 @@ LabelOrder = Literal["ab", "ba"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelDesign:
-    """How a case came to be labelled, where a plan drew it: what a rate needs to speak for the cases not drawn."""
+    """How a plan drew a case for labelling. Rates need this to estimate for the cases that were not drawn."""
 
     plan: str
     """Which plan drew it."""
@@ -49,24 +49,24 @@ class LabelDesign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What one rater said of one case. Raises ``UsageError`` for a value that no label has."""
+    """One rater's verdict on one case. Raises ``UsageError`` for a value that a label cannot have."""
 
     schema: ClassVar[str] = "adjudge/label/1"
 
     case: str
     """The id of the case."""
     rater: str
-    """Who said it: one name for one person, or the name of a model."""
+    """Who gave the label: one name for each person, or the name of a model."""
     value: bool | float | str
     """True, false, a number, ``first``, ``second``, ``tie``, or ``cannot_tell``: looked, and cannot decide."""
     kind: LabelKind = "person"
-    """``override`` is a person who overruled a judge, so one who knew its verdict."""
+    """``person``, ``model``, or ``override``: a person who overruled a judge, and so knew its verdict."""
     criterion: str | None = None
     """The criterion it is about; ``None`` is the case as a whole."""
     run: str | None = None
     """The run whose judgement the rater saw, if any."""
     order: LabelOrder | None = None
-    """In which order a pair was shown; ``value`` names the case's own sides all the same."""
+    """In which order a pair was shown; ``value`` always names the case's own sides."""
     at: datetime | None = None
     """When, with its zone; ``None`` is unknown."""
     blind: bool = False
@@ -83,7 +83,7 @@ class Label:
         if not _is_value(self.value):
             raise UsageError(
                 f"value must be true, false, a number, 'first', 'second', 'tie' or {CANNOT_TELL!r}, got "
-                f"{show(self.value)}; say what it stands for (--label-map WORD=true, or label_map=)"
+                f"{show(self.value)}; say what it means (--label-map WORD=true, or label_map=)"
             )
         check_choice("kind", self.kind, get_args(LabelKind))
         if self.order is not None:
@@ -95,7 +95,7 @@ class Label:
             raise UsageError(f"design must be a LabelDesign, got {show(self.design)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """The label as a row of a label file; what it does not have is left out, but ``at`` is null if unknown."""
+        """Return the label as a row of a label file, without missing members; ``at`` is null if unknown."""
         said: dict[str, Any] = {"schema": self.schema} | {name: getattr(self, name) for name in _KEYS}
         said["at"] = None if self.at is None else self.at.astimezone(UTC).isoformat()
         said["design"] = None if self.design is None else self.design.to_dict()
@@ -103,7 +103,7 @@ class Label:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Label:
-        """The label that a row says; raises ``UsageError`` for one that is none, or of a later schema."""
+        """Read a row of a label file. Raises ``UsageError`` for a row that is not a label, or has a later schema."""
         for key in data:
             if key not in _KEYS and key != "schema":
                 known = ", ".join(_KEYS)
@@ -179,11 +179,11 @@ def load_labels(
     format: str | None = None,  # noqa: A002 - as open_dataset has it
     label_map: LabelMap | None = None,
 ) -> tuple[Label, ...]:
-    """The labels of a file, in its order: rows of ``Label.to_dict``, in any format that ``open_dataset`` reads.
+    """Load the labels of a file, in its order: rows as ``Label.to_dict`` writes them, in any format of a data set.
 
-    A table has a column for each key, ``design.plan`` and its like included; an empty cell says nothing. ``label_map``
-    is as for ``open_dataset``, may name ``cannot_tell``, and leaves out a row whose word stands for ``None``. Raises
-    ``UsageError`` naming file, line, value and remedy for the first row that is no label.
+    A table has a column for each key, such as ``design.plan``; an empty cell means nothing is given. ``label_map`` is
+    as for ``open_dataset`` and may also map to ``cannot_tell``; a row whose word means ``None`` is left out. Raises
+    ``UsageError`` naming file, line, value and remedy for the first row that is not a label.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)
@@ -232,8 +232,9 @@ def write_labels(
 ) -> int:
     """Write labels to a new file that its owner alone can read, and return how many; reading it gives equal labels.
 
-    The formats are ``jsonl``, ``json``, ``csv`` and ``tsv``. ``for_spreadsheet`` is as for ``write_cases``, since
-    comments are somebody's text. Raises ``UsageError`` when the file exists; when something goes wrong, none is left.
+    The formats are ``jsonl``, ``json``, ``csv`` and ``tsv``. ``for_spreadsheet`` is as for ``write_cases``, because
+    anybody may have written the comments. Raises ``UsageError`` if the file exists. If something goes wrong, no file is
+    left.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)

@@ -49,9 +49,9 @@ def read_number(text: str) -> int | float | None:
 
 
 def parse_label_map(text: str) -> dict[str, LabelValue]:
-    """The map that ``yes=true,no=false`` says; raises ``UsageError`` for anything else.
+    """Parse a label map such as ``yes=true,no=false``. Raises ``UsageError`` for anything else.
 
-    A word stands for ``true``, ``false``, a number, ``first``, ``second``, ``tie``, ``null`` (unknown) or
+    A word can mean ``true``, ``false``, a number, ``first``, ``second``, ``tie``, ``null`` (unknown) or
     ``cannot_tell``. A word that holds a comma or begins or ends with a blank needs ``label_map=`` of the library.
     """
     found: dict[str, LabelValue] = {}
@@ -61,7 +61,7 @@ def parse_label_map(text: str) -> dict[str, LabelValue]:
         if not sign or not word or not said:
             raise UsageError(f"--label-map {show(part)} must be like yes=true; separate several by commas")
         if word in found:
-            raise UsageError(f"--label-map says twice what {show(word)} stands for; keep one")
+            raise UsageError(f"--label-map says twice what {show(word)} means; keep one")
         found[word] = _read_meaning(word, said)
     return found
 
@@ -93,7 +93,7 @@ def check_label_map(label_map: LabelMap | None) -> LabelMap:
     found: dict[str, LabelValue] = {}
     for word, value in label_map.items():
         if not isinstance(word, str) or not word.strip():
-            raise UsageError(f"label_map: {show(word)} must be a text, as it stands in the file")
+            raise UsageError(f"label_map: {show(word)} must be a text, as in the file")
         if not _is_meaning(value):
             raise UsageError(
                 f"label_map: {show(word)} cannot stand for {show(value)}; it is True, False, a number, 'first', "
@@ -101,7 +101,7 @@ def check_label_map(label_map: LabelMap | None) -> LabelMap:
             )
         name = _name(word)
         if name in found and (type(found[name]), found[name]) != (type(value), value):
-            raise UsageError(f"label_map says twice what {show(word)} stands for; keep one")
+            raise UsageError(f"label_map says twice what {show(word)} means; keep one")
         found[name] = value
     return found
 

@@ -40,13 +40,13 @@ def write_cases(
 ) -> int:
     """Write cases to a new file and return how many; reading it gives equal cases.
 
-    Where they bring criteria, rubrics, rules or thresholds of their own, that takes ``case_criteria=True``.
-    The formats are those of ``open_dataset``. In tables, what is no text is JSON in a column whose name ends in
-    ``.json``. Raises ``UsageError`` when the file exists, when a case holds what JSON has no form for, and for more
-    YAML than is read (10 MB); nothing is left behind then.
+    If cases bring criteria, rubrics, rules or thresholds of their own, read the file with ``case_criteria=True``. The
+    formats are those of ``open_dataset``. In tables, values that are not text are JSON in a column whose name ends in
+    ``.json``. Raises ``UsageError`` if the file exists, if a case has a value that JSON cannot express, and for more
+    than 10 MB of YAML, which could not be read; no file is left then.
 
-    ``for_spreadsheet`` writes an apostrophe before cells of CSV and TSV that a spreadsheet would run as formulas; they
-    are read with it. ``UsageError`` for other formats.
+    ``for_spreadsheet`` writes an apostrophe before cells of CSV and TSV that a spreadsheet would run as formulas. The
+    apostrophe is read back as text. Raises ``UsageError`` for other formats.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)

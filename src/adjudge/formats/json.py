@@ -90,7 +90,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"the key {quote(name)} stands twice in one object")
+            raise ValueError(f"the key {quote(name)} appears twice in one object")
         found[name] = value
     return found
 

@@ -124,7 +124,7 @@ def _read_keys(reader: Any, node: Any) -> Iterator[tuple[Any, int, Any]]:
         _check_number(key_node)
         key = reader.construct_object(key_node)
         if key in seen:
-            raise ValueError(f"line {line}: the key {quote(str(key))} already stands in line {seen[key]}; keep one")
+            raise ValueError(f"line {line}: the key {quote(str(key))} is already in line {seen[key]}; keep one")
         seen[key] = line
         yield key, line, value
 

@@ -16,7 +16,7 @@ from adjudge.result import DecidedBy, JudgeResult, make_id, read_result
 
 
 class Blocked(AdjudgeError):
-    """A gate did not let something through; ``decision`` says who decided and why, and whether a person was asked."""
+    """A gate's guard blocked a call; ``decision`` says who decided and why, and whether a person was asked."""
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision.explain())
@@ -59,10 +59,9 @@ class _Six(NamedTuple):
 
 
 class ApprovalAnswer(_Six):
-    """What came of asking somebody, as an ``Asker`` returns it; a plain tuple of the first three will do.
+    """The answer of an ``Asker``: approved or not, by whom and why. A plain tuple of these three is enough.
 
-    As a tuple it has six members, as it always had, so that whoever takes it apart can go on; ``request`` and
-    ``result_id`` are attributes beside them.
+    As a tuple it has six members, as in earlier versions; ``request`` and ``result_id`` are attributes only.
     """
 
     request: str | None
@@ -94,7 +93,7 @@ class ApprovalAnswer(_Six):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Decision:
-    """Whether something may go through a gate, who decided that, and why.
+    """Whether content may go through a gate, who decided that, and why.
 
     A decision is true exactly when it allows. Durations are in milliseconds, digests are hexadecimal SHA-256.
     """
@@ -106,31 +105,31 @@ class Decision:
     """The name of the gate."""
     allowed: bool
     decided_by: DecidedBy
-    """``policy`` whenever neither a judge, nor a rule, nor a person let it through or stopped it."""
+    """``judge``, ``rule``, ``human``, or ``policy`` if none of these three decided."""
     pending: bool = False
-    """A person has been asked and has not answered; not allowed so far."""
+    """True while a person has been asked and has not answered; the content is not allowed until then."""
     result: JudgeResult | None = None
-    """What was judged; ``None`` when nobody was asked because the content was not sampled, or cannot be read."""
+    """The judge's result; ``None`` if the content was not sampled, or cannot be read."""
     detail: str = ""
     """One sentence: which policy decided, who approved, or what went wrong."""
     mode: Mode = "enforce"
     would_allow: bool | None = None
-    """What ``mode="enforce"`` would have said without a person; ``None`` when nothing was judged."""
+    """What ``mode="enforce"`` would have decided without a person; ``None`` if nothing was judged."""
     sampled: bool = True
     """False when the content was let through unjudged, because ``sample`` is below 1."""
     approval_id: str | None = None
     request: str | None = None
-    """Digest of what a person was asked, which an answer has to be about; ``None`` when nobody was asked."""
+    """Digest of the request to a person, to which the answer is bound; ``None`` if nobody was asked."""
     basis: Mapping[str, Any] = field(default_factory=dict)
-    """Where a person was asked, digests of task, context, reference, rubric and rules, and the gate's policy."""
+    """If a person was asked: digests of task, context, reference, rubric and rules, and the gate's policy."""
     answer: JudgeResult | None = None
-    """The result of the judge that approved in people's place, where one was asked first; else ``None``."""
+    """The result of the judge that was asked first and approved instead of people; else ``None``."""
     ledger_seq: int | None = None
     """Where the ledger holds this decision; ``None`` without a ledger, and in the entry itself."""
     config: str | None = None
     """Digest of the configuration file that the gate was read from; ``None`` for a gate written in code."""
     subject: str | None = None
-    """Digest of the content as it was handed in, before any redaction."""
+    """Digest of the content as you passed it, before any redaction."""
     duration_ms: float = 0.0
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = field(default_factory=make_id)
@@ -154,7 +153,7 @@ class Decision:
         return self.allowed
 
     def explain(self) -> str:
-        """The decision in one line: what, by whom, and why; it may quote the content."""
+        """Return the decision in one line: what, by whom, and why; it may quote the content."""
         word = "pending" if self.pending else "allowed" if self.allowed else "blocked"
         parts = [self.detail] if self.detail else []
         parts += [self.result.explain()] if self.result is not None else []
@@ -199,7 +198,7 @@ _NAMES = tuple([item.name for item in fields(Decision) if item.name != "result"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateEvent:
-    """Something that happened in a gate, for ``on_event``."""
+    """An event in a gate, passed to ``on_event``."""
 
     kind: EventKind
     """``judged``, ``asked`` (a person), ``answered`` (that person), ``unrecorded`` (the ledger failed), ``decided``."""
@@ -213,7 +212,7 @@ class GateEvent:
 
 
 class Recorder(Protocol):
-    """Whatever keeps decisions: the ledger, or an object of yours with this method."""
+    """An object that records decisions: the ledger, or an object of yours with this method."""
 
     def append(
         self, value: Any, /, *, kind: str | None = None, subject: str | None = None, gate: str | None = None
@@ -223,19 +222,19 @@ class Recorder(Protocol):
 
 
 class Asker(Protocol):
-    """Whatever asks a person: ``Approvals``, or an object of yours with these methods.
+    """An object that asks people: ``Approvals``, or an object of yours with these methods.
 
-    One with ``check_request(**how)`` is asked, when a gate is made, whether it could take such a request; what is
-    wrong it raises as ``UsageError``. One with ``await is_open(id)`` is asked where a gate does not wait: a request
-    that has ended by then is heard at once.
+    Two further methods are optional. ``check_request(**how)`` is called when a gate is made; it raises ``UsageError``
+    for arguments of a request that it could not take. ``await is_open(id)`` is called by a gate that does not wait; if
+    the request has ended by then, the gate reads the answer at once.
     """
 
     # A property and not a method: a type checker would have every asker take any argument, and those of `ask` differ.
     @property
     def request(self) -> Callable[..., Coroutine[Any, Any, str]]:
-        """Ask about a decision that holds something back, with a message and what ``ask`` says; returns an id."""
+        """Ask about a decision that holds content back; ``how`` is the gate's ``ask``. Return an id."""
         ...
 
     def wait(self, approval: str, /) -> Coroutine[Any, Any, ApprovalAnswer | tuple[bool, str | None, str]]:
-        """Whether it was approved, by whom (``None`` when it was a policy: the request expired), and the reason."""
+        """Wait for the answer: whether it was approved, by whom (``None``: by policy, because it expired), and why."""
         ...

@@ -1,4 +1,4 @@
-"""What the guards share: the chain that is asked, and the event that tells what a check came to."""
+"""Shared by the guards: the chain that is asked, and the event that reports the outcome of a check."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardEvent:
-    """What one check of a guard came to; there is one for each check that asked something."""
+    """The outcome of one check of a guard; there is one event for each check that asked a judge."""
 
     schema: ClassVar[str] = "adjudge/guard-event/1"
 
     kind: GuardKind
     guard: str
-    """The guard's name: that of the tool it stands before, where it has one."""
+    """The guard's name, or the name of the tool that it protects."""
     subject: str
     """SHA-256 of what was checked."""
     passed: bool

@@ -230,7 +230,7 @@ class Check:
             return replace(blocked, detail="nobody can be asked")
         if self.subject is None:
             # Without a digest an approval is bound to nothing, and could be used for anything else that has none.
-            return replace(blocked, detail="nobody was asked: what cannot be read cannot be told from anything else")
+            return replace(blocked, detail="nobody was asked: content that cannot be read cannot be told apart")
         message = f"gate {gate.name!r} held this back: {result.explain()}"
         ask, shown = dict(gate.ask), await self._show()
         basis = self._make_basis(self.digests)

@@ -19,7 +19,7 @@ class Policy:
     on_undecided: OnUndecided = "block"
     on_tampering: OnTampering = "block"
     on_rule: OnFailed | None = None
-    """What happens where a failed ``error`` rule decided; ``None`` is made to what ``on_failed`` says."""
+    """What happens if a failed ``error`` rule decided; ``None`` is replaced by ``on_failed``."""
 
     def __post_init__(self) -> None:
         for name, kind in (("on_failed", OnFailed), ("on_undecided", OnUndecided), ("on_tampering", OnTampering)):

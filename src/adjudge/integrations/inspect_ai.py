@@ -68,8 +68,8 @@ def judge_scorer(
         rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
         threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
-        rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
-        instructions: More instructions for the judge, from you and trusted.
+        rules: Checks in code that run first; a failed ``error`` rule decides before a model is asked.
+        instructions: More instructions, which the judge obeys; never put content here.
         value: ``score`` gives the number in 0 to 1, so that ``accuracy`` is the mean score; where a judgement has an
             outcome and no number, it is 1.0 for passed and 0.0 for failed. ``outcome`` gives ``C`` for passed and
             ``I`` for failed, so that ``accuracy`` is the share that passed.

@@ -69,9 +69,9 @@ class JudgeEvaluator(Evaluator[object, object, object]):
     threshold: float | None = None
     """The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1."""
     rules: Annotated[Sequence[AnyRule], _write_as(list[str | dict[str, Any]])] = ()
-    """Deterministic checks that go first; a failed ``error`` rule decides before a model is asked."""
+    """Checks in code that run first; a failed ``error`` rule decides before a model is asked."""
     instructions: str | None = None
-    """More instructions for the judge, from you and trusted."""
+    """More instructions, which the judge obeys; never put content here."""
     include_input: bool = True
     """Whether the judge sees the case's inputs."""
     include_expected_output: bool = True

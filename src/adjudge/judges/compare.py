@@ -33,13 +33,13 @@ class CompareArguments(TypedDict, total=False):
     """What ``compare`` may be told about both contents."""
 
     task: object
-    """What both were meant to do; data, fenced."""
+    """What both were asked to do; shown to the judge as data."""
     context: object
-    """What both may rely on (passages, policies); data, fenced."""
+    """What both may rely on (passages, policies); shown to the judge as data."""
     reference: object
-    """A known good answer to hold both against; data, fenced."""
+    """A known good answer to compare both with; shown to the judge as data."""
     instructions: str | None
-    """More instructions for the judge, from you and trusted; never put content here."""
+    """More instructions, which the judge obeys; never put content here."""
     metadata: Mapping[str, Any] | None
     """Copied to the result, never sent to a model; ``case`` also selects recorded replies."""
 
@@ -198,12 +198,12 @@ async def compare(
     metadata: Mapping[str, Any] | None = None,
     **unknown: Unpack[NoOther],
 ) -> PairResult:
-    """Which of two contents is better, by a rubric (or ``criteria``), as a judge or a chain sees it.
+    """Ask a judge or a chain which of two contents is better, by a rubric or ``criteria``.
 
-    Both orders are asked at once, since judges favour a place. Where they disagree nobody is preferred: it is a tie
-    by policy, or undecided (``split``) with ``on_conflict="undecided"``. Where one order could not be decided, the
-    pair is not. In a counting chain a preference wins when as many seats chose it as the strategy needs to pass. Raises
-    ``UsageError`` for what was wrong before anything was asked; what fails afterwards is a result.
+    Both orders are asked at the same time, because judges favour a place. If the orders disagree, the pair is a tie by
+    policy, or undecided (``split``) with ``on_conflict="undecided"``. If one order is undecided, so is the pair. In a
+    counting chain, a preference wins if as many seats chose it as the strategy needs to pass. Raises ``UsageError`` for
+    mistakes that are found before anything is asked; later failures are results.
 
     Args:
         a: One content.
@@ -212,10 +212,10 @@ async def compare(
         rubric: What better means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's
             own.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
-        reference: A known good answer to hold both against; data, fenced.
-        task: What both were meant to do; data, fenced.
-        context: What both may rely on (passages, policies); data, fenced.
-        instructions: More instructions for the judge, from you and trusted; never put content here.
+        reference: A known good answer to compare both with; shown to the judge as data.
+        task: What both were asked to do; shown to the judge as data.
+        context: What both may rely on (passages, policies); shown to the judge as data.
+        instructions: More instructions, which the judge obeys; never put content here.
         both_orders: Ask with either shown first, since judges favour a place; ``False`` shows ``a`` first
             alone.
         on_conflict: What orders that disagree come to: ``tie``, or ``undecided`` (``split``).
@@ -300,10 +300,10 @@ def compare_sync(
         rubric: What better means: a ``Rubric``, the path of one, or a shipped name; without one, the judge's
             own.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
-        reference: A known good answer to hold both against; data, fenced.
-        task: What both were meant to do; data, fenced.
-        context: What both may rely on (passages, policies); data, fenced.
-        instructions: More instructions for the judge, from you and trusted; never put content here.
+        reference: A known good answer to compare both with; shown to the judge as data.
+        task: What both were asked to do; shown to the judge as data.
+        context: What both may rely on (passages, policies); shown to the judge as data.
+        instructions: More instructions, which the judge obeys; never put content here.
         both_orders: Ask with either shown first, since judges favour a place; ``False`` shows ``a`` first
             alone.
         on_conflict: What orders that disagree come to: ``tie``, or ``undecided`` (``split``).

@@ -43,23 +43,23 @@ class EvaluateArguments(TypedDict, total=False):
     threshold: float | None
     """The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1."""
     reference: object
-    """A known good answer to compare with; data, fenced."""
+    """A known good answer to compare with; shown to the judge as data."""
     task: object
-    """What the content was meant to do; data, fenced."""
+    """What the content was asked to do; shown to the judge as data."""
     context: object
-    """What the content may rely on (passages, policies); data, fenced."""
+    """What the content may rely on (passages, policies); shown to the judge as data."""
     model: str | None
     """The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain."""
     rules: Sequence[AnyRule]
-    """Deterministic checks that go first; a failed ``error`` rule decides before a model is asked."""
+    """Checks in code that run first; a failed ``error`` rule decides before a model is asked."""
     instructions: str | None
-    """More instructions for the judge, from you and trusted; never put content here."""
+    """More instructions, which the judge obeys; never put content here."""
     result_format: type[Any] | None
     """A pydantic model, dataclass or msgspec Struct for the reply; the instance is ``result.value``."""
     passes: Callable[[Any], bool] | None
     """A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``."""
     throw_on_fail: bool
-    """Raise ``JudgmentFailed`` when the content failed or the judge could not decide."""
+    """Raise ``JudgmentFailed`` unless the content passed; also if it is undecided."""
     metadata: Mapping[str, Any] | None
     """Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded replies."""
 
@@ -262,30 +262,37 @@ class Evaluates(Generic[R]):
         metadata: Mapping[str, Any] | None = None,
         **unknown: Unpack[NoOther],
     ) -> R:
-        """Judge some content by a rubric (or ``criteria=``, or ``result_format=``) and return the result.
+        """Judge some content and return the result.
 
-        A judgement that failed or could not be made is a result. Raises ``UsageError`` for mistakes that are found
-        before a model is asked, and ``JudgmentFailed`` only with ``throw_on_fail=True``.
+        Say what good means with a rubric, in words with ``criteria=``, or with ``result_format=``::
+
+            result = await judge.evaluate("Thank you.", criteria="Is polite.")
+            if result.passed:  # True only if it passed: not if it failed, nor if it is undecided
+                print(result.score, result.explain())
+
+        If the model fails, times out, or replies in a form that cannot be read, the result is ``undecided``; this is
+        not an exception. Raises ``UsageError`` for mistakes that are found before a model is asked, and
+        ``JudgmentFailed`` only with ``throw_on_fail=True``.
 
         Args:
-            content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat
+            content: What to judge: text, any JSON value, a dataclass, pydantic model or Struct, chat
                 messages, an object with ``.output``.
             rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
             criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to
                 sentences.
             threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
-            reference: A known good answer to compare with; data, fenced.
-            task: What the content was meant to do; data, fenced.
-            context: What the content may rely on (passages, policies); data, fenced.
+            reference: A known good answer to compare with; shown to the judge as data.
+            task: What the content was asked to do; shown to the judge as data.
+            context: What the content may rely on (passages, policies); shown to the judge as data.
             model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
-            rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is
+            rules: Checks in code that run first; a failed ``error`` rule decides before a model is
                 asked.
-            instructions: More instructions for the judge, from you and trusted; never put content here.
+            instructions: More instructions, which the judge obeys; never put content here.
             result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
                 ``result.value``.
             passes: A function that says whether an instance of ``result_format`` passes; by default its
                 boolean ``passed``.
-            throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
+            throw_on_fail: Raise ``JudgmentFailed`` unless the content passed; also if it is undecided.
             metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select
                 recorded replies.
         """
@@ -350,27 +357,27 @@ class Evaluates(Generic[R]):
         metadata: Mapping[str, Any] | None = None,
         **unknown: Unpack[NoOther],
     ) -> R:
-        """``evaluate`` for callers without an event loop; works inside a running loop too, and blocks it.
+        """``evaluate`` without an event loop: returns the result itself. Inside a running loop, it blocks that loop.
 
         Args:
-            content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat
+            content: What to judge: text, any JSON value, a dataclass, pydantic model or Struct, chat
                 messages, an object with ``.output``.
             rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
             criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to
                 sentences.
             threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
-            reference: A known good answer to compare with; data, fenced.
-            task: What the content was meant to do; data, fenced.
-            context: What the content may rely on (passages, policies); data, fenced.
+            reference: A known good answer to compare with; shown to the judge as data.
+            task: What the content was asked to do; shown to the judge as data.
+            context: What the content may rely on (passages, policies); shown to the judge as data.
             model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
-            rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is
+            rules: Checks in code that run first; a failed ``error`` rule decides before a model is
                 asked.
-            instructions: More instructions for the judge, from you and trusted; never put content here.
+            instructions: More instructions, which the judge obeys; never put content here.
             result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
                 ``result.value``.
             passes: A function that says whether an instance of ``result_format`` passes; by default its
                 boolean ``passed``.
-            throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
+            throw_on_fail: Raise ``JudgmentFailed`` unless the content passed; also if it is undecided.
             metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select
                 recorded replies.
         """

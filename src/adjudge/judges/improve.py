@@ -23,7 +23,7 @@ from adjudge.sync import make_sync
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One judgement on the way: what was judged, and what was said of it."""
+    """One round: the content that was judged, and its result."""
 
     content: Any
     result: JudgeResult
@@ -31,7 +31,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improvement:
-    """What came of the rounds. It is true only when the last one passed."""
+    """The result of ``improve``. It is true only if the last round passed."""
 
     rounds: tuple[Round, ...]
     """Every round, in order; there is at least one."""

@@ -262,7 +262,7 @@ class _Call:
                 return make_undecided("error", str(error), self.question)
         if self.question.wording is not None and any(self.token in part.text for part in self.question.parts):
             # It cannot be guessed: whoever wrote this has seen the secret, and could close any fence.
-            return make_undecided("tampering", "the token of this question already stands in its data", self.question)
+            return make_undecided("tampering", "the token of this question is already in its data", self.question)
         answer = await self._ask_once()
         if self.function is not None:  # it was shown no form, so it would not be told anything by a reminder of it
             return answer

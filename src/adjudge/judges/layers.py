@@ -59,16 +59,16 @@ def with_layers(
     prices: Prices | None = None,
     identities: Mapping[str, str] | None = None,
 ) -> J:
-    """A judge or chain like this one that asks through a cache, within a budget, and says what it cost.
+    """Return a judge or chain like this one that uses a cache, keeps to a budget, and reports costs.
 
-    ``prices`` are dollars per million tokens by the model's name (``{"gpt-6.1-terra": {"input": 1, "output": 5}}``),
-    over those that ``genai-prices`` knows (extra ``[cost]``). ``identities`` gives functions, by their name, a text
-    that you change whenever their code does; a function without one is asked every time, and so is a recording. A reply
-    out of the cache costs nothing. Cache and budget stay yours to close and to read. A judge of your own class asks as
-    before: nobody here sees whom.
+    ``prices`` are dollars per million tokens by the model's name (``{"gpt-6.1-terra": {"input": 1, "output": 5}}``);
+    they override those of ``genai-prices`` (extra ``[cost]``). ``identities`` maps a function's name to a text that you
+    change whenever its code changes; a function without one is asked every time, and so is a recording. A reply from
+    the cache costs nothing. You keep and close the cache and the budget. A judge of your own class is returned
+    unchanged, because its models are not known here.
 
-    Raises ``UsageError`` where a budget cannot hold: a judge of your own class, or a seat without
-    ``max_output_tokens``. A model whose price is unknown is one before the first call.
+    Raises ``UsageError`` if a budget could not be kept: for a judge of your own class, and for a seat without
+    ``max_output_tokens``. A model with an unknown price raises ``UsageError`` before its first call.
     """
     if budget is not None:
         check_reach(judge)

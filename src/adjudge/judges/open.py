@@ -64,22 +64,22 @@ async def judge(
     missing. The other arguments are those of ``Judge.evaluate``.
 
     Args:
-        content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat messages, an
+        content: What to judge: text, any JSON value, a dataclass, pydantic model or Struct, chat messages, an
             object with ``.output``.
         rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
         judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
         threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
-        reference: A known good answer to compare with; data, fenced.
-        task: What the content was meant to do; data, fenced.
-        context: What the content may rely on (passages, policies); data, fenced.
+        reference: A known good answer to compare with; shown to the judge as data.
+        task: What the content was asked to do; shown to the judge as data.
+        context: What the content may rely on (passages, policies); shown to the judge as data.
         model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
-        rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
-        instructions: More instructions for the judge, from you and trusted; never put content here.
+        rules: Checks in code that run first; a failed ``error`` rule decides before a model is asked.
+        instructions: More instructions, which the judge obeys; never put content here.
         result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
             ``result.value``.
         passes: A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``.
-        throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
+        throw_on_fail: Raise ``JudgmentFailed`` unless the content passed; also if it is undecided.
         metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
             replies.
     """
@@ -124,22 +124,22 @@ def judge_sync(
     """``judge`` for callers without an event loop; works inside a running loop too, and blocks it.
 
     Args:
-        content: What is judged: text, any JSON value, a dataclass, pydantic model or Struct, chat messages, an
+        content: What to judge: text, any JSON value, a dataclass, pydantic model or Struct, chat messages, an
             object with ``.output``.
         rubric: A ``Rubric``, the path of one, or a shipped name; by default the judge's own.
         judge: A judge, a chain, an object with ``name`` and ``ask``, or anything that ``Judge`` takes as its model.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
         threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
-        reference: A known good answer to compare with; data, fenced.
-        task: What the content was meant to do; data, fenced.
-        context: What the content may rely on (passages, policies); data, fenced.
+        reference: A known good answer to compare with; shown to the judge as data.
+        task: What the content was asked to do; shown to the judge as data.
+        context: What the content may rely on (passages, policies); shown to the judge as data.
         model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
-        rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
-        instructions: More instructions for the judge, from you and trusted; never put content here.
+        rules: Checks in code that run first; a failed ``error`` rule decides before a model is asked.
+        instructions: More instructions, which the judge obeys; never put content here.
         result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
             ``result.value``.
         passes: A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``.
-        throw_on_fail: Raise ``JudgmentFailed`` when the content failed or the judge could not decide.
+        throw_on_fail: Raise ``JudgmentFailed`` unless the content passed; also if it is undecided.
         metadata: Copied to the result, never sent to a model; ``case`` and ``order`` also select recorded
             replies.
     """

@@ -42,12 +42,12 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairOrder:
-    """What a judge said of two contents in one order."""
+    """A judge's answer about two contents in one order."""
 
     order: Order
     """``ab``: the first content was shown first; ``ba``: the second was."""
     result: JudgeResult
-    """The judge's own result. Its ``value`` names the better **place**, and it has passed whenever it names one."""
+    """The judge's own result. Its ``value`` names the better **place**; it is ``passed`` if it names one."""
 
     @property
     def preferred(self) -> Preference | None:
@@ -73,9 +73,9 @@ class PairOrder:
 class PairResult:
     """Which of two contents a judge prefers; made by ``compare``.
 
-    The outcome answers "is the first better?": ``passed`` when the first is preferred, ``failed`` when the second is
-    or neither, ``undecided`` when the judge could not say. So ``if compare_sync(new, old, ...)`` is true only when
-    the new one was found better.
+    The outcome answers "is the first better?": ``passed`` if the first is preferred, ``failed`` if the second is
+    preferred or neither, ``undecided`` if the judge could not tell. So ``if compare_sync(new, old, ...)`` is true only
+    if the new one is better.
     """
 
     schema: ClassVar[str] = "adjudge/pair/1"
@@ -84,11 +84,13 @@ class PairResult:
     """``first``, ``second`` or ``tie``; ``None`` when undecided."""
     judge: str
     orders: tuple[PairOrder, ...]
-    """What was said in each order that was asked, ``ab`` before ``ba``."""
+    """The answer in each order that was asked, ``ab`` before ``ba``."""
     undecided_because: Reason | None = None
-    """Set exactly when nothing is preferred; the gravest reason of the orders, or ``split`` when they disagree."""
+    """Set exactly if ``preferred`` is ``None``: the more severe reason of the two orders, or ``split`` if they
+    disagree.
+    """
     detail: str = ""
-    """One sentence about how the orders were put together."""
+    """One sentence about how the two orders were combined."""
     decided_by: DecidedBy = "judge"
     """``policy`` where the orders disagree and ``on_conflict`` decided, and where a chain could not."""
     confidence: float | None = None
@@ -147,7 +149,7 @@ class PairResult:
 
     @property
     def reasoning(self) -> str:
-        """What the judge gave as its reasons in the order that was asked first."""
+        """The judge's reasons in the order that was asked first."""
         return self.orders[0].result.reasoning if self.orders else ""
 
     def __bool__(self) -> bool:
@@ -155,7 +157,7 @@ class PairResult:
         return self.passed
 
     def order(self, name: Order) -> PairOrder:
-        """What was said in this order; raises ``KeyError`` when it was not asked."""
+        """Return the answer in this order. Raises ``KeyError`` if it was not asked."""
         for item in self.orders:
             if item.order == name:
                 return item

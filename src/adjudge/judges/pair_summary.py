@@ -18,7 +18,7 @@ from adjudge.trust.intervals import Share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSummary:
-    """What many comparisons come to."""
+    """The totals of many comparisons."""
 
     schema: ClassVar[str] = "adjudge/pair-summary/1"
 
@@ -32,30 +32,33 @@ class PairSummary:
     undecided_by: Mapping[str, int] = field(default_factory=dict)
     """How many pairs are undecided for which reason."""
     win_rate: Share
-    """Wins, and half of the ties, of the pairs that were decided; read it beside ``undecided``."""
+    """Wins, and half of the ties, of the pairs that were decided; compare with ``undecided``."""
     flips: Share
     """Pairs whose orders disagree, of those decided in both orders."""
     reversals: int
-    """The flips in which each order preferred another content and neither a tie: the judge followed the place."""
+    """The flips in which the orders preferred different contents and neither was a tie: the judge followed the
+    place.
+    """
     agreement: Share
     """Pairs decided alike in both orders, of all that were asked in both; an undecided order agrees with nothing."""
     shown_first: Share
-    """Preferences for the content shown first, of all that were no tie, both orders taken together; without a
-    favourite place, and both orders asked, this is a half."""
+    """Preferences for the content shown first, of all that were not ties, in both orders together. If both orders were
+    asked and the judge has no favourite place, this is one half.
+    """
     labelled: int
-    """Pairs for which a person's preference is known; the following are about these."""
+    """Pairs for which a person's preference is known; the following fields are about these."""
     accuracy: Share
-    """The judge prefers what the person does. An undecided pair is counted, and is not right."""
+    """The judge agrees with the person. An undecided pair counts as a disagreement."""
     accuracy_untied: Share
-    """The same among the pairs in which neither judge nor person says tie, and the judge decided."""
+    """The same for pairs that the judge decided, and that neither the judge nor the person calls a tie."""
     accuracy_ab: Share
     """The order ``ab`` alone."""
     accuracy_ba: Share
     """The order ``ba`` alone."""
     both_right: Share
-    """Both orders prefer what the person does."""
+    """Both orders agree with the person."""
     confusion: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """For each of the person's preferences, how often the judge said what (``undecided`` included)."""
+    """For each of the person's preferences, how often the judge gave which (including ``undecided``)."""
 
     def to_dict(self) -> dict[str, Any]:
         """This summary as plain data."""

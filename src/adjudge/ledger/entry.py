@@ -79,7 +79,7 @@ def signed_bytes(entry_hash: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The end of a ledger at some moment; kept elsewhere, it shows what was dropped or rewritten since."""
+    """Place and hash of a ledger's last entry; kept elsewhere, it shows whether entries were dropped or rewritten."""
 
     seq: int
     hash: str
@@ -122,7 +122,7 @@ class Entry:
     """When it was recorded, by the clock of the machine that did."""
     kind: str
     subject: str
-    """What it is about, most often the digest of a content; empty where there is nothing."""
+    """What the entry is about, usually the digest of a content; may be empty."""
     payload: dict[str, Any] | None
     """What was recorded; ``None`` once it was erased."""
     payload_hash: str

@@ -130,7 +130,7 @@ class Ledger:
         return said
 
     async def look(self, work: Callable[[Connection], T], *, tables: MetaData) -> T | None:
-        """What some reading makes of tables beside the ledger; ``None`` where ``transact`` never made them.
+        """Return what a function reads from tables beside the ledger; ``None`` if ``transact`` never made them.
 
         Raises ``UsageError`` where there is no ledger.
         """
@@ -144,7 +144,7 @@ class Ledger:
         subject: str,
         quoting: Mapping[str, str] | None = None,
     ) -> Draft:
-        """What ``append`` would record of a value, for ``transact``; raises ``UsageError`` for what it cannot.
+        """Make the entry that ``append`` would record, for ``transact``. Raises ``UsageError`` if it cannot.
 
         ``quoting`` are further members, texts that can quote what was judged: kept as ``store_content`` says.
         """

@@ -57,7 +57,7 @@ _KIND_OF = {"result": "result", "chain-result": "result", "decision": "decision"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What is to be an entry; place, time and hash are given where it is written."""
+    """An entry that is not written yet; writing it adds its place, time and hash."""
 
     kind: str
     subject: str

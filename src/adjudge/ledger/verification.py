@@ -35,7 +35,7 @@ Signatures = Literal["pinned", "own", "unchecked", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Whether a ledger is what was recorded, and what the check could not see."""
+    """The result of verifying a ledger: whether it is unchanged, and what the check could not see."""
 
     valid: bool
     entries: int
@@ -51,8 +51,10 @@ class Verification:
     pinned_head: bool = False
     """Whether a head kept elsewhere was compared."""
     signatures: Signatures = "none"
-    """``pinned``: checked with a key the caller gave; ``own``: with the key the ledger itself names, which whoever
-    rewrites it names anew; ``unchecked``: there are some and nothing to check them with; ``none``: there are none."""
+    """``pinned``: checked with the key that you gave; ``own``: checked with the key that the ledger itself names, which
+    an attacker who rewrites the ledger can replace; ``unchecked``: there are signatures, and no key to check them with;
+    ``none``: there are none.
+    """
     erased: dict[int, int] = field(default_factory=dict)
     """Entries whose payload was erased, each with the entry that records the erasure."""
 
@@ -149,7 +151,7 @@ class Chain:
     def _check_row(self, row: Row) -> Problem | None:
         seq, ident, at, kind, subject, payload, payload_hash, prev, said, signature = row
         if seq != self.seq + 1 or type(seq) is not int:
-            return "sequence_broken", f"is missing or out of place: {clean(repr(seq)[:40])} stands there"
+            return "sequence_broken", f"is missing or out of place: {clean(repr(seq)[:40])} is there"
         if prev != self.hash:
             return "chain_broken", "does not follow the entry before it: the hash it names is another"
         if payload is not None and sha256(payload).hexdigest() != payload_hash:

@@ -31,12 +31,12 @@ class Reservation:
 
 
 class Budget:
-    """So many US dollars, altogether or in any stretch of ``per`` seconds, for calls of any number of models.
+    """A limit in US dollars for calls of any number of models, in total or in any period of ``per`` seconds.
 
-    Before a call is made, the most it can cost is held; afterwards what it did cost is spent and the rest is free
-    again. A call that does not fit waits while calls are under way that may leave enough, and is otherwise not made:
-    its result is ``undecided: budget``. So no more is spent than ``usd``, as long as no call costs more than the most
-    that was computed for it.
+    Before a call is made, the most that it can cost is reserved (``held``); afterwards its actual cost is ``spent``,
+    and the rest is free again. A call that does not fit waits as long as calls under way may leave enough; otherwise it
+    is not made, and its result is ``undecided: budget``. So no more than ``usd`` is spent, unless a call costs more
+    than the computed maximum.
 
     ``spent`` is what was spent before, for going on with something. ``on_hold`` is awaited when something is held and
     before the call is made, for whoever writes down what is gone; where it raises, the call is not made. One budget may
@@ -71,7 +71,7 @@ class Budget:
 
     @property
     def spent(self) -> float:
-        """Dollars that count as spent; calls whose cost nobody knows are in it with the most they can have cost."""
+        """Dollars that count as spent; a call of unknown cost counts with the most that it can have cost."""
         with self._lock:
             self._forget_old()
             return self._spent / _PARTS
@@ -118,7 +118,7 @@ class Budget:
             await turn
 
     def settle(self, held: Reservation, usd: float | None) -> None:
-        """Count what a call cost, and free the rest of what was held; ``None``: unknown, so all of it."""
+        """Count the cost of a call, and free the rest of its reservation. ``None`` is unknown: all of it is spent."""
         cost = held.parts if usd is None else _round_up(usd)
         with self._lock:
             self._held -= held.parts

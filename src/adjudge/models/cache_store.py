@@ -72,7 +72,7 @@ Noted = tuple[str, str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedReply:
-    """What is known of a reply in a cache, without what was asked or said."""
+    """A reply in a cache: its key, time, model and size, without the question or the text."""
 
     key: str
     at: float
@@ -83,7 +83,7 @@ class CachedReply:
 
 
 class ReplyCache:
-    """A file of replies, each under a key that holds everything that determined it.
+    """A file of replies, each under a key of everything that determines the answer.
 
     ``expires_in`` is in seconds, for lookups of this object; ``None`` (the default) is never. With ``max_bytes`` the
     oldest replies are dropped when the file grows larger. The file is created, readable by its owner alone, when it is
@@ -164,7 +164,7 @@ class ReplyCache:
         return row[0] if row else None
 
     def note_name(self, source: str, name: str) -> None:
-        """Note, soon, which name a live reply reported; where it is another than before, what is kept is too old."""
+        """Note which name a live reply reported. If it differs from before, the stored replies count as expired."""
         with self._lock:
             if (source, name) not in [noted[:2] for noted in self._noted[-1:]]:
                 self._noted.append((source, name, self._wall()))

@@ -275,12 +275,12 @@ def judge_function(
     identity: str | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
 ) -> Model:
-    """A function as a judge in code, whatever its parameters are called; hand it to ``Judge`` or ``JudgeChain``.
+    """Make a function a judge in code, for ``Judge`` or ``JudgeChain``. Its parameters may have any names.
 
-    It is given the content that is judged, and of ``task``, ``reference``, ``context`` and ``rubric`` what it has a
-    parameter for; where none is called ``content``, its first takes the content. It may be asynchronous, and returns a
-    bool, a number on the rubric's scale, a dict in the shape of the reply form, a ``JudgeResult`` or an instance of the
-    result format; for two contents to compare ``"first"``, ``"second"`` or ``"tie"``. There is no token.
+    It gets the content, and any of ``task``, ``reference``, ``context`` and ``rubric`` that it has a parameter for; if
+    no parameter is called ``content``, the first one gets the content. It may be asynchronous, and returns a bool, a
+    number on the rubric's scale, a dict in the shape of the reply form, a ``JudgeResult`` or an instance of the result
+    format; for two contents to compare ``"first"``, ``"second"`` or ``"tie"``. There is no token.
 
     Args:
         function: The function, anything that can be called, or a ``(name, function)`` pair.
@@ -311,7 +311,7 @@ def model_function(
     name: str | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
 ) -> Model:
-    """A function as a model, whatever its parameters are called; hand it to ``Judge`` or ``JudgeChain``.
+    """Make a function a model, for ``Judge`` or ``JudgeChain``. Its parameters may have any names.
 
     A function of one parameter gets the prompt, system and user part joined by a blank line; one of two required
     parameters gets both. It may be asynchronous, and returns the text of the reply, a dict that carries the token, or a

@@ -31,7 +31,7 @@ class Form:
 
 
 class Listener(Protocol):
-    """Who is told how a provider answers: a ``Pace``."""
+    """An object that is told how a provider answers, such as a ``Pace``."""
 
     def note(self, status: int, headers: Mapping[str, str], /) -> None:
         """Take an answer into account: its status, and the headers that say what is left of the provider's limits."""
@@ -48,7 +48,7 @@ class Call:
     """Awaited before a request that broke off on the way is sent again: the provider may charge for both, and a budget
     has to hold for both. It raises where the budget has no room."""
     anew: bool = False
-    """Whether somebody asks again because of what was answered before: then no kept reply answers."""
+    """Whether this repeats an earlier question because of its answer; then no stored reply may answer it."""
 
 
 UNBOUND = Call()
@@ -81,7 +81,7 @@ class Given:
     """Makes ``content``, ``task``, ``reference``, ``context`` and ``rubric``, where there are any: new values at each
     call, made from the very text that is judged, so that nobody can change what somebody else is given."""
     write: Callable[[Any], str]
-    """Writes what the function returned as canonical JSON; raises ``ReplyError`` for what is no answer."""
+    """Writes the function's return value as canonical JSON; raises ``ReplyError`` for a value that is not an answer."""
     key: str
     """What of it the prompt does not tell, for keys of caches and recordings."""
 
@@ -104,7 +104,7 @@ class Request:
     token: str | None = None
     """What to mask in digests and recordings; never sent on its own."""
     case: str | None = None
-    """The data set's id of what is judged, for recordings; never sent."""
+    """The id of the case in its data set, for recordings; never sent."""
     order: str | None = None
     """``ab`` or ``ba`` when two are compared, for recordings; never sent."""
     attempt: int = 1
@@ -141,23 +141,24 @@ class Reply:
     model: str | None = None
     """The model as the provider reports it."""
     model_requested: str | None = None
-    """The name that the provider was asked for; ``None`` where nobody named a model, as for functions."""
+    """The model name that the provider was asked for; ``None`` for functions, which have none."""
     model_expected: str | None = None
     """The name that replies reported first, where the provider may report any (deployments, routers, own servers)."""
     request_id: str | None = None
     function: FunctionIdentity | None = None
-    """The judge in code that returned this; ``None`` for what a model said. Such an answer has no token, so a judge
-    believes it only where it asked that very function: this may come out of a file that somebody else wrote."""
+    """The judge in code that returned this; ``None`` for a model's reply. Such an answer has no token, and it may come
+    from a file that somebody else wrote. So a judge accepts it only if it asked exactly that function.
+    """
 
 
 @runtime_checkable
 class Model(Protocol):
     """Anything that turns a request into a reply.
 
-    A model may also have: ``named(name)`` returning the same connection with another model's name; ``check()``
-    raising ``UsageError`` for what is wrong before anything is asked (a missing key); ``aclose()``; ``structured``
-    (true where ``Request.form`` is honoured); ``max_input_characters``; ``function_identity`` (a judge in code's, and
-    that of whatever stands around one).
+    A model may also have: ``named(name)`` returning the same connection with another model's name; ``check()`` raising
+    ``UsageError`` for mistakes that are found before anything is asked (a missing key); ``aclose()``; ``structured``
+    (true if ``Request.form`` is honoured); ``max_input_characters``; ``function_identity`` (for a judge in code, and
+    for a wrapper around one).
     """
 
     @property

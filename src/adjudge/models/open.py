@@ -61,10 +61,10 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
 
 
 def resolve_model(name: str, own: Model) -> Model:
-    """The model a rubric or a call names: a full name as it is, else another model of ``own``'s provider.
+    """Open the model that a rubric or a call names: by its full name, or as another model of ``own``'s provider.
 
-    What stands around ``own`` (a recording, a cache, a budget) stands around the other model too. Raises ``UsageError``
-    when ``own`` has no other models. A name never runs code: ``python:`` is refused.
+    A recording, a cache or a budget around ``own`` applies to the other model too. Raises ``UsageError`` when ``own``
+    has no other models. A name never runs code: ``python:`` is refused.
     """
     prefix, colon, _ = name.partition(":")
     if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _LATER)):

@@ -201,7 +201,7 @@ class RecordingModel(WrapperModel):
         super().check()
 
     async def complete(self, request: Request, /) -> Reply:
-        """Ask the model and record its reply; what it raises is not recorded."""
+        """Ask the model and record its reply. Exceptions are not recorded."""
         self._prepare()
         described = describe_request(request)
         key = make_key(self.name, described)

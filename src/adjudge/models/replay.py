@@ -25,7 +25,7 @@ MOST_COMPARED = 20
 
 
 class MissingRecording(ModelError):
-    """No unused row of a recording answers this request; ``key`` is what was looked for."""
+    """No unused row of a recording answers this request; ``key`` is the request's key."""
 
     def __init__(self, message: str, *, key: str) -> None:
         super().__init__(message)
@@ -35,10 +35,10 @@ class MissingRecording(ModelError):
 class ReplayModel:
     """A model that answers from a recording (JSON lines), read at first use.
 
-    A row with ``case`` answers that case (and ``order``, where the row has one) whatever the prompt, unless it holds
-    the request that was recorded: then it answers that very request, by its ``key``. Rows that answer the same are
-    used up in the order of the file. By hand, ``{"case": "...", "reply": {"text": "..."}}`` is a whole row. ``model``
-    picks the rows of one model out of a file in which several were recorded.
+    A row with ``case`` answers that case (and ``order``, if the row has one) with any prompt. If the row contains the
+    recorded request, it answers that request alone, by its ``key``. Rows that answer the same are used up in the order
+    of the file. By hand, ``{"case": "...", "reply": {"text": "..."}}`` is a whole row. ``model`` picks the rows of one
+    model out of a file in which several were recorded.
 
     ``function`` is the judge in code whose recorded answers are given again; it is not called. Only the rows of that
     very function are used then, and without it none of any function: such a row has no token, and what a file says of
@@ -118,10 +118,10 @@ class ReplayModel:
             return ""
         function = other.identify()
         if function is None:
-            return "what it has is of a model, and the judge is a function"
+            return "its reply is of a model, and the judge is a function"
         if self.function_identity is None:
-            return f"what it has is of the function {function}, and counts only where that function is the judge"
-        return f"what it has is of the function {function}, another one or with other code"
+            return f"its reply is of the function {function}, and counts only if that function is the judge"
+        return f"its reply is of the function {function}, which is another one or has other code"
 
     def _read(self) -> _Index:
         index = self._find()

@@ -91,13 +91,12 @@ class Part:
     """``content``, ``reference``, ``task``, ``context``, ..."""
     text: str
     is_json: bool = False
-    """Whether the text is the JSON of a value that was handed in, and is no text itself; judges in code are given the
-    value."""
+    """Whether the text is the JSON of a value that you passed; judges in code get that value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Something a judge can answer, whoever the judge is."""
+    """A question that any judge can answer: wording, data and the form of the reply."""
 
     wording: Wording | None
     """``None`` for a ready-made prompt."""
@@ -108,7 +107,7 @@ class Question:
     digest: str
     """SHA-256 of wording and data with the token masked: equal on every machine."""
     subject: str | None = None
-    """SHA-256 of what is judged."""
+    """SHA-256 of the content."""
     rubric: Rubric | None = None
     settled: Mapping[str, CriterionResult] = field(default_factory=dict, repr=False)
     """Criteria that rules have decided already; no model is asked about them."""
@@ -121,24 +120,26 @@ class Question:
     threshold: float | None = None
     """The passing threshold in force, for results that are undecided."""
     wants_everybody: bool = False
-    """Let counting chains wait for every seat, also where they pass: a guard in which nobody is outvoted has to know
-    that nobody would have said no."""
+    """Let counting chains wait for every seat, even if they pass. A guard in which no judge can be outvoted has to know
+    that no seat objects.
+    """
     wants_objections: bool = False
-    """Let counting chains that have not passed wait for every seat: whoever has a policy that may let through what did
-    not pass, or ask a person about it, has to know who would have objected. A pass still stops early."""
+    """Let counting chains that have not passed wait for every seat. A policy that may let content through, or ask a
+    person about it, has to know whether a seat objects. A pass still stops early.
+    """
     wants_reasons: bool = False
     """Let a counting chain that can decide no more wait for every seat where others are asked after it: a seat that
     saw tampering or contradicts itself ends the sequence, and whether it is heard must not depend on who is quicker."""
     wants_confidence: bool = False
-    """Ask for token probabilities where there are any: a cascade needs to know how sure a seat is."""
+    """Ask for token probabilities if the model offers them, because a cascade needs to know how sure a seat is."""
     case: str | None = None
-    """The data set's id of what is judged, for recordings."""
+    """The id of the case in its data set, for recordings."""
     order: str | None = None
     """``ab`` or ``ba`` where two are compared."""
     sample: int = 0
-    """Which of several judgements of the same content this is: each is asked anew, and cached apart."""
+    """Which of several judgements of the same content this is. Each is asked separately and cached separately."""
     call: Call = field(default=UNBOUND, repr=False, compare=False)
-    """Under which terms models are asked; no part of what is asked."""
+    """The terms of the call (pace, budget, stored replies); not part of the question."""
     choices: tuple[str, ...] = ()
     """The preferences on offer where two are compared (``first``, ``second`` and perhaps ``tie``), empty elsewhere.
     Such an answer has passed when it names one of them, as its ``value``; chains count seats by what they chose."""

@@ -690,7 +690,7 @@ def _load_object(text: str) -> dict[str, object]:
         raise ReplyError("contradiction", "the reply holds two JSON objects that differ; ask for one")
     if again >= 0 or "}" in text[:start] or "}" in text[end:]:
         # Skipping a stray brace would be choosing which part of the reply is the answer.
-        raise ReplyError("unparseable", "a brace stands outside the JSON object; ask for one object alone")
+        raise ReplyError("unparseable", "there is a brace outside the JSON object; ask for one object alone")
     return data
 
 
@@ -706,7 +706,7 @@ def _decode(text: str, start: int) -> tuple[dict[str, object], int]:
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     data = dict(pairs)
     if len(data) != len(pairs):
-        raise ValueError("a key stands in it twice")
+        raise ValueError("a key appears in it twice")
     return data
 
 

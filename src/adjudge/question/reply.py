@@ -57,7 +57,7 @@ def read_value(text: str | None) -> Any:
     said = text or ""
     found, end = _decode_value(said, 0)
     if end != len(said):
-        raise ReplyError("unparseable", "something stands after the value that was returned")
+        raise ReplyError("unparseable", "there is text after the value that was returned")
     return found
 
 
@@ -156,7 +156,7 @@ def read_criteria(found: Mapping[str, Any], names: list[str]) -> dict[str, Mappi
     given = [name for name, _ in pairs]
     for name in names:
         if given.count(name) != 1:
-            raise ReplyError("missing_criterion", f"criterion {name!r} stands {given.count(name)} times in the reply")
+            raise ReplyError("missing_criterion", f"criterion {name!r} appears {given.count(name)} times in the reply")
     for name in given:
         if name not in names:
             raise ReplyError("missing_criterion", f"the reply scores {_show(name)}, which the rubric does not have")
@@ -184,7 +184,7 @@ def _read_with_token(text: str, token: str) -> dict[str, Any]:
         raise _judge_repeats(text, starts)
     found, end = _decode(text, starts[0])
     if end != len(text) and _BRACE.search(text, end):
-        raise ReplyError("unparseable", "a brace stands after the reply's object")
+        raise ReplyError("unparseable", "there is a brace after the reply's object")
     return found
 
 
@@ -205,7 +205,7 @@ def _judge_repeats(text: str, starts: list[int]) -> ReplyError:
             objects.append(_decode(text, start)[0])
     if len(objects) > 1 and any(item != objects[0] for item in objects[1:]):
         return ReplyError("contradiction", f"the reply answers {len(starts)} times, differently")
-    return ReplyError("unparseable", f"the token stands {len(starts)} times in the reply")
+    return ReplyError("unparseable", f"the token appears {len(starts)} times in the reply")
 
 
 def _read_alone(text: str) -> dict[str, Any]:
@@ -216,14 +216,14 @@ def _read_alone(text: str) -> dict[str, Any]:
     if "`" in before:
         opening = _OPENING.search(before[-200:]) if before.count("```") == 1 else None
         if opening is None:
-            raise ReplyError("unparseable", "the reply's object stands in more than one fence, or in none that is json")
+            raise ReplyError("unparseable", "the reply's object is in more than one fence, or in none that is json")
         fenced, before = True, before[: before.rindex("```")]
     if "}" in before:
-        raise ReplyError("unparseable", "a brace stands before the reply's object")
+        raise ReplyError("unparseable", "there is a brace before the reply's object")
     found, end = _decode(text, start)
     rest = text[end:]
     if rest.strip() and not (fenced and _CLOSING.fullmatch(rest)):
-        raise ReplyError("unparseable", "something stands after the reply's object")
+        raise ReplyError("unparseable", "there is text after the reply's object")
     if fenced and not rest.strip():
         raise ReplyError("unparseable", "the fence around the reply's object is not closed")
     return found
@@ -259,7 +259,7 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
 
 
 class _DuplicateKeyError(ValueError):
-    """A key is given twice in one object, so the reply says two things."""
+    """A key appears twice in one object, so the reply says two things."""
 
 
 class _NotFiniteError(ValueError):

@@ -1,4 +1,4 @@
-"""What a run came to: numbers with their intervals, and the cases worth reading, failures first."""
+"""Reports on runs: figures with their intervals, and the cases worth reading, failures first."""
 
 from adjudge.lazy import export_lazily
 

@@ -42,7 +42,7 @@ class ShownCriterion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSeat:
-    """What one judge of a chain said, or one order of a comparison."""
+    """The answer of one judge of a chain, or of one order of a comparison."""
 
     judge: str
     outcome: str
@@ -80,7 +80,7 @@ class ShownResult:
 
     @property
     def why(self) -> str:
-        """The reason: the judge's own words where it decided, else what kept it from that."""
+        """The reason: the judge's own words if it decided, else why it could not."""
         if self.outcome == "undecided":
             return self.detail or self.reasoning
         failed = [item.reasoning for item in self.criteria if not item.passed and item.reasoning]
@@ -98,7 +98,7 @@ class ShownCase:
     outcome: Outcome
     """The worst of its judgements: failed before undecided before passed."""
     agrees: bool | None
-    """Whether every judgement is what the label says; ``None`` where that cannot be said."""
+    """Whether every judgement agrees with the label; ``None`` if that is unknown."""
     judgements: int
     """How often the case was judged; ``results`` has at most ten of them, the worst first where there are more."""
     passed: int
@@ -114,7 +114,7 @@ class ShownCase:
     context: str
     metadata: tuple[tuple[str, str], ...]
     own: tuple[str, ...] = ()
-    """What the case says itself of how it is judged: ``criteria``, ``rubric``, ``rules``, ``threshold``."""
+    """What the case brings of its own: ``criteria``, ``rubric``, ``rules``, ``threshold``."""
     rubric: str = ""
     """The name of the rubric that applied, where that is known."""
     rubric_digest: str = ""

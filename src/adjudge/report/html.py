@@ -136,7 +136,7 @@ def _render_body(case: ShownCase) -> Part:
     )
     facts += case.metadata
     if facts:
-        parts += [tag("h4", "Beside it"), tag("dl", [[tag("dt", name), tag("dd", said)] for name, said in facts])]
+        parts += [tag("h4", "Metadata"), tag("dl", [[tag("dt", name), tag("dd", said)] for name, said in facts])]
     return parts
 
 
@@ -194,7 +194,7 @@ def _render_seats(result: ShownResult) -> Safe:
 
 
 def render_html(report: Report) -> str:
-    """A report as the text of one HTML file."""
+    """Render a report as the text of one HTML file."""
     return render_page(
         f"{format_rate(report.passed.rate)} passed: {report.about.title}",
         _render_header(report),

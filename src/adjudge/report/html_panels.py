@@ -197,7 +197,7 @@ def _list_narrow(report: Report) -> Iterator[Panel]:
         yield "Scores", _render_scores(report.scores, report.threshold)
     yield "Undecided", _render_undecided(report)
     if report.labels is not None or report.numbers is not None:
-        yield "Beside what people decided", _render_labels(report)
+        yield "Agreement with labels", _render_labels(report)
     yield "Cost and time", _render_cost(report)
     if report.seats:
         yield "Judges of the chain", _render_seats(report)
@@ -364,8 +364,8 @@ def _render_confusion(labels: LabelSummary) -> Safe:
     columns = [("label", ""), *_OUTCOMES]
     rows = [[name, *[format_count(number) for number in found.values()]] for name, found in labels.confusion.items()]
     facts = _render_facts(
-        ("right", format_share(labels.accuracy)),
-        ("if everything passed", format_rate(labels.always_passing.rate)),
+        ("agreement", format_share(labels.accuracy)),
+        ("baseline: always pass", format_rate(labels.always_passing.rate)),
         ("labelled", format_count(labels.labelled, "case")),
     )
     return Safe(facts + tag("h3", "Judgements by label") + render_table(columns, rows))

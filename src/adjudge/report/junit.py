@@ -16,10 +16,9 @@ from adjudge.runs.item import RunItem
 
 
 def render_junit(report: Report, items: Iterable[RunItem]) -> Iterator[str]:
-    """The lines of a JUnit file; ``items`` are those that ``report`` is of, in the same order.
+    """Render the lines of a JUnit file; ``items`` are the run's items that ``report`` was made from, in the same order.
 
-    A case that failed is a failure, one that is undecided an error; of one that is judged repeatedly, the worst
-    judgement counts.
+    A failed case is a failure, an undecided one an error. If a case was judged repeatedly, the worst judgement counts.
     """
     counts = report.case_outcomes
     numbers = {"tests": report.cases, "failures": counts["failed"], "errors": counts["undecided"], "skipped": 0}

@@ -58,12 +58,13 @@ def describe_p(value: float | None) -> str:
 
 
 def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
-    """What kept cases from being compared, and how many it kept."""
+    """Why cases were not compared, and how many."""
+    changed = "reference, task or context" if found.new_contents else "content, reference, task or context"
     facts = (
         ("only in the earlier run", found.only_before),
         ("only in the later run", found.only_after),
-        (f"with another {'reference, task or context' if found.new_contents else 'content'}", found.content_changed),
-        ("with other criteria, rules or another threshold of their own", found.criteria_changed),
+        (f"with another {changed}, not compared", found.content_changed),
+        ("with other criteria, rules or another threshold of their own, not compared", found.criteria_changed),
     )
     yield from ((said, number) for said, number in facts if number)
 
@@ -165,7 +166,7 @@ MOST_CASES = 20
 
 
 def render_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: float | None = None) -> str:
-    """A report in at most 65,000 characters of GitHub's Markdown; ``needed`` is the share that was asked for."""
+    """Render a report in at most 65,000 characters of GitHub's Markdown; ``needed`` is the share that must pass."""
     head = "\n\n".join(_list_sections(report, needed))
     foot = _render_foot(report)
     room = MOST_CHARACTERS - len(head) - len(foot) - 400  # what stands around the list
@@ -225,7 +226,7 @@ def _list_more(report: Report) -> Iterator[str]:
             yield f"Agrees with the label in {format_share(report.pairs.accuracy)}."
     if report.labels is not None:
         floor = format_rate(report.labels.always_passing.rate)
-        yield f"Right by the labels: {format_share(report.labels.accuracy)}; {floor} if everything passed."
+        yield f"Agreement with labels: {format_share(report.labels.accuracy)}; baseline (always pass): {floor}."
     if report.split is not None and report.split.count:
         yield f"Judges of the chain were split in {format_share(report.split)}."
     if report.repeats is not None:

@@ -18,7 +18,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDescription:
-    """The run that is reported: an empty text is what the manifest does not say."""
+    """The run that the report is about. A text is empty if the manifest does not have it."""
 
     id: str = ""
     status: str = "unknown"
@@ -123,7 +123,7 @@ _SHORTEST_MS, _LONGEST_MS = 1e-3, 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How some numbers are spread: exact ends and mean, and percentiles by nearest rank.
+    """The distribution of some numbers: exact minimum, maximum and mean, and percentiles by nearest rank.
 
     Percentiles of scores are exact to 0.001, those of durations to 1 %.
     """
@@ -139,7 +139,7 @@ class Spread:
     p99: float
     highest: float
     bins: tuple[int, ...] = ()
-    """How many scores lie in each twentieth of 0 to 1; empty for what is no score."""
+    """How many scores are in each twentieth of 0 to 1; empty for numbers that are not scores."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -223,7 +223,7 @@ def find_bin(score: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionSummary:
-    """What all judgements come to on one criterion."""
+    """The scores of all judgements on one criterion."""
 
     name: str
     scores: Spread | None
@@ -244,7 +244,7 @@ class CriterionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricSummary:
-    """What the cases come to that were judged by one rubric."""
+    """The cases that were judged by one rubric."""
 
     digest: str
     """SHA-256 of the rubric."""
@@ -254,10 +254,10 @@ class RubricSummary:
     threshold: float
     """Its passing threshold, as it applied."""
     own: bool
-    """Whether cases brought it, in whole or in part; false for that of the run."""
+    """Whether cases brought this rubric, in whole or in part; false for the run's own."""
     cases: int
     passed: Share
-    """Cases that passed; one that is judged repeatedly counts by the share of its judgements that did."""
+    """Cases that passed. A case judged repeatedly counts by the share of its judgements that passed."""
     outcomes: Mapping[str, int]
     """Judgements by outcome."""
     criteria: tuple[CriterionSummary, ...]
@@ -266,12 +266,12 @@ class RubricSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSummary:
-    """How many cases say themselves how they are judged."""
+    """How many cases bring their own criteria, rubric, rules or threshold."""
 
     criteria: int
     """Cases with criteria or a rubric of their own."""
     rules: int
-    """Cases with rules of their own, beside those of the run."""
+    """Cases with rules of their own, in addition to those of the run."""
     threshold: int
     """Cases with a passing threshold of their own."""
     below: int
@@ -302,9 +302,9 @@ class GroupSummary:
     passed: Share
     outcomes: Mapping[str, int]
     mean_score: float | None
-    """``None`` for comparisons as well, whose scores are codes."""
+    """The mean score; ``None`` without scores, and for comparisons, whose scores only encode the preference."""
     accuracy: Share | None
-    """What the labels say, of the cases that have one; ``None`` where none has."""
+    """How often the outcome agrees with the label, of the cases that have one; ``None`` if none has."""
     pairs: PairSummary | None
     """For comparisons: those of this group."""
 
@@ -331,7 +331,7 @@ class SeatPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChange:
-    """Replies of another model than was asked for, or than had answered before."""
+    """Replies of another model than the one asked for, or than the one that answered before."""
 
     judge: str
     expected: str
@@ -343,20 +343,20 @@ class ModelChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSummary:
-    """The judge beside what people decided."""
+    """Agreement of the judge with labels of true and false."""
 
     labelled: int
-    """Cases whose label is true or false; the shares are of them, and an undecided judgement is never right."""
+    """Cases whose label is true or false. The shares are of these; an undecided judgement never agrees."""
     accuracy: Share
     always_passing: Share
-    """How often a judge would be right that passes everything: a floor to compare with."""
+    """The agreement of a judge that passes everything: a baseline to compare with."""
     confusion: Mapping[str, Mapping[str, int]]
     """Judgements by label (``true``, ``false``) and outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberSummary:
-    """Scores beside labels that are numbers."""
+    """Agreement of scores with labels that are numbers."""
 
     labelled: int
     """Judgements that have a score, of cases that have a number."""
@@ -379,7 +379,7 @@ class RepeatSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostSummary:
-    """Tokens and dollars. What nobody stated is ``None``, and never zero."""
+    """Tokens and dollars. An unknown number is ``None``, never zero."""
 
     calls: int | None
     input_tokens: int | None
@@ -388,12 +388,12 @@ class CostSummary:
     known_usd: float | None
     """The sum of the costs that are known, those of single judges of a chain included."""
     unknown: int
-    """Judgements that used tokens whose price, or a part of it, nobody knows."""
+    """Judgements whose cost is unknown, in whole or in part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a run came to; made by ``make_report``."""
+    """The summary of a run; made by ``make_report``."""
 
     schema: ClassVar[str] = "adjudge/report/1"
 
@@ -401,13 +401,13 @@ class Report:
     """The run: who judged what by which rubric."""
     cases: int
     judgements: int
-    """More than ``cases`` where cases are judged repeatedly."""
+    """The number of judgements; more than ``cases`` if cases are judged repeatedly."""
     outcomes: Mapping[str, int]
     """Judgements that ``passed``, ``failed`` and are ``undecided``."""
     case_outcomes: Mapping[str, int]
     """Cases by the worst of their judgements."""
     passed: Share
-    """Cases that passed, of all; one that is judged repeatedly counts by the share of its judgements that did."""
+    """Cases that passed, of all cases. A case judged repeatedly counts by the share of its judgements that passed."""
     undecided_because: Mapping[str, int]
     decided_by: Mapping[str, int]
     scores: Spread | None
@@ -435,15 +435,16 @@ class Report:
     model_changes: tuple[ModelChange, ...] = ()
     """Where other models answered than were asked for."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """What there was too much of to tell apart (``criteria``, ``rules``, ``groups``, ``seats``, ``models``,
-    ``rubrics``), counted together."""
+    """Names beyond the report's limits (``criteria``, ``rules``, ``groups``, ``seats``, ``models``, ``rubrics``),
+    counted together.
+    """
     own: OwnSummary | None = None
-    """What cases say themselves of how they are judged; ``None`` where none does."""
+    """How many cases bring their own criteria, rules or threshold; ``None`` if none does."""
     rubrics: tuple[RubricSummary, ...] = ()
     """Each rubric that applied, that of most cases first; empty where every case was judged by the run's."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data that JSON can hold, without ``shown`` being more than it says."""
+        """Return the report as plain data that JSON can hold. ``cases_shown`` has at most 2,000 cases."""
         data: dict[str, Any] = {"schema": self.schema}
         for item in fields(self):
             data[item.name] = _to_plain(getattr(self, item.name))

@@ -202,7 +202,7 @@ MOST_LISTED = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseDiff:
-    """A case that came out differently."""
+    """A case whose outcome or score changed."""
 
     case: str
     before: Outcome
@@ -212,7 +212,7 @@ class CaseDiff:
     criteria: tuple[tuple[str, float | None, float | None], ...] = ()
     """The criteria whose score changed: name, before, after."""
     detail: str = ""
-    """Why it is as it is now: a reason and what the later result says of it; it may quote the content."""
+    """Why it has its new outcome: the later result's reason and detail; it may quote the content."""
 
     @property
     def regressed(self) -> bool:
@@ -240,8 +240,8 @@ class DiffSide:
 class Diff:
     """What changed between two runs; made by ``diff``.
 
-    A case that was judged several times is what more than half of its judgements are, else undecided; its score is
-    the mean of those that are decided.
+    A case that was judged several times has the outcome of more than half of its judgements, else it is undecided. Its
+    score is the mean of the decided judgements.
     """
 
     schema: ClassVar[str] = "adjudge/diff/1"
@@ -249,16 +249,18 @@ class Diff:
     before: DiffSide
     after: DiffSide
     cases: int
-    """Cases that stand in both runs and are compared."""
+    """Cases that are in both runs and are compared."""
     only_before: int
     """Cases that are not in the later run."""
     only_after: int
     content_changed: int
-    """Cases of one id that are not compared: another reference, task or context, and without ``new_contents``
-    another content."""
+    """Cases with the same id that are not compared, because the reference, task or context changed, or, without
+    ``new_contents``, the content.
+    """
     criteria_changed: int = 0
-    """Cases that are not compared, because they brought other criteria, rules or thresholds of their own: what moved
-    there is what was asked, and not the judge."""
+    """Cases that are not compared, because their own criteria, rules or thresholds changed: there the question changed,
+    not the judge.
+    """
     unmatched_passes: int
     """Cases that passed before and cannot be compared, because they are gone or changed."""
     transitions: Mapping[tuple[Outcome, Outcome], int]
@@ -316,13 +318,13 @@ class Diff:
 def diff(
     before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], *, new_contents: bool = False
 ) -> Diff:
-    """What changed between two runs, given as ``Run``s or folders; cases are paired by their ids.
+    """Compare two runs, given as ``Run``s or folders, case by case. Cases are paired by their ids.
 
-    A case that brought other criteria, rules or another threshold of its own is not compared, but counted. A case whose
-    content is another is not compared either, unless ``new_contents`` says that it is meant to be: a program's
-    answers before and after a change, to the same task, reference and context.
+    A case is counted and not compared if it brought other criteria, rules or another threshold of its own, or if its
+    content changed. With ``new_contents``, changed contents are compared too: use it for a program's answers before and
+    after a change, to the same task, reference and context.
 
-    Memory is bounded, whatever the runs' size. Raises ``UsageError`` for a folder that holds no run.
+    Memory does not grow with the runs. Raises ``UsageError`` for a folder that has no run.
     """
     check_flag("new_contents", new_contents)
     runs = [(item, False) if isinstance(item, Run) else (open_run(item), True) for item in (before, after)]

@@ -49,13 +49,13 @@ def make_report(
     labels: Iterable[Label] = (),
     label_name: str | None = None,
 ) -> Report:
-    """What a run, given as a ``Run`` or its folder, came to, with at most ``most_cases`` of its cases.
+    """Summarise a run, given as a ``Run`` or its folder, and show at most ``most_cases`` of its cases.
 
-    ``labels`` are joined to the cases as by ``Dataset.with_labels``, so that people can look at what was judged after
-    it was; ``label_name`` takes those of that criterion. Reads the run once, in memory that does not grow with it.
-    Labels of cases that the run does not have are logged as a warning. Raises ``UsageError`` when ``most_cases`` is not
-    in 0 to 2,000, for a folder that holds no run, when no label is of a person and about what ``label_name``
-    says, and when the run is finished and has none of the labelled cases.
+    ``labels`` are joined to the cases as by ``Dataset.with_labels``, so people can label cases after the run;
+    ``label_name`` takes the labels for that criterion. The run is read once, and memory does not grow with it. Labels
+    of cases that the run does not have are logged as a warning. Raises ``UsageError`` if ``most_cases`` is not in 0 to
+    2,000, the folder has no run, no label is a person's about what ``label_name`` says, or the run is finished and has
+    none of the labelled cases.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:

@@ -41,7 +41,7 @@ class Criterion:
     weight: float = 1.0
     """Any finite number of at least 0; shares are normalised. 0 with a threshold is a pure veto."""
     threshold: float | None = None
-    """In 0 to 1. Below it the whole rubric fails, whatever the score. ``None``: the criterion does not gate."""
+    """In 0 to 1. If the score is below it, the content fails, even with a high total. ``None``: no veto."""
     levels: tuple[tuple[float, str], ...] = ()
     """(score, meaning) pairs on the rubric's scale, given as a mapping or pairs; only these scores are then valid."""
     examples: tuple[Example, ...] = ()

@@ -54,7 +54,7 @@ class Rule:
         return str(self.spec.get("name") or next(iter(self.spec), self.name))
 
     async def check(self, content: object, reference: object = None) -> RuleResult:
-        """Evaluate the rule; whatever goes wrong inside is a failed result with the reason, never an exception."""
+        """Evaluate the rule. An exception in it becomes a failed result with the reason."""
         if self.needs_reference and reference is None:
             return self._make_result(passed=False, message="needs a reference to compare with, and none was given")
         cancelled = count_cancellations()

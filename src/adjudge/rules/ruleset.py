@@ -21,10 +21,10 @@ AnyRule = Rule | Mapping[str, Any] | Callable[..., Any] | str
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Rules(Sequence[Rule]):
-    """Rules in a fixed order, to be evaluated together, and accepted wherever a list of rules is.
+    """Rules in a fixed order, evaluated together. You can use it wherever a list of rules is accepted.
 
-    ``Rules([...])`` takes rules, functions, names and mappings; ``Rules({"name": ...})`` names each. Two rules whose
-    names are alike but for hyphens and underscores are a ``UsageError``, so that a name stands for one rule.
+    ``Rules([...])`` takes rules, functions, names and mappings; ``Rules({"name": ...})`` names each. Raises
+    ``UsageError`` if two names differ only in hyphens and underscores, so that each name means one rule.
     """
 
     schema: ClassVar[str] = "adjudge/rules/1"
@@ -46,7 +46,7 @@ class Rules(Sequence[Rule]):
         object.__setattr__(self, "_places", places)
 
     def get(self, name: str) -> Rule | None:
-        """The rule of this name, hyphens and underscores being alike; ``None`` when there is none."""
+        """Return the rule of this name, or ``None``. Hyphens and underscores are the same."""
         place = self._places.get(_fold(name)) if isinstance(name, str) else None
         return None if place is None else self._rules[place]
 
@@ -55,10 +55,9 @@ class Rules(Sequence[Rule]):
         return self._rules
 
     async def evaluate(self, content: object, reference: object = None) -> tuple[RuleResult, ...]:
-        """What each rule says about the content, in order: every rule runs, whatever those before it said.
+        """Run every rule on the content, one after the other, and return the results in order.
 
-        One follows the other, asynchronous ones too. A rule that raises, or that needs the reference and has none, has
-        failed and says why; nothing is raised.
+        A rule that raises, or that needs a reference and has none, fails and says why; no exception is raised.
         """
         return tuple([await rule.check(content, reference) for rule in self._rules])
 

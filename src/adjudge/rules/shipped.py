@@ -110,8 +110,8 @@ _KINDS: Mapping[str, _Kind] = {
         main="text",
     ),
     "not_contains": _Kind(
-        takes="text: a text or a list of texts, none of which stands in the content; all: true refuses them only where "
-        "all of them stand there, ignore_case: true for any case, as_written: true does not look into JSON.",
+        takes="text: a text or a list of texts, none of which may be in the content; all: true refuses them only where "
+        "all of them are there, ignore_case: true for any case, as_written: true does not look into JSON.",
         make=make_not_contains,
         main="text",
     ),

@@ -61,7 +61,7 @@ class _Members(list[tuple[str, Any]]):
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> _Members:
     if len({name for name, _ in pairs}) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key appears twice in one object")
     return _Members(pairs)
 
 

@@ -113,7 +113,7 @@ class RunLayers:
         if self._owns_budget and not self._counts:
             raise UsageError(
                 f"the run {store.path.parent} has {unknown:,} replies of unknown cost, so nobody knows what is left of "
-                "a budget; go on without one, or begin another run"
+                "a budget; resume without one, or begin another run"
             )
         before = max(known, _read_amount(said))
         if self._owns_budget:
@@ -356,7 +356,7 @@ class Engine:
         if resumed:
             if not self.plan.resume:
                 raise UsageError(
-                    f"{folder} holds a run already; go on with resume=True (--resume), or name another folder"
+                    f"{folder} holds a run already; resume it with resume=True (--resume), or name another folder"
                 )
             before = read_manifest(folder)
             check_same(folder, before, manifest)

@@ -168,43 +168,42 @@ def _check_shape(path: Path, found: Mapping[str, Any]) -> None:
 
 
 def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise ``UsageError`` naming what changed since a run began, where its results could not stand side by side."""
+    """Raise ``UsageError`` naming what changed since a run began, if its results could not be mixed."""
     for name, shown in _DIGESTS.items():
         if before["digests"].get(name) != now["digests"][name]:
             changed = _find_change(before.get(name), now.get(name))
             raise UsageError(
-                f"the run {folder} cannot go on: {shown} changed ({changed}); go on with what it began with, or begin "
-                "another run"
+                f"the run {folder} cannot be resumed: {shown} changed ({changed}); resume with what it began with, "
+                "or begin another run"
             )
     redecided = before.get("redecided")
     policy = redecided.get("policy") if isinstance(redecided, Mapping) else None
     if isinstance(policy, Mapping) and policy.get("all_cases"):
         raise UsageError(
-            f"the run {folder} cannot go on: it was redecided over what its cases bring, and cases that are judged now "
-            "would go by their own; begin another run"
+            f"the run {folder} cannot be resumed: it was redecided with all_cases, and cases that are judged now would "
+            "use their own criteria and thresholds; begin another run"
         )
     was, asked = before["options"], now["options"]
     for name in ("sample", "seed"):
         if was.get(name) != asked[name]:
             raise UsageError(
-                f"the run {folder} cannot go on: it has {name}={was.get(name)!r}, and {asked[name]!r} was asked for"
+                f"the run {folder} cannot be resumed: it has {name}={was.get(name)!r}, not {asked[name]!r}"
             )
     # Another number of cases is another draw, of other cases.
     if asked["sample"] is not None and before["dataset"]["cases"] != now["dataset"]["cases"]:
         raise UsageError(
-            f"the run {folder} cannot go on: it was a sample of {before['dataset']['cases']} cases, and the data set "
-            f"has {now['dataset']['cases']} now"
+            f"the run {folder} cannot be resumed: it was a sample of {before['dataset']['cases']} cases, and the data "
+            f"set has {now['dataset']['cases']} now"
         )
     # Over the rubrics of cases too, which no digest of the run's shows.
     if (before.get("own") or before.get("rubric") is None) and was.get("threshold") != asked["threshold"]:
         raise UsageError(
-            f"the run {folder} cannot go on: it has threshold={was.get('threshold')!r}, and {asked['threshold']!r} was "
-            "asked for"
+            f"the run {folder} cannot be resumed: it has threshold={was.get('threshold')!r}, not {asked['threshold']!r}"
         )
     if was.get("repeat", 1) > asked["repeat"]:
         raise UsageError(
-            f"the run {folder} cannot go on: it has repeat={was['repeat']}, and fewer, {asked['repeat']}, were asked "
-            "for"
+            f"the run {folder} cannot be resumed: it has repeat={was['repeat']}, and you asked for "
+            f"fewer, {asked['repeat']}"
         )
 
 
@@ -232,11 +231,11 @@ def _shorten(value: Any, *, bare: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Run:
-    """A data set that was judged, on disk; ``open_run`` opens one. Reading streams, whatever its size."""
+    """A judged data set on disk; ``open_run`` opens one. Items are streamed, so a run may be larger than memory."""
 
     folder: Path
     manifest: Mapping[str, Any]
-    """``run.json``: versions, digests, the judge, the rubric, options, and what the items come to."""
+    """``run.json``: versions, digests, the judge, the rubric, options, and the summary of the items."""
     store: RunStore = field(repr=False)
     """The file with the cases, the results and the replies."""
     kept_alive: object = field(default=None, repr=False)
@@ -260,10 +259,10 @@ class Run:
 
     @property
     def summary(self) -> Mapping[str, Any]:
-        """What the items come to: ``counts``, ``undecided_because``, ``mean_score``, tokens, costs and labels.
+        """The totals of the items: ``counts``, ``undecided_because``, ``mean_score``, tokens, costs and labels.
 
-        As the manifest says it; counted anew while a run has not ended in order. ``labelled`` counts items whose
-        case has true or false as its label, ``agreed`` those of them that passed or failed as it says.
+        Read from the manifest; counted again if the run did not end normally. ``labelled`` counts items whose case has
+        the label true or false, ``agreed`` those of them whose outcome agrees with it.
         """
         if self.manifest["status"] == "finished":
             return {"counts": self.manifest["counts"], **self.manifest["summary"]}
@@ -271,7 +270,7 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all items, and their cost where the cost of every one is known."""
+        """Tokens of all items, and their cost if the cost of every item is known."""
         found = self.summary
         known = found["known_cost_usd"] if not found["unknown_costs"] else None
         return Usage(
@@ -287,7 +286,7 @@ class Run:
         return bool((self.manifest.get("asked") or {}).get("pairs"))
 
     def sum_up_pairs(self) -> PairSummary:
-        """What the comparisons of a run of pairs come to; reads every item.
+        """Summarise the comparisons of a run of pairs; reads every item.
 
         Labels other than ``first``, ``second`` and ``tie`` are no preferences and count as unknown.
         """
@@ -298,13 +297,13 @@ class Run:
         )
 
     def items(self, outcome: str | None = None) -> Iterator[RunItem]:
-        """The items in the order of the data set; with ``outcome``, those that ``passed``, say."""
+        """Yield the items in the order of the data set; with ``outcome`` only those that ``passed``, for example."""
         if outcome not in (None, "passed", "failed", "undecided"):
             raise UsageError(f"an outcome is passed, failed or undecided; got {outcome!r}")
         return self._read("1" if outcome is None else f"r.outcome = '{outcome}'")
 
     def read_case(self, case: str) -> list[RunItem]:
-        """Every judgement of the case with this id; raises ``UsageError`` naming the nearest where there is none."""
+        """Return every judgement of this case. Raises ``UsageError``, naming the nearest id, if there is none."""
         place = self.store.find_twin(case)
         if place is not None:
             return list(self._read(f"r.place = {place:d}"))
@@ -324,7 +323,7 @@ class Run:
             yield replace(item, rubric=_find_rubric(terms, item.case))
 
     def to_dict(self) -> dict[str, Any]:
-        """The manifest, with the status and the summary of this moment."""
+        """Return the manifest, with the current status and summary."""
         summary = dict(self.summary)
         counts = summary.pop("counts")
         return {**self.manifest, "status": self.status, "counts": counts, "summary": summary}
@@ -352,7 +351,7 @@ def _find_rubric(terms: Terms, case: Case) -> Rubric | None:
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:
-    """Open the folder of a run; raises ``UsageError`` when it holds none."""
+    """Open the folder of a run. Raises ``UsageError`` if the folder has no run."""
     path = Path(folder)
     manifest = read_manifest(path)
     return Run(folder=path, manifest=manifest, store=RunStore(path).open())

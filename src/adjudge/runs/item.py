@@ -30,10 +30,11 @@ class RunItem:
     sample: int = 0
     """Which of the repeated judgements of this case it is, from 0."""
     subject: str = ""
-    """SHA-256 of the whole case, by which a resumed run knows its data again."""
+    """SHA-256 of the whole case, by which a resumed run checks that its data are unchanged."""
     rubric: Rubric | None = None
-    """The rubric that the case was judged by: its own, else the run's, with the threshold that applied. ``None`` where
-    a result format says what is good, and for an item that comes from no ``Run``."""
+    """The rubric that the case was judged by: its own, else the run's, with the threshold that applied. ``None`` if a
+    result format is used instead of a rubric, and for an item that does not come from a ``Run``.
+    """
 
 
 CASE_SCHEMA = "adjudge/case/1"

@@ -96,12 +96,12 @@ def run(
         command: The command line, recorded in the manifest.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
         threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
-        reference: A known good answer to compare with; data, fenced.
-        task: What the content was meant to do; data, fenced.
-        context: What the content may rely on (passages, policies); data, fenced.
+        reference: A known good answer to compare with; shown to the judge as data.
+        task: What the content was asked to do; shown to the judge as data.
+        context: What the content may rely on (passages, policies); shown to the judge as data.
         model: The model to ask, in place of the rubric's and the judge's own; a ``UsageError`` with a chain.
-        rules: Deterministic checks that go first; a failed ``error`` rule decides before a model is asked.
-        instructions: More instructions for the judge, from you and trusted; never put content here.
+        rules: Checks in code that run first; a failed ``error`` rule decides before a model is asked.
+        instructions: More instructions, which the judge obeys; never put content here.
         result_format: A pydantic model, dataclass or msgspec Struct for the reply; the instance is
             ``result.value``.
         passes: A function that says whether an instance of ``result_format`` passes; by default its boolean ``passed``.
@@ -176,12 +176,12 @@ def _make_limit(concurrency: int | Concurrency) -> Concurrency:
 
 
 class Running:
-    """A run that begins when it is awaited or iterated, once.
+    """A run that starts when you await it or iterate over it.
 
-    ``await`` it for the finished ``Run``; ``async for`` gives each ``RunItem`` when it is kept, in the order in which
-    they are finished, and awaiting it afterwards gives the ``Run``. Leaving the loop early, or cancelling it, cancels
-    what is under way; what is finished stays kept, and ``resume=True`` goes on from there. Used with ``async with``,
-    everything has ended when the block is left.
+    ``await`` it for the finished ``Run``. ``async for`` gives each ``RunItem`` as soon as it is on disk, in the order
+    in which items finish; awaiting afterwards gives the ``Run``. If you leave the loop early, or cancel, the calls
+    under way are cancelled; finished items stay on disk, and ``resume=True`` resumes the run. With ``async with``, the
+    run has ended when you leave the block.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -198,21 +198,23 @@ class Running:
 
     @property
     def progress(self) -> Progress | None:
-        """How far it is; ``None`` before the first case."""
+        """The progress so far; ``None`` before the first case."""
         return self._work.progress() if self._work is not None else None
 
     def wind_down(self) -> None:
-        """Begin no further case; what is under way is finished, and then the run ends as interrupted."""
+        """Start no further case. The cases under way are finished, and then the run ends as interrupted."""
         if self._work is not None:
             self._work.wind_down()
 
     def finish_sync(self) -> Run:
-        """The finished ``Run``, for callers without an event loop; works inside a running loop too, and blocks it."""
+        """Finish without an event loop and return the ``Run``. Also works inside a running loop, and blocks it."""
         return run_sync(self._finish())
 
     def __aiter__(self) -> AsyncGenerator[RunItem, None]:
         if self._items is not None:
-            raise UsageError("this run has begun already; call run(...) again for another, with resume=True to go on")
+            raise UsageError(
+                "this run has begun already; call run(...) again for another, with resume=True to resume this one"
+            )
         items = self._iterate()
         # Weakly: whoever leaves his loop early lets go of the generator, and that ends the run.
         self._items = weakref.ref(items)

@@ -110,19 +110,19 @@ def draw(total: int, wanted: int, seed: int) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     done: int
-    """Items that are kept, those of earlier attempts at this run included."""
+    """Items that are on disk, including those from before the run was resumed."""
     fresh: int
     """Items that were judged since it was started or resumed."""
     total: int | None
-    """How many there will be; ``None`` while that is not known."""
+    """How many items there will be; ``None`` while this is unknown."""
     seconds: float
     """Since it was started or resumed."""
     outcomes: Mapping[Outcome, int]
     cost_usd: float | None
-    """What the fresh items cost; ``None`` where that is not known of all."""
+    """What the fresh items cost; ``None`` if the cost of one is unknown."""
 
     @property
     def per_second(self) -> float:
@@ -131,7 +131,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will take at this rate, where that can be said."""
+        """The seconds left at this rate; ``None`` if unknown."""
         return None if self.total is None or not self.fresh else (self.total - self.done) / self.per_second
 
 

@@ -36,7 +36,7 @@ LOOK = 1.0
 
 
 class Concurrency(Protocol):
-    """How many may be under way; it is looked at whenever one is to begin, so it may change meanwhile."""
+    """An object that says how many items may be under way. It is read before each item, so the number may change."""
 
     @property
     def current(self) -> int:

@@ -131,8 +131,8 @@ class Schedule:
                     await asyncio.sleep(0)
         if self._read <= self._last:
             raise UsageError(
-                f"the data set has {self._read:,} cases, and case {self._last} of it was judged before; go on with the "
-                "data the run began with, or begin another run"
+                f"the data set has {self._read:,} cases, and case {self._last} of it was judged before; resume with "
+                "the data the run began with, or begin another run"
             )
         self.complete = True
 
@@ -190,7 +190,7 @@ class Schedule:
         if known != (case.id, subject):
             raise UsageError(
                 f"case {place} of the data set is not the one that was judged: it was {_shorten(known[0])}, and now it "
-                f"is {_shorten(case.id)}{' with another content or label' if known[0] == case.id else ''}; go on with "
+                f"is {_shorten(case.id)}{' with another content or label' if known[0] == case.id else ''}; resume with "
                 "the data the run began with, or begin another run"
             )
         return self._store.list_kept(place)

@@ -118,7 +118,9 @@ class RunStore:
         except FileExistsError:
             if not self.has_begun():  # whoever began it was killed before anything was in it
                 return self._begin()
-            raise UsageError(f"{self.path.parent} holds a run already; go on with --resume, or name another") from None
+            raise UsageError(
+                f"{self.path.parent} holds a run already; resume it with --resume, or name another"
+            ) from None
         except OSError as error:
             raise UsageError(f"the run {self.path.parent} cannot be written: {error.strerror}; name another") from None
         return self._begin()

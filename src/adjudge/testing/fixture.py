@@ -212,7 +212,7 @@ class Pending(Coroutine[Any, Any, JudgeResult]):
 
 
 _NOBODY = (
-    "nobody is here to judge: name a model with --judge, `judge` in pytest's configuration, [defaults] of adjudge.toml "
+    "there is no judge: name a model with --judge, `judge` in pytest's configuration, [defaults] of adjudge.toml "
     "beside it or ADJUDGE_JUDGE, or replay a recording with --judge-replay"
 )
 

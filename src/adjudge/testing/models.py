@@ -57,9 +57,9 @@ FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 
 class ScriptedModel:
-    """A model that says what it is told to.
+    """A model that replies with what you write, for tests.
 
-    ``script`` is one line, said every time, or a sequence of lines, said in order; when they are used up it raises
+    ``script`` is one reply, used every time, or a sequence of replies, used in order; when they are used up it raises
     ``ModelError``. ``requests`` holds every request it was asked.
 
         >>> from adjudge import Judge
@@ -119,7 +119,7 @@ class FaultyModel:
         self._faults = iter(faults)
 
     async def complete(self, request: Request, /) -> Reply:
-        """Ask the model, and break what it says."""
+        """Ask the model, and break its reply."""
         fault = next(self._faults, None)
         if fault == "hang":
             await asyncio.Event().wait()
@@ -140,9 +140,9 @@ def assert_passes(
     """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass. Returns the result.
 
     The arguments are those of ``Judge.evaluate``. In a pytest suite the suite's judge is asked, and recorded or
-    replayed, unless ``judge`` names another; elsewhere ``judge``, or the model that ``ADJUDGE_JUDGE`` names. It may
-    be called with or without an event loop, and blocks one: where what is asked needs the test's own loop, write
-    ``await judge(content, ..., throw_on_fail=True)``.
+    replayed, unless ``judge`` names another; elsewhere ``judge``, or the model that ``ADJUDGE_JUDGE`` names. It works
+    with and without an event loop, and blocks a running one. If the judge needs the test's own loop, write ``await
+    judge(content, ..., throw_on_fail=True)``.
     """
     from adjudge.judges.open import judge as ask_configured
     from adjudge.sync import run_sync
@@ -190,7 +190,7 @@ def make_scripted_reply(line: Line | object, request: Request, name: str = "scri
 
 
 def fill_token(text: str, token: str | None) -> str:
-    """Put the token where the reply's object begins, or wherever ``{{token}}`` stands."""
+    """Put the token at the beginning of the reply's object, or in place of ``{{token}}``."""
     if token is None:
         return text
     if MASK in text:

@@ -21,10 +21,11 @@ async def forge(
 ) -> ForgeResult:
     """Have a candidate reviewed, and register it as a tool of the session if it is approved.
 
-    Nothing is run: the candidate brings the records of its tests, which the caller ran. Refused before anybody is
-    asked: code of its own (``mode="sandbox"``) unless ``allow_sandbox``; no steps to compose, or no source; no tests;
-    and what the registry has no place for. A refusal and a rejection are results; the verdict is recorded either way.
-    Raises ``UsageError`` for a judge that cannot be asked, ``LedgerError`` when the store fails.
+    Nothing is run: you run the candidate's tests, and it brings their records. A candidate is refused without asking
+    the judge if it is code of its own (``mode="sandbox"``) and ``allow_sandbox`` is not set, if it has no steps or no
+    source, if it has no tests, or if the registry has no room for it. A refusal and a rejection are results, not
+    exceptions; every verdict is recorded. Raises ``UsageError`` for a judge that cannot be asked, and ``LedgerError``
+    when the store fails.
     """
     if not isinstance(candidate, ToolCandidate) or not isinstance(registry, ToolRegistry):
         raise UsageError(f"forge takes a ToolCandidate, a judge and a ToolRegistry; got {show(candidate)}")

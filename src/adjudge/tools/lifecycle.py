@@ -324,7 +324,7 @@ _IN_TIME = 0.9
 
 
 class ToolJudge(Protocol):
-    """What reviews tools: an ``EmergentJudge``, or what does the same."""
+    """A reviewer of tools: an ``EmergentJudge``, or an object with the same two methods."""
 
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
         """Whether a candidate may become a tool."""
@@ -335,11 +335,11 @@ class ToolJudge(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeResult:
-    """What became of a candidate; true exactly when its review has made it a tool that runs."""
+    """The result of ``forge`` or ``review``; true exactly when the candidate is now a tool that may run."""
 
     tool: EmergentTool | None = None
     verdict: CreationVerdict | None = None
-    """What the review said; ``None`` where nobody was asked."""
+    """The verdict of the review; ``None`` if nobody was asked."""
     refused: str | None = None
     """Why there is no tool, in a word: ``sandbox``, ``empty``, ``untested``, ``rejected``, ``session_cap``, ``name``
     and so on; ``None`` where there is one."""
@@ -352,15 +352,17 @@ class ForgeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """What became of a promotion; true exactly when the tool rose by it."""
+    """The result of ``promote``; true exactly when the tool was promoted."""
 
     promoted: bool
     record: ToolRecord | None
-    """The tool as it now is; ``None`` where it was removed meanwhile."""
+    """The tool in its current state; ``None`` if it was removed meanwhile."""
     verdict: PromotionVerdict | None = None
-    """What the panel said; ``None`` where nobody was asked."""
+    """The panel's verdict; ``None`` if nobody was asked."""
     because: str | None = None
-    """Why it did not rise, in a word: ``usage``, ``cool_down``, ``busy``, ``already``, ``rejected``, ``changed``..."""
+    """Why it was not promoted, in a word: ``usage``, ``cool_down``, ``busy``, ``already``, ``rejected``,
+    ``changed``...
+    """
     detail: str = ""
     """The same in a sentence; it may quote what the reviewers said."""
 

@@ -19,10 +19,10 @@ STATUSES: tuple[ToolStatus, ...] = get_args(ToolStatus)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cooldown:
-    """What refused promotions have left behind; it stays with the tool's id, whatever the tool is changed to."""
+    """The counts behind a tool's cool-down after refused promotions. They stay with its id when the tool is changed."""
 
     refusals: int = 0
-    """Refusals since the tool last rose."""
+    """Refusals since the tool was last promoted."""
     uses: int = 0
     """Uses since the last refusal."""
     since: datetime | None = None
@@ -37,7 +37,7 @@ class Cooldown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """That somebody is having a tool reviewed right now; it ends by itself, so a killed process blocks nobody."""
+    """A mark that a tool is being reviewed. It expires by itself, so a killed process blocks nobody for long."""
 
     token: str
     until: datetime
@@ -45,7 +45,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRecord:
-    """A tool in a registry, and its standing there; a value, so a registry gives a new one after every change."""
+    """A tool in a registry, with its tier and status. It is a value: after a change, the registry returns a new one."""
 
     schema: ClassVar[str] = "adjudge/tool-record/1"
 
@@ -55,7 +55,7 @@ class ToolRecord:
     registered_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """Aware UTC."""
     approved_by: str | None = None
-    """Who approved that it is shared."""
+    """The person who approved the promotion to ``shared``."""
     reason: str = ""
     """Why it was demoted; empty for any other."""
     cooling: Cooldown = field(default_factory=Cooldown)
@@ -86,7 +86,7 @@ class ToolRecord:
 
     @property
     def digest(self) -> str:
-        """What its verdicts are bound to."""
+        """``tool_digest`` of its candidate, to which its verdicts are bound."""
         return self.tool.digest
 
     def to_dict(self) -> dict[str, Any]:

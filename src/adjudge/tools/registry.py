@@ -1,4 +1,4 @@
-"""The registry of forged tools: who may use which, how they do, and how they rise a tier or lose it."""
+"""The registry of forged tools: who may use which tool, how well it does, and how it is promoted or demoted."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from adjudge.tools.tool import MISSING, TIERS, EmergentTool, ToolCandidate, Tool
 from adjudge.tools.verdict import CreationVerdict, ReuseVerdict
 
 RunTool = Callable[[ToolCandidate, Any], Any]
-"""What runs a tool, wherever that may safely be done: given the candidate and the arguments, it returns the output."""
+"""Your function that runs a tool in a safe place: it gets the candidate and the arguments and returns the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """What one use of a tool came to; true exactly when it ended well and put out what its schema says."""
+    """The result of one use of a tool. True exactly when the tool did not raise and its output fits its schema."""
 
     output: Any = None
-    """``None`` where there is none that fits, so that nobody goes on with one that does not."""
+    """The output; ``None`` if there is none, or if it does not fit the schema, so that no caller can use it."""
     verdict: ReuseVerdict | None = None
-    """Whether the output fits, and whether it lies outside the tool's history; ``None`` where none came."""
+    """Whether the output fits, and whether it is unusual for this tool; ``None`` if the tool raised."""
     error: BaseException | None = None
-    """What the tool raised."""
+    """The exception that the tool raised, if any."""
     duration_ms: float = 0.0
 
     def __bool__(self) -> bool:
@@ -104,23 +104,24 @@ def _now() -> datetime:
 class ToolRegistry:
     """Forged tools by tier: of one session, of one agent, or shared.
 
-    A tool enters as its session's with a verdict that approves it, rises one tier at a time, and is bound to the
-    SHA-256 of what it is: changed, it has no tier, does not run, and is reviewed again. The registry runs nothing by
-    itself. Use it as an async context manager, or call ``aclose``.
+    A tool needs a verdict that approves it. It starts in its session and is promoted one tier at a time. Its verdicts
+    and its tier are bound to the SHA-256 of its code and schemas: after a change it does not run until it is reviewed
+    again. The registry never runs a tool by itself. Use it as an async context manager, or call ``aclose``.
 
     Args:
-        store: where tools are kept: ``None`` for this process's memory; a ``Ledger``, or the address of one, for tables
-            beside it. There a verdict, its entry and the change of tier are one transaction, any number of
-            processes work at once, and a tool runs only as the ledger confirms it.
-        session_cap: tools of one session, demoted ones aside.
-        agent_cap: tools of the tier agent that one agent has.
-        min_uses: uses before a promotion is reviewed.
-        min_success_rate: the share of them that has to have succeeded.
-        claim_seconds: how long one review may take; a killed process blocks a tool's next review as long.
-        clock: what time it is, as an aware datetime.
+        store: Where tools are kept: ``None`` for this process's memory; a ``Ledger``, or the address of one, for tables
+            beside it. There, a verdict, its entry and the change of tier are one transaction, any number of processes
+            can work at once, and a tool runs only if the ledger confirms its state.
+        session_cap: The most tools that one session may have; demoted ones do not count.
+        agent_cap: The most tools that one agent may have in the tier ``agent``.
+        min_uses: The uses that a tool needs before a promotion is reviewed.
+        min_success_rate: The share of these uses that must have succeeded, in 0 to 1.
+        claim_seconds: Seconds that one review may take. If a process is killed, the tool's next review has to wait that
+            long.
+        clock: Returns the time, as an aware datetime.
 
     Raises:
-        UsageError: for numbers that cannot be, and an address that cannot be used.
+        UsageError: For a number out of its range, and an address that cannot be used.
     """
 
     def __init__(
@@ -154,10 +155,10 @@ class ToolRegistry:
     async def register(
         self, candidate: ToolCandidate, verdict: CreationVerdict, *, agent: str, session: str
     ) -> ToolRecord:
-        """Add a candidate that was approved, as a tool of a session; ``forge`` reviews it first.
+        """Add an approved candidate as a tool of a session. To have it reviewed first, use ``forge``.
 
-        Raises ``UsageError`` for a verdict that does not approve, or is on anything else, and ``ToolRefused`` where
-        the session is full, has a tool of that name in reach, or what the tool does was demoted.
+        Raises ``UsageError`` if the verdict does not approve or is about another candidate. Raises ``ToolRefused`` if
+        the session is full, can already use a tool of that name, or if a tool with the same digest was demoted.
         """
         _check_candidate(candidate)
         _check_verdict(verdict, candidate)
@@ -170,10 +171,10 @@ class ToolRegistry:
     async def load(
         self, source: ToolCandidate | EmergentTool | Mapping[str, Any], *, agent: str, session: str
     ) -> ToolRecord:
-        """Add a tool from elsewhere, or what ``to_dict`` of one wrote; it does not run before ``review`` approves it.
+        """Add a tool from elsewhere, which does not run until ``review`` approves it.
 
-        Of the package only the candidate is taken: what others say of its uses and reviews is no evidence here.
-        Raises as ``register``.
+        Only the candidate is read; the package's own claims about uses and reviews are ignored. Raises like
+        ``register``.
         """
         candidate = _read_package(source)
         _check_names(agent=agent, session=session)
@@ -181,7 +182,7 @@ class ToolRegistry:
         return await self._change(lambda step: step.write_unreviewed(candidate, agent, session))
 
     async def check_room(self, candidate: ToolCandidate, *, agent: str, session: str) -> None:
-        """Raise ``ToolRefused`` where ``register`` would, before a review is paid for."""
+        """Raise ``ToolRefused`` if ``register`` would, so that you need not pay for a review first."""
         _check_candidate(candidate)
         _check_names(agent=agent, session=session)
         _check_name(candidate)
@@ -190,7 +191,7 @@ class ToolRegistry:
     async def record_rejection(
         self, candidate: ToolCandidate, verdict: CreationVerdict, *, agent: str, session: str
     ) -> None:
-        """Record that a candidate was rejected; in memory, nothing."""
+        """Record in the ledger that a candidate was rejected; does nothing for a registry in memory."""
         _check_candidate(candidate)
         _check_verdict(verdict, candidate)
         if verdict.approved:
@@ -199,15 +200,15 @@ class ToolRegistry:
         await self._change(lambda step: step.reject(candidate, verdict, agent, session))
 
     async def end_session(self, session: str, *, agent: str | None = None) -> int:
-        """Remove the tools of a session (of one agent, where given), and say how many there were.
+        """Remove the tools of a session (of ``agent`` alone, if given) and return how many there were.
 
-        The name is compared whole. What has risen above the session stays, and so does the record of what was demoted.
+        The session's name must match exactly. Promoted tools stay, and so do the records of demoted ones.
         """
         _check_names(session=session, **({} if agent is None else {"agent": agent}))
         return await self._change(lambda step: step.end_session(session, agent))
 
     async def remove(self, id: str, reason: str = "", *, by: str | None = None) -> None:  # noqa: A002 - as everywhere
-        """Remove a tool of any tier; raises ``ToolRefused`` where there is none."""
+        """Remove a tool of any tier. Raises ``ToolRefused`` for an unknown id."""
         _check_words(reason=reason)
         _check_people(by=by)
         await self._change(lambda step: step.remove(id, reason, by))
@@ -215,7 +216,7 @@ class ToolRegistry:
     # ---------------------------------------------------------------- looking
 
     async def get(self, id: str) -> ToolRecord:  # noqa: A002 - as everywhere
-        """A tool by its id; raises ``ToolRefused`` (``unknown``) where there is none."""
+        """Return a tool by its id. Raises ``ToolRefused`` (``unknown``) if there is none."""
         return await self._look(lambda step: step.find(id))
 
     async def list(
@@ -226,7 +227,7 @@ class ToolRegistry:
         agent: str | None = None,
         status: ToolStatus | None = None,
     ) -> tuple[ToolRecord, ...]:
-        """Tools in the order in which they were registered: all that match everything given, running or not."""
+        """Return the tools that match all conditions, of any status, in the order in which they were registered."""
         for what, value, known in (("tier", tier, TIERS), ("status", status, STATUSES)):
             if value is not None:
                 check_choice(f"a tool's {what}", value, known)
@@ -235,7 +236,7 @@ class ToolRegistry:
         return tuple(await self._look(lambda step: step.view.find(wanted)))
 
     async def usable(self, *, agent: str, session: str) -> tuple[ToolRecord, ...]:
-        """The tools that run there: those of the session, those of the agent, and those that are shared."""
+        """Return the tools that may run there: those of the session, those of the agent, and shared ones."""
         _check_names(agent=agent, session=session)
         wanted = (
             ToolFilter(tier="session", status="active", agent=agent, session=session),
@@ -254,10 +255,10 @@ class ToolRegistry:
         session: str,
         candidate: ToolCandidate | None = None,
     ) -> ToolRecord:
-        """The tool, if it may run there; raises ``ToolRefused`` if not.
+        """Return the tool if it may run there; raise ``ToolRefused`` if not.
 
-        ``candidate`` is what the caller would run: anything else than what was reviewed is refused. Raises
-        ``LedgerError`` where the ledger does not confirm what the tables beside it say of the tool.
+        ``candidate`` is the one you are about to run; it is refused unless it is the reviewed one. Raises
+        ``LedgerError`` if the ledger does not confirm the tool's state in the tables.
         """
         _check_names(agent=agent, session=session)
         record = await self.get(id)
@@ -268,13 +269,13 @@ class ToolRegistry:
         return record
 
     async def use(self, id: str, run: RunTool, arguments: object, *, agent: str, session: str) -> ToolUse:  # noqa: A002 - as everywhere
-        """Have the caller's ``run(candidate, arguments)`` run a tool, check what it puts out, and count the use.
+        """Run a tool with your ``run(candidate, arguments)``, check its output, and count the use.
 
-        ``run`` is handed what was reviewed, so nothing else can be run by mistake; a synchronous one runs in a thread.
-        The result is true exactly when it succeeded: what it raised is in ``error``, and an output that does not fit
-        the schema is dropped, with the reasons in ``verdict``. Raises ``ToolRefused``, before anything runs, for what
-        ``check`` refuses and for arguments that do not fit the input schema; and afterwards where the tool was changed
-        or taken out of use meanwhile.
+        ``run`` gets the reviewed candidate, so you cannot run another version by mistake; a synchronous ``run`` runs in
+        a thread. The result is true exactly when the use succeeded. An exception of the tool is in ``error``. An output
+        that does not fit the schema is dropped, with the reasons in ``verdict``. Raises ``ToolRefused`` before anything
+        runs, if ``check`` refuses the tool or the arguments do not fit the input schema; and afterwards, if the tool
+        was changed or demoted meanwhile.
         """
         record = await self.check(id, agent=agent, session=session)
         candidate = record.tool.candidate
@@ -297,10 +298,10 @@ class ToolRegistry:
         *,
         candidate: ToolCandidate | None = None,
     ) -> ToolRecord:
-        """Count a use that the caller ran and checked itself; ``use`` does both.
+        """Count a use that you ran and checked yourself; ``use`` does all three.
 
-        An ``output`` that does not fit the tool's schema makes it a failure. Raises ``ToolRefused`` for a tool that
-        does not run, and, with ``candidate``, where that is not what the tool is now.
+        An ``output`` that does not fit the tool's schema counts as a failure. Raises ``ToolRefused`` if the tool may
+        not run, and if ``candidate`` is given and differs from the tool's current one.
         """
         check_flag("success", success)
         if isinstance(duration_ms, bool) or not 0 <= duration_ms < float("inf"):
@@ -321,13 +322,13 @@ class ToolRegistry:
         to: ToolTier = "agent",
         approved_by: str | None = None,
     ) -> Promotion:
-        """Put a tool before the panel, if its uses say so, and raise it by one tier if both reviewers approve.
+        """Have the panel review a tool if it is due, and promote it by one tier if both reviewers approve.
 
-        True exactly when the tool rose. Nobody is asked where the tool has too few uses, cools down after a refusal,
-        has the tier already, or is before the panel at this moment: that is a result, and can be tried after every
-        use. Raises ``ToolRefused`` where something has to be mended first: a tool that is unknown, unreviewed or
-        demoted, a tier that is not the next one, a full cap, a name that is taken, and ``shared`` without the name of
-        who approved it, which the caller has established.
+        The result is true exactly when the tool was promoted. Nobody is asked if the tool has too few uses, is in its
+        cool-down after a refusal, has the tier already, or is being reviewed at this moment; the result then says so,
+        and you can call this after every use. Raises ``ToolRefused`` if waiting cannot help: the tool is unknown,
+        unreviewed or demoted, the tier is not the next one, a cap is full, the name is taken, or ``to="shared"`` comes
+        without ``approved_by``. ``approved_by`` is a name that your program has checked.
         """
         check_choice("a tier", to, TIERS)
         if approved_by is not None:
@@ -347,9 +348,9 @@ class ToolRegistry:
         return await self._hold(id, claim, ask())
 
     async def demote(self, id: str, reason: str, *, by: str) -> ToolRecord:  # noqa: A002 - as everywhere
-        """Take a tool out of use, at once and in every process; ``review`` can reinstate it.
+        """Take a tool out of use at once, in every process. ``review`` can reinstate it.
 
-        Nothing stands in the way: no cap, and no panel that is under way. A new tool that does the same is refused.
+        This works even if a cap is full or a review is under way. A new tool with the same digest is refused.
         """
         _check_words(reason=reason)
         _check_names(by=by)
@@ -357,9 +358,9 @@ class ToolRegistry:
         return await self._change(lambda step: step.demote(id, reason, by))
 
     async def update(self, id: str, candidate: ToolCandidate, *, session: str | None = None) -> ToolRecord:  # noqa: A002 - as everywhere
-        """Replace what a tool is. Unless that is the same, it loses its tier, its statistics and its review.
+        """Replace a tool's candidate. If it differs, the tool loses its tier, its statistics and its review.
 
-        ``session`` is where it is tried from now on; by default where it was made.
+        ``session`` is the session that the tool belongs to from now on; by default the one that made it.
         """
         _check_candidate(candidate)
         _check_name(candidate)
@@ -375,9 +376,10 @@ class ToolRegistry:
         by: str | None = None,
         session: str | None = None,
     ) -> ForgeResult:
-        """Have a tool reviewed that was loaded, changed or demoted; approved, it runs in its session.
+        """Have a loaded, changed or demoted tool reviewed. If it is approved, it runs in its session.
 
-        ``by`` is who reinstates a demoted one, and needed for that. Raises ``ToolRefused`` for an unknown tool.
+        To reinstate a demoted tool, ``by`` must name the person who does it. Raises ``ToolRefused`` for an unknown
+        tool.
         """
         _check_people(by=by)
         if session is not None:

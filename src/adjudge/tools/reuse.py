@@ -34,8 +34,8 @@ MOST_SHAPES = 64
 class ToolHistory:
     """A summary of a tool's outputs.
 
-    The size of an output is that of its JSON in bytes. Its shape is which members it has and of which JSON types
-    these are, at every depth; how long lists are, and what values hold, is not part of it.
+    The size of an output is the size of its JSON in bytes. Its shape is the names and JSON types of its members at
+    every depth; lengths of lists and the values themselves are not part of it.
     """
 
     schema: ClassVar[str] = "adjudge/tool-history/1"
@@ -72,9 +72,9 @@ class ToolHistory:
     def is_unusual(self, output: object) -> bool:
         """Whether an output lies outside this history, by its size or its shape.
 
-        Never before 10 outputs. Then its size is unusual below half the smallest and above twice the largest so far;
-        its shape is when it is new, unless new shapes are what the tool brings: more than one in five outputs, or
-        more than 64 in all. Raises ``UsageError`` for what is not JSON.
+        Nothing is unusual before 10 outputs. After that, a size below half the smallest or above twice the largest so
+        far is unusual. A new shape is unusual, unless the tool often brings new shapes: more than one in five outputs,
+        or more than 64 in all. Raises ``UsageError`` for an output that is not JSON.
         """
         _check_json(output)
         return lies_outside(self, output)
@@ -172,16 +172,15 @@ def validate_reuse(
     history: ToolHistory | None = None,
     strict_properties: bool = False,
 ) -> ReuseVerdict:
-    """Whether an output is JSON that fits a JSON Schema; synchronous, and it never raises.
+    """Check whether an output is JSON that fits a JSON Schema. Synchronous; never raises.
 
-    The schema is draft 2020-12, or what its ``$schema`` names. What that draft does not know is an error and is not
-    ignored, ``format`` is checked in every draft, and references stay inside the schema. An invalid schema makes every
-    output invalid, with one error that begins with ``schema:``. ``strict_properties`` adds that properties which are
-    declared have to be there. With the tool's ``history``, ``anomaly`` says whether the output lies outside it (see
-    ``ToolHistory``), valid or not.
+    The schema is draft 2020-12, or the draft that its ``$schema`` names. A keyword of another draft is an error,
+    ``format`` is checked in every draft, and references must stay inside the schema. An invalid schema makes every
+    output invalid, with one error that begins with ``schema:``. ``strict_properties`` requires every declared property.
+    With the tool's ``history``, ``anomaly`` says whether the output is unusual (see ``ToolHistory``), valid or not.
 
-    A schema is compiled once and found again by its bytes, so one that was changed in place is compiled anew.
-    ``tool_id`` is for the reader of the call; nothing depends on it.
+    Compiled schemas are kept under their bytes, so a schema that is changed in place is compiled again. ``tool_id`` has
+    no effect; it documents the call.
     """
     del tool_id
     try:

@@ -116,13 +116,13 @@ _REVIEWERS = ("safety", "correctness")
 class EmergentJudge:
     """Reviews tools that a program makes for itself; nothing of a tool is ever run.
 
-    ``judge_model`` reviews new candidates, ``promotion_model`` tools that are to rise a tier: each a model, a judge or
-    a chain, whatever ``JudgeChain`` takes as a seat. ``promotion_model`` may be two, ``{"safety": ..., "correctness":
-    ...}`` or a pair in that order (a name and a function are one model, as everywhere); without it ``judge_model``
-    does both. ``on_event`` is called with a ``GuardEvent`` for each review that asked somebody. Raises ``UsageError``
-    for anything else.
+    ``judge_model`` reviews new candidates, ``promotion_model`` promotions. Each is anything that ``JudgeChain`` takes
+    as a seat: a model, a judge or a chain. ``promotion_model`` may be two reviewers, ``{"safety": ..., "correctness":
+    ...}`` or a pair in that order (a name and a function are one model, as everywhere); without it, ``judge_model``
+    reviews both. ``on_event`` is called with a ``GuardEvent`` for each review that asked somebody. Raises
+    ``UsageError`` for anything else.
 
-    Nobody approves by default: a chain's ``fail_open`` opens nothing here, since a policy has reviewed no tool.
+    A chain's ``fail_open`` has no effect here, because a policy is not a review.
     """
 
     def __init__(
@@ -143,11 +143,11 @@ class EmergentJudge:
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
         """Whether a candidate may become a tool.
 
-        Rejected without a call: no source or steps, no test, a failed test, an output that is not what was expected
-        or does not fit the output schema, a schema that is none, or more than 400,000 characters. Else one question is
-        put to the judge. Approved only if safety, correctness, determinism and boundedness pass and the reply's own
-        ``approved`` is not false; what cannot be read rejects, with confidence and all dimensions 0.
-        Raises ``UsageError`` for a judge that cannot be asked, and for what is no ``ToolCandidate``.
+        Rejects without asking: no source or steps, no test, a failed test, an output that differs from the expected one
+        or does not fit the output schema, an invalid schema, or more than 400,000 characters. Otherwise the judge is
+        asked once. Approves only if safety, correctness, determinism and boundedness pass and the reply's own
+        ``approved`` is not false. A reply that cannot be read rejects, with confidence and all dimensions 0. Raises
+        ``UsageError`` for a judge that cannot be asked, and for anything but a ``ToolCandidate``.
         """
         if not isinstance(candidate, ToolCandidate):
             raise UsageError(f"a creation is reviewed of a ToolCandidate, got {type(candidate).__name__}")
@@ -173,14 +173,14 @@ class EmergentJudge:
         history: ToolHistory | None = None,
         strict_properties: bool = False,
     ) -> ReuseVerdict:
-        """Whether what a tool put out fits its schema; the same as ``adjudge.tools.validate_reuse``."""
+        """Check whether an output of a tool fits its schema; the same as ``adjudge.tools.validate_reuse``."""
         return validate_reuse(tool_id, output, schema, history=history, strict_properties=strict_properties)
 
     async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
-        """Whether a tool may rise one tier: a safety auditor and a correctness reviewer are asked at the same time.
+        """Review a promotion by one tier. A safety auditor and a correctness reviewer are asked at the same time.
 
-        Both have to approve, each with a confidence above 0; the lower confidence is the verdict's. Rejected without a
-        call: a tool that was not used yet, and one without a creation verdict on what it is now, or whose latest such
+        Both have to approve, each with a confidence above 0; the verdict has the lower confidence. Rejects without
+        asking: a tool that was never used, one whose current digest has no creation verdict, and one whose latest
         verdict does not approve. Raises ``UsageError`` for a judge that cannot be asked.
         """
         if not isinstance(tool, EmergentTool):

@@ -56,14 +56,14 @@ MISSING: Final = Missing.MISSING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolTest:
-    """One recorded run of a candidate: what went in, what came out, and what its author expected."""
+    """One recorded run of a candidate: its input, its output, and the output that its author expected."""
 
     input: Any
     output: Any
     success: bool
     """Whether the run ended without an error."""
     expected: Any = MISSING
-    """What should have come out; ``MISSING`` where nothing was said, and then nothing is compared."""
+    """The expected output; ``MISSING`` if none is known, and then nothing is compared."""
     error: str | None = None
 
     def __post_init__(self) -> None:
@@ -86,10 +86,10 @@ class ToolTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCandidate:
-    """A tool that was made at run time and is to be reviewed: what it claims, what it is, and what its tests gave.
+    """A tool that a program made, to be reviewed: its claims, its code or steps, and its test results.
 
-    Raises ``UsageError`` for a name or schema that is none. What may be wrong with a candidate beyond that (no
-    source, no tests, outputs that do not fit) is for the review to say, so that it can be recorded.
+    Raises ``UsageError`` for an invalid name, and for a schema of the wrong type. Everything else that is wrong with a
+    candidate (no source, no tests, outputs that do not fit) is left to the review, so that it can be recorded.
     """
 
     schema: ClassVar[str] = "adjudge/tool-candidate/1"
@@ -102,7 +102,7 @@ class ToolCandidate:
     """JSON Schema of what comes out; ``None`` where none is declared."""
     source: str = ""
     mode: ToolMode
-    """``compose`` joins tools that exist, as ``steps`` say; ``sandbox`` is code of its own."""
+    """``compose`` combines existing tools by ``steps``; ``sandbox`` is code of its own, in ``source``."""
     allowlist: tuple[str, ...] = ()
     """The functions and hosts the tool asks to use."""
     tests: tuple[ToolTest, ...] = ()
@@ -156,7 +156,7 @@ class ToolCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUsage:
-    """How a tool has been used; a value, so ``add`` gives a new one."""
+    """How often and how well a tool was used. It is a value: ``add`` returns a new one."""
 
     schema: ClassVar[str] = "adjudge/tool-usage/1"
 
@@ -222,7 +222,7 @@ class ToolUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmergentTool:
-    """A tool that was approved and is in use: the candidate, its tier, how it did, and every verdict on it."""
+    """A tool that was approved: the candidate, its tier, its usage, and every verdict on it."""
 
     schema: ClassVar[str] = "adjudge/emergent-tool/1"
 
@@ -291,9 +291,9 @@ class EmergentTool:
 
 
 def tool_digest(candidate: ToolCandidate) -> str:
-    """SHA-256 of what a verdict is about: RFC 8785 JSON of source, mode, steps, both schemas and allowlist.
+    """Compute the SHA-256 of source, mode, steps, schemas and allowlist (RFC 8785 JSON), which verdicts are bound to.
 
-    Two candidates with one digest do the same; name, description and tests are not part of it.
+    Name, description and tests are not part of it, so two candidates with the same digest do the same.
     """
     import rfc8785
 

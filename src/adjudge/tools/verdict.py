@@ -23,13 +23,13 @@ class CreationVerdict:
 
     approved: bool
     confidence: float
-    """What the reviewer stated, in 0 to 1; 0 when the candidate was rejected without a readable review."""
+    """The reviewer's confidence, in 0 to 1; 0 if the candidate was rejected without a readable review."""
     safety: float
     correctness: float
     determinism: float
     bounded: float
     reasoning: str
-    """The reviewer's words, or what could not be read, or what was found without asking; it may quote the tool."""
+    """The reviewer's words, or why the reply could not be read, or which check failed; it may quote the tool."""
     tool_digest: str
     """What was reviewed: SHA-256 of source, steps, schemas and allowlist. The verdict is on nothing else."""
     chain_result: JudgeChainResult | None = None
@@ -59,7 +59,7 @@ class CreationVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewVerdict:
-    """What one of the two reviewers of a promotion said."""
+    """The verdict of one of the two reviewers of a promotion."""
 
     schema: ClassVar[str] = "adjudge/review-verdict/1"
 
@@ -139,7 +139,7 @@ ToolVerdict = CreationVerdict | PromotionVerdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReuseVerdict:
-    """Whether what a tool put out is what its schema says; found without asking anybody."""
+    """Whether a tool's output fits its schema; computed without asking anybody."""
 
     schema: ClassVar[str] = "adjudge/reuse-verdict/1"
 

@@ -171,7 +171,7 @@ def _cut(text: str) -> str:
 
 
 approvals_app = typer.Typer(
-    help="See what people are asked, and decide it.",
+    help="List requests for approval, and decide them.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -401,9 +401,9 @@ def _print_approval(approval: Approval, pending: PendingDecision | None, *, ledg
 def _say_how_to_resume(approval: Approval, pending: PendingDecision | None, ledger: str | None) -> str:
     # `gate resume` would use up the approval of a request, and its client be refused.
     if pending is not None and _is_over_http(pending):
-        return f"to go on:  the client repeats its request with the header Adjudge-Approval: {approval.id}"
+        return f"to resume: the client repeats its request with the header Adjudge-Approval: {approval.id}"
     file = "FILE" + _repeat_ledger(ledger)
-    return f"to go on:  adjudge gate resume {approval.id} {file}   (what the gate held back)"
+    return f"to resume: adjudge gate resume {approval.id} {file}   (what the gate held back)"
 
 
 def _use(

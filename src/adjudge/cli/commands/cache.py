@@ -110,7 +110,7 @@ def clear(
         str | None, typer.Option("--model", metavar="NAME", help="Only replies of this model, by its name in full.")
     ] = None,
     older_than: Annotated[
-        float | None, typer.Option("--older-than", metavar="SEC", help="Only replies kept before so many seconds.")
+        float | None, typer.Option("--older-than", metavar="SEC", help="Only replies older than so many seconds.")
     ] = None,
 ) -> None:
     """Delete replies from a cache, all or some."""

@@ -42,7 +42,7 @@ PAGE = 100
 """Lines that are written to standard output together."""
 
 ForSpreadsheet = Annotated[
-    bool, typer.Option("--for-spreadsheet", help="Write cells of CSV and TSV so that a spreadsheet runs none.")
+    bool, typer.Option("--for-spreadsheet", help="Write CSV and TSV so that a spreadsheet runs no cell.")
 ]
 
 _PARTS = ("reference", "task", "context", "label", "labels", "group", "metadata")

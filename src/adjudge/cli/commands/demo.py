@@ -254,7 +254,7 @@ def _print_report(folder: Path | None, report: Path | None) -> None:
     if folder is None or report is None:
         raise AdjudgeError("the demonstration wrote no report")
     run = quote(str(folder / "run"))
-    print_line("\n3. A report: what a whole run came to, in one file\n")
+    print_line("\n3. A report: a summary of the whole run, in one file\n")
     print_line(f"Written to {report}; adjudge demo --open opens it in a browser.")
     print_line("One of its cases, with everything that every judge replied:")
     print_line(f"  adjudge report {run} no-order")

@@ -60,7 +60,7 @@ def diff_runs(
     the terminal lists 20 cases, a comment 50, and HTML and JSON up to 2,000.
 
     Exit status: 0 done, 1 fewer than --fail-under passed or a case regressed, 2 wrong usage or no case in both,
-    3 too much is undecided, gone, changed or unfinished to say so.
+    3 unknown, because cases are undecided, gone or changed, or a run is unfinished.
     """
     from adjudge.report.run_diff import diff
 
@@ -159,6 +159,8 @@ def draw_diff(found: Diff, most: int) -> None:
     show_drawing(means)
     for said, number in list_facts(found):
         note(f"{render_case_names(number)} {said}")
+    if found.content_changed and not found.new_contents:
+        note("to compare new answers to the same tasks, give --new-contents")
     _draw_cases(found, most)
 
 

@@ -252,7 +252,9 @@ def doctor(
     judges: Annotated[
         list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="Check this judge alone.")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask nobody; check what can be checked here.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no model; check only this machine and its files.")
+    ] = False,
     timeout: option.Timeout = None,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,

@@ -238,7 +238,7 @@ def _print_how_to_resume(name: str, ident: str | None) -> None:
     file = "FILE" if name == "-" else shlex.quote(name)
     note(f"to look:   adjudge approvals show {ident}")
     note(f"to decide: adjudge approvals approve {ident} --reason WHY   (or deny)")
-    note(f"to go on:  adjudge gate resume {ident} {file}")
+    note(f"to resume: adjudge gate resume {ident} {file}")
 
 
 def _list_fields(gate: Gate) -> tuple[Any, ...]:
@@ -312,7 +312,9 @@ async def _resume(
         gate = open_gate(pending.gate, config, recorder=recorder, approvals=approvals)
         stack.push_async_callback(close_gate, gate)
         if gate.approvals is None:
-            raise UsageError(f"gate {pending.gate!r} of {config.path} asks nobody any more, so nothing goes on there")
+            raise UsageError(
+                f"gate {pending.gate!r} of {config.path} no longer asks anybody, so there is nothing to resume"
+            )
         if wait:
             note(f"waiting for approval {approval.id}")
         return await gate.resume(pending)

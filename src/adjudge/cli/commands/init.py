@@ -77,7 +77,7 @@ def _describe_judge(judge: str, why: str) -> str:
 
 _NEXT = (
     "\nNext:",
-    "  adjudge doctor                                 can the judge be reached, and its replies be read",
-    f"  pytest {_TEST} --judge-record    ask it, and keep its replies for CI",
+    "  adjudge doctor                                 check that the judge can be reached, and its replies read",
+    f"  pytest {_TEST} --judge-record    ask it, and record its replies for CI",
     "  adjudge judge answer.txt                       judge a file by rubrics/answers.yaml",
 )

@@ -213,11 +213,11 @@ def judge(
 ) -> int:
     """Judge contents by a rubric or a sentence.
 
-    PATH is a file with one content, or, ending in .jsonl or .parquet, a data set with one in each case; of a folder,
-    every text file in it and below it is judged, in the order of their names, but no hidden ones. - is standard input,
-    and so is no PATH at all.
+    PATH is a file with one content, a data set (.jsonl or .parquet) with one content in each case, or a folder. In a
+    folder, every text file in it and below it is judged, in the order of their names, except hidden ones. With -, or
+    without PATH, standard input is read.
 
-    --case-criteria and --criteria-field let a data set word what its cases are judged by: for suites you wrote.
+    --case-criteria and --criteria-field let a data set bring the criteria of its cases: for suites you wrote.
 
     Without --judge, the judge is what [defaults] of adjudge.toml or ADJUDGE_JUDGE names, the first provider whose key
     is set, or a local server on its usual port.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 ledger_app = typer.Typer(
-    help="Look into a ledger, check it, report on it, and take it elsewhere.",
+    help="Read, verify, export and report on a ledger.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -36,10 +36,10 @@ def redecide_run(
         bool | None, typer.Option("--fail-open/--fail-closed", help="Whether an undecided chain passes.")
     ] = None,
     judges: Annotated[
-        list[str] | None, typer.Option("--judge", metavar="NAME", help="Count this seat of the run; give several.")
+        list[str] | None, typer.Option("--judge", metavar="NAME", help="Use this seat of the run; give several.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="RUN2", help="Write it as a run of its own; must hold none.")
+        Path | None, typer.Option("--out", metavar="RUN2", help="Write it as a new run in this folder.")
     ] = None,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,

@@ -1,4 +1,4 @@
-"""``adjudge report``: what a run came to, in the terminal and as files for people and machines."""
+"""``adjudge report``: the summary of a run, in the terminal and as files for people and machines."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _show_facts(report: Report) -> None:
 
     if report.labels is not None:
         floor = format_rate(report.labels.always_passing.rate)
-        print_line(f"right by the labels: {format_share(report.labels.accuracy)}; {floor} if everything passed")
+        print_line(f"agreement with labels: {format_share(report.labels.accuracy)}; baseline (always pass): {floor}")
     if report.numbers is not None and report.numbers.correlation is not None:
         print_line(f"correlation with the labels: {report.numbers.correlation:.3f} of {report.numbers.labelled:,}")
     if report.repeats is not None:
@@ -255,13 +255,13 @@ def report(
     label_map: option.LabelMapText = None,
     label_name: option.LabelName = None,
 ) -> int:
-    """Say what a run came to, or everything about one case of it.
+    """Summarise a run, or show everything about one case of it.
 
     RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases, a comment 20, and HTML and
-    JSON up to 2,000. CASE is the id of a case: it is shown whole, with every judgement and reply; no text is cut.
+    JSON up to 2,000. CASE is the id of a case: everything about it is shown, with every judgement and reply, uncut.
 
     Exit status: 0 reported, 1 fewer than --fail-under passed, 2 wrong usage or no run, 3 the run is not finished, or
-    too much is undecided to say whether --fail-under was reached.
+    so many cases are undecided that it is unknown whether --fail-under was reached.
     """
     if fail_under is not None:
         check_share("--fail-under", fail_under)

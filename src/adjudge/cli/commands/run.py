@@ -1,4 +1,4 @@
-"""``adjudge run``: judge a data set into a folder, and go on where that was cut off."""
+"""``adjudge run``: judge a data set into a folder, and resume a run that was interrupted."""
 
 from __future__ import annotations
 
@@ -97,15 +97,17 @@ def run_data(
 
     DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
 
-    --case-criteria and --criteria-field let DATA word what its cases are judged by: for suites you wrote. A suite read
-    with --from promptfoo or openai-evals does so by itself; what of it is not applied is said at the end.
+    --case-criteria and --criteria-field let DATA bring the criteria of its cases: for suites you wrote. A suite read
+    with --from promptfoo or openai-evals always does so; the end of the output lists what was not applied.
 
-    With --pairs each content is {"a": ..., "b": ...}: which of the two is better is asked in both orders.
+    With --pairs each content is {"a": ..., "b": ...}, and the judge is asked in both orders which is better.
 
-    Ctrl-C stops it in order, a second one at once; with --resume the same command goes on, also after a crash.
+    Ctrl-C gives calls under way five seconds to finish; a second one stops at once. To resume, also after a crash,
+    repeat the command with --resume.
 
     Exit status: 0 the data set is judged, 1 fewer than --fail-under passed, 2 wrong usage or unreadable input,
-    3 nothing could be decided, or too much is undecided to say whether --fail-under was reached, 130 interrupted.
+    3 nothing was decided, or so many cases are undecided that it is unknown whether --fail-under was reached,
+    130 interrupted.
     """
     from adjudge.runs.launch import run
 
@@ -184,7 +186,7 @@ def _check(
     if fail_under is not None:
         check_share("--fail-under", fail_under)
     if resume and out is None:
-        raise UsageError("--resume needs --out RUN: the folder of the run that is to go on")
+        raise UsageError("--resume needs --out RUN: the folder of the run to resume")
     if retry and not resume:
         raise UsageError("--retry belongs to --resume: it judges again what a run has left undecided")
     from adjudge.result import REASONS
@@ -260,7 +262,7 @@ class RunSession:
             return INTERRUPTED
         if not sum(done.counts.values()):
             # Exit status 0 for nothing judged would look like a pass.
-            raise UsageError("the data set holds no case, so there is nothing to judge")
+            raise UsageError("the data set has no case, so there is nothing to judge")
         if self.as_json:
             pairs = {"pairs": done.sum_up_pairs().to_dict()} if done.compares else {}
             write_json(done.to_dict() | {"folder": str(done.folder)} | pairs)
@@ -297,7 +299,7 @@ class RunSession:
 
     def _explain_going_on(self, done: Run | None) -> None:
         kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
-        note(f"{kept} kept in {self.folder}; to go on, repeat the command with:")
+        note(f"{kept} kept in {self.folder}; to resume, repeat the command with:")
         note(f"  --out {quote(str(self.folder))} --resume")
 
 
@@ -364,11 +366,15 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
 
 
 def print_summary(done: Run) -> None:
-    """What a run came to: outcomes, reasons, score, labels, tokens and cost, and what can be done next."""
+    """Print the totals of a run: outcomes, reasons, score, labels, tokens and cost, and the next command."""
+    from adjudge.report.format import format_count
+
     found = done.summary
     pairs = done.sum_up_pairs() if done.compares else None
-    judged = f"judgements of {found['cases']:,} cases" if pairs is None else "comparisons of pairs"
-    table = make_table(f"{found['items']:,} {judged}", ("", "", ""))
+    title = f"{format_count(found['items'], 'judgement')} of {format_count(found['cases'], 'case')}"
+    if pairs is not None:
+        title = f"{format_count(found['items'], 'comparison')} of pairs"
+    table = make_table(title, ("", "", ""))
     for outcome, number in (found["counts"] if pairs is None else _count_preferences(pairs)).items():
         add_row(table, outcome, f"{number:,}", f"{100 * number / found['items']:.1f} %")
     for reason, number in found["undecided_because"].items():

@@ -184,7 +184,7 @@ T = TypeVar("T")
 Id = Annotated[str, typer.Argument(metavar="ID", hidden=True)]
 
 By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who says so; by default the user of this machine.")
+    str | None, typer.Option("--by", metavar="NAME", help="Who decides; by default the user of this machine.")
 ]
 
 
@@ -376,9 +376,7 @@ def _explain(verdict: ToolVerdict) -> str:
 
 SchemaFile = Annotated[str, typer.Option("--schema", metavar="S", help="File with the JSON Schema, in JSON or YAML.")]
 
-StrictProperties = Annotated[
-    bool, typer.Option("--strict-properties", help="Properties that are declared have to be there.")
-]
+StrictProperties = Annotated[bool, typer.Option("--strict-properties", help="Require every declared property.")]
 
 _YAML = (".yaml", ".yml")
 

@@ -67,8 +67,8 @@ def read_value(annotation: Annotation, label_map: LabelMap) -> LabelValue:
     found = read_label(apply_label_map(annotation.word, label_map))
     if isinstance(found, str) and found not in {"first", "second", "tie", CANNOT_TELL}:
         raise UsageError(
-            f"the annotation {show(annotation.name)} says {show(annotation.word)}, which is no label; say what it "
-            "stands for (--label-map WORD=true,OTHER=false, or label_map=)"
+            f"the annotation {show(annotation.name)} says {show(annotation.word)}, which is not a label; say what it "
+            "means (--label-map WORD=true,OTHER=false, or label_map=)"
         )
     return found
 
@@ -190,11 +190,11 @@ class ImportedLabels:
 
     labels: tuple[Label, ...]
     bad_rows: tuple[BadRow, ...] = ()
-    """The first hundred annotations and rows that are no labels, with ``on_bad_row="skip"``."""
+    """The first hundred annotations and rows that are not labels, with ``on_bad_row="skip"``."""
     skipped: int = 0
     """How many there were."""
     notes: Mapping[str, int] = field(default_factory=dict)
-    """What was left out because it says nothing that a label can say, in words, and how often."""
+    """Which annotations were left out because they cannot be labels, in words, and how often."""
 
 
 def list_labels(

@@ -207,16 +207,17 @@ def import_inspect(
     label_name: str | None = None,
     ratings: str | os.PathLike[str] | None = None,
 ) -> Dataset:
-    """The samples of Inspect in a data set (CSV, JSON, JSON lines) or in a log (JSON, or packed as ``.eval``).
+    """Import samples of Inspect from a data set (CSV, JSON, JSON lines) or a log (JSON, or packed as ``.eval``).
 
     In a log the content is the answer and the task is the ``input``, with lettered ``choices`` where there are some. A
     data set has no answers: without ``fields`` to name one, the content is the input, which ``dataset.notes`` counts.
     ``target`` is the reference, ``id`` the id, without one the place in the file; with several epochs the epoch is
-    added to it. ``metadata`` stays, and everything else, the log's scores included, stands in ``metadata["inspect"]``.
+    added to it. ``metadata`` stays, and everything else, including the log's scores, is in ``metadata["inspect"]``.
 
-    ``labels`` are what people made of a log's score by editing it, under their names; with ``label_name`` those of that
-    score, or where nobody edited it the score itself, for one that people gave (``precomputed_scores``). ``ratings`` is
-    a file as ``precomputed_scores()`` reads it, its rater what it is called. The label is what more than half say.
+    ``labels`` are the scores of a log that people edited, under their names. ``label_name`` takes the edits of that
+    score alone; if nobody edited it, the score itself is the label, for scores that people gave
+    (``precomputed_scores``). ``ratings`` is a file as ``precomputed_scores()`` reads it; its name is the rater's name.
+    The label of a case is the value that more than half of the raters gave.
     """
     name = os.fspath(path)
     if check_path(name) and name.lower().endswith(".eval"):

@@ -31,12 +31,13 @@ def import_labels(
     label_name: str | None = None,
     on_bad_row: OnBadRow = "fail",
 ) -> ImportedLabels:
-    """The annotations in an export of another tool, a label each: of people, and of models with ``kind="model"``.
+    """Import the annotations in an export of another tool as labels; those of models have ``kind="model"``.
 
-    ``case`` is the id of the trace, run or span; ``criterion`` is the annotation's name, and of those called
-    ``label_name`` there is none, since they are of the case as a whole. ``label_map`` says what words stand for; with
-    it an annotation's word counts, without it its number. A word that the map lacks is a bad row, unless
-    ``label_name`` names another annotation. Raises ``UsageError`` naming file, row, value and remedy.
+    ``case`` is the id of the trace, run or span. ``criterion`` is the annotation's name; annotations called
+    ``label_name`` have none, because they are about the case as a whole. ``label_map`` says what words mean. If an
+    annotation has both a word and a number, the word counts with a map, the number without one. A word that is not in
+    the map is a bad row, unless ``label_name`` names another annotation. Raises ``UsageError`` naming file, row, value
+    and remedy.
     """
     check_choice("format", format, get_args(AnnotationTool))
     if on_bad_row not in {"fail", "skip"}:

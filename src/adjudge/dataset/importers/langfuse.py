@@ -34,13 +34,13 @@ def import_langfuse(
     label_map: LabelMap | None = None,
     label_name: str | None = None,
 ) -> Dataset:
-    """Items of a data set, traces or observations of Langfuse, as its pages and its API export them.
+    """Import items of a data set, traces or observations of Langfuse, as its pages and its API export them.
 
     The content is the ``output`` of a trace or observation. An item of a data set has no answer: without ``fields`` to
     name one, its input is the content, which ``dataset.notes`` counts. ``expectedOutput`` is the reference, ``input``
-    the task. ``label_name`` is the score that is the label, where a person gave it (``source`` is ``ANNOTATION``) and
-    the file has scores with their source, as a trace does; ``label_map`` says what the words of its categories stand
-    for. ``import_labels`` reads exported scores, which ``Dataset.with_labels`` joins.
+    the task. ``label_name`` names the score that becomes the label if a person gave it (``source`` is ``ANNOTATION``);
+    the file must have scores with their source, as a trace has. ``label_map`` says what the words of its categories
+    mean. To read exported scores, use ``import_labels``, and join them with ``Dataset.with_labels``.
     """
     how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
     return open_annotated(os.fspath(path), LANGFUSE, **how)

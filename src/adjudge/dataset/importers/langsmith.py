@@ -38,13 +38,13 @@ def import_langsmith(
     label_map: LabelMap | None = None,
     label_name: str | None = None,
 ) -> Dataset:
-    """Examples, runs, or the table of an experiment of LangSmith, in JSON, JSON lines or CSV.
+    """Import examples, runs, or the table of an experiment of LangSmith, in JSON, JSON lines or CSV.
 
     The content is the ``outputs`` of a run. An example has no answer: without ``fields`` to name one, its ``inputs``
     are the content, which ``dataset.notes`` counts, and its ``outputs`` the reference. ``label_name`` is the key of the
-    feedback that is the label, where a person gave it in the app and the run holds its ``feedback``; ``label_map`` says
-    what the words of its categories stand for. ``import_labels`` reads exported feedback, which
-    ``Dataset.with_labels`` joins.
+    feedback that becomes the label if a person gave it in the app and the run has its ``feedback``. ``label_map`` says
+    what the words of its categories mean. To read exported feedback, use ``import_labels``, and join it with
+    ``Dataset.with_labels``.
     """
     how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
     return open_annotated(os.fspath(path), LANGSMITH, **how)

@@ -40,12 +40,12 @@ def import_mlflow(
     label_map: LabelMap | None = None,
     label_name: str | None = None,
 ) -> Dataset:
-    """Traces of MLflow (``Trace.to_json``, a frame of ``search_traces``), or records of an evaluation data set.
+    """Import traces of MLflow (``Trace.to_json``, a frame of ``search_traces``), or records of an evaluation data set.
 
-    The content is what the root span gave, the task what it was given; a trace that ended with an error is a bad row.
-    The reference is the expectation ``expected_response``, else all expectations. A record of a data set without
-    ``outputs`` has no answer: its inputs are the content, which ``dataset.notes`` counts. ``label_name`` is the
-    feedback that is the label, where a person gave it; ``label_map`` says what its words stand for.
+    The content is the output of the root span, the task its input; a trace that ended with an error is a bad row. The
+    reference is the expectation ``expected_response``, else all expectations. A record of a data set without
+    ``outputs`` has no answer: its inputs are the content, which ``dataset.notes`` counts. ``label_name`` names the
+    feedback that becomes the label if a person gave it; ``label_map`` says what its words mean.
     """
     how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
     return open_annotated(os.fspath(path), MLFLOW, **how)

@@ -42,14 +42,14 @@ def import_openai_evals(
     on_bad_row: OnBadRow = "fail",
     label_map: LabelMap | None = None,
 ) -> Dataset:
-    """The items of an eval on OpenAI's platform: the dashboard's export, a run's output items, or a run's data.
+    """Import the items of an eval on OpenAI's platform: the dashboard's export, a run's output items, or a run's data.
 
     The content is the answer of the sample, or what ``fields`` names (``{"content": "item.answer"}``). ``graders`` is
     the JSON of the eval itself (``evals.retrieve``), without it ``eval.json`` in the same folder if there is one: its
     ``string_check``, ``label_model`` and ``score_model`` graders become the rubric of each case; ``dataset.notes``
-    counts those that do not, with the reason. How the platform judged stands in ``metadata["openai_evals"]``.
-    ``label_map`` says what the words of a label that ``fields`` names stand for. Raises ``UsageError`` naming file and
-    remedy, here for what cannot be read and while iterating for what is in it.
+    counts those that do not, with the reason. The platform's own verdicts are in ``metadata["openai_evals"]``. If
+    ``fields`` names a label, ``label_map`` says what its words mean. Raises ``UsageError`` naming file and remedy: at
+    once for a file that cannot be read, while iterating for a bad row.
     """
     name = os.fspath(path)
     once = check_path(name)

@@ -37,12 +37,13 @@ def import_phoenix(
     label_map: LabelMap | None = None,
     label_name: str | None = None,
 ) -> Dataset:
-    """Spans of Phoenix (``get_spans``, or a frame of them as JSON lines, CSV or Parquet), or examples of a data set.
+    """Import spans of Phoenix (``get_spans``, or a frame as JSON lines, CSV or Parquet), or examples of a data set.
 
-    The content is a span's ``output.value``, the task its ``input.value``. A span whose parent is in the file is part
-    of that one's case, and counted in ``dataset.notes``: a trace is one case. An example has no answer: its input is
-    the content, its output the reference. Phoenix exports annotations apart from spans: ``import_labels`` reads them,
-    ``Dataset.with_labels`` joins them, and ``label_name`` and ``label_map`` are for spans that hold theirs.
+    The content is a span's ``output.value``, the task its ``input.value``. A trace is one case: a span whose parent is
+    in the file is part of its parent's case, and counted in ``dataset.notes``. An example has no answer: its input is
+    the content, its output the reference. Phoenix exports annotations separately: read them with ``import_labels`` and
+    join them with ``Dataset.with_labels``. ``label_name`` and ``label_map`` are for spans that contain their
+    annotations.
     """
     how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
     return open_annotated(os.fspath(path), PHOENIX, **how)

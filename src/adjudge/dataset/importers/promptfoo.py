@@ -104,15 +104,16 @@ def import_promptfoo(
     on_bad_row: OnBadRow = "fail",
     label_map: LabelMap | None = None,
 ) -> Dataset:
-    """The tests of promptfoo in a configuration, in a CSV, JSON, JSON-lines or YAML file of tests, or in results.
+    """Import promptfoo's tests: a configuration, a file of tests (CSV, JSON, JSON lines, YAML), or results.
 
-    ``fields`` says which variable is which part of the case. Without it the content is ``providerOutput`` where a test
+    ``fields`` says which variable is which part of the case. Without it, the content is ``providerOutput`` if a test
     has one, else its variables (the value of the only one, or all of them), and the reference is the value of the first
-    assertion that compares with one (``equals``, ``factuality``, ``similar``, ...). Variables that are nothing else are
-    the task. In results (``promptfoo eval -o results.json``, or ``.jsonl``) the content is the answer, the task is the
-    prompt, and the label is a person's rating. Where there is an answer, a test's assertions are the case's own rubric:
-    rules for what is deterministic, criteria for ``llm-rubric`` and its like, with their weights and thresholds.
-    ``dataset.notes`` counts what is not applied, with the reason; all of it stands in ``metadata["promptfoo"]``.
+    assertion that compares with one (``equals``, ``factuality``, ``similar``, ...). All other variables are the task.
+    In results (``promptfoo eval -o results.json``, or ``.jsonl``) the content is the answer, the task is the prompt,
+    and the label is a person's rating. If there is an answer, a test's assertions become the case's own rubric: rules
+    for deterministic assertions, criteria for ``llm-rubric`` and the like, with their weights and thresholds.
+    ``dataset.notes`` counts the assertions that are not applied, with the reason; all assertions are in
+    ``metadata["promptfoo"]``.
     """
     name = os.fspath(path)
     check_path(name)

@@ -35,8 +35,8 @@ _CODE = "it runs code"
 
 _REASONS: Mapping[str, str] = {
     **dict.fromkeys(("javascript", "python", "ruby", "webhook"), _CODE),
-    **dict.fromkeys(("cost", "latency", "finish-reason"), "a recorded answer does not say it"),
-    **dict.fromkeys(("perplexity", "perplexity-score"), "a recorded answer does not say it"),
+    **dict.fromkeys(("cost", "latency", "finish-reason"), "a recorded answer does not contain it"),
+    **dict.fromkeys(("perplexity", "perplexity-score"), "a recorded answer does not contain it"),
     **dict.fromkeys(("similar", "similar:cosine", "similar:dot", "similar:euclidean"), "it needs embeddings"),
     **dict.fromkeys(("levenshtein", "rouge-n", "bleu", "gleu", "meteor"), "no rule here has its measure"),
     **dict.fromkeys(("select-best", "max-score"), "it compares the answers of several models; see adjudge run --pairs"),

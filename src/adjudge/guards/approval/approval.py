@@ -42,7 +42,7 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """What one person said, and counted."""
+    """One person's vote that counted."""
 
     by: str
     approved: bool
@@ -58,7 +58,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Approval:
-    """A request for approval as it stands: what is asked, of whom, and what came of it. Scores are in 0 to 1."""
+    """A request for approval in its current state: the question, the approvers, the votes and the outcome."""
 
     schema: ClassVar[str] = "adjudge/approval/1"
 
@@ -82,7 +82,7 @@ class Approval:
     score: float | None = None
     threshold: float | None = None
     reason: str = ""
-    """What was judged, in one line; it may quote the content."""
+    """Why people are asked, in one line; it may quote the content."""
     result: JudgeResult | None = None
     """What the people are asked about, without the replies it was read from; ``None`` where it could not be kept."""
     content: str | None = None
@@ -97,7 +97,7 @@ class Approval:
     first: JudgeResult | None = None
     """What the judge said that was asked before the people."""
     first_said: str = ""
-    """Whether that judge approved, or why the people are asked all the same; empty where no judge was to answer."""
+    """Whether that judge approved, or why the people are still asked; empty if no judge was to answer first."""
     closed_at: datetime | None = None
     decided_by: DecidedBy | None = None
     """``human``, ``judge`` (the one that was asked first) or ``policy`` (it expired); ``None`` while it is open."""
@@ -147,7 +147,7 @@ class Approval:
 
     @property
     def overrides(self) -> bool:
-        """Whether people decided otherwise than the judge: over a failed or undecided result, or against a pass."""
+        """Whether people overruled the judge: approved a failed or undecided result, or denied a pass."""
         return self.decided_by == "human" and (self.status == "approved") != (self.outcome == "passed")
 
     def explain(self) -> str:

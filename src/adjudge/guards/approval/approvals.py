@@ -311,7 +311,7 @@ class Approvals:
     # ---------------------------------------------------------------- what waits
 
     async def pending(self, id: str) -> PendingDecision | None:  # noqa: A002 - as in decide
-        """The pending decision that a gate stored with this request; ``None`` when there is none.
+        """Return the pending decision that a gate stored with this request, or ``None``.
 
         There is none if no gate made the request, if an earlier version of adjudge did, or if its texts are forgotten.
         Raises ``UsageError`` for an unknown request, and ``LedgerError`` when the ledger does not confirm the decision.
@@ -337,10 +337,10 @@ class Approvals:
     async def list_pending(
         self, *, gate: str | None = None, status: Status | None = "open"
     ) -> tuple[PendingDecision, ...]:
-        """Pending decisions that have not been resumed, oldest first: of one gate, and of one status (``None``: all).
+        """Return pending decisions that have not been resumed, oldest first, by gate and status (``None``: all).
 
-        ``open`` means that people have still to decide, ``approved`` that the decision can be resumed. Raises
-        ``LedgerError`` for one that is not what the ledger confirms.
+        ``open`` means that people still have to decide, ``approved`` that the decision can be resumed. Raises
+        ``LedgerError`` for a stored decision that the ledger does not confirm.
         """
         if status is not None:
             check_choice("status", status, STATUSES)
@@ -351,7 +351,7 @@ class Approvals:
         return tuple([item for item in found if item is not None and status in (None, item.approval.status)])
 
     async def use(self, decision: Decision) -> int | None:
-        """Record a decision that an approval allowed, and mark the approval as used; the entry's place.
+        """Record a decision that an approval allowed, mark the approval as used, and return the entry's place.
 
         Both happen in one transaction. An approval of an HTTP request can be used once: after that, nothing is recorded
         and ``None`` is returned. Any other approval can be used again, after a crash for instance. A gate calls this;
@@ -392,10 +392,10 @@ class Approvals:
         return await asyncio.to_thread(write_rows, rows, path)
 
     async def override_labels(self) -> AsyncIterator[Label]:
-        """What each person said who overruled a judge, as labels of the kind ``override``.
+        """Yield the votes of people who overruled a judge, as labels of the kind ``override``.
 
         ``case`` is the ``id`` of the row that ``labels`` and ``export_labels`` give. They are not blind, and only cases
-        that a gate held back have them: no rate of a judge follows from them alone.
+        that a gate held back have them, so do not compute a judge's error rate from them alone.
         """
         from adjudge.dataset.label import Label
 

@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"[0-9]{1,12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Webhook:
-    """Where to send word when a request opens or closes.
+    """Where to send a notification when a request opens or closes.
 
     Raises ``UsageError`` for an address that is neither https nor of this machine, and for a secret of less than
     16 bytes.
@@ -79,11 +79,11 @@ def verify_webhook(
     tolerance: float = TOLERANCE,
     clock: Callable[[], float] = time.time,
 ) -> dict[str, Any]:
-    """What a delivery says, once its signature and its time are checked; for whoever receives it.
+    """Check the signature and the time of a delivery that you received, and return its payload.
 
     ``headers`` are the request's, in any case of letters, ``body`` its bytes exactly as they came; ``tolerance`` is in
-    seconds. Raises ``UsageError`` for what is not signed with this secret, or not now. The same delivery can arrive
-    twice: compare ``webhook-id``.
+    seconds. Raises ``UsageError`` for a delivery that is not signed with this secret, or whose time is not close to
+    now. The same delivery can arrive twice: compare ``webhook-id``.
     """
     found = {name.lower(): value for name, value in headers.items()}
     ident, stamp, signatures = (found.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
@@ -227,9 +227,7 @@ def _read_secret(secret: object) -> bytes:
         try:
             found = base64.b64decode(found[6:], validate=True)
         except (binascii.Error, ValueError):
-            raise UsageError(
-                "a webhook's secret that begins with whsec_ goes on in base64; this one does not"
-            ) from None
+            raise UsageError("after whsec_, a webhook's secret must be base64; this one is not") from None
     if len(found) < SHORTEST_SECRET:
         raise UsageError(f"a webhook's secret has at least {SHORTEST_SECRET} bytes, this one {len(found)}")
     return found

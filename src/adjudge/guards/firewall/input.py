@@ -157,19 +157,19 @@ def _check_function(function: Callable[..., Any], trusted: frozenset[str]) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class InputFirewall:
-    """May these arguments reach the function?
+    """Checks the arguments of a function with a judge, before they reach the function.
 
     ``judge`` is a judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model. Raises
-    ``UsageError`` for anything else and for options that are none.
+    ``UsageError`` for anything else, and for invalid options.
     """
 
     judge: JudgeLike | ModelSource = field(kw_only=False)
     error_code: str = "INPUT_REJECTED"
     """The code of ``InputRejected``."""
     tool_name: str | None = None
-    """What stands behind this firewall, for events and errors; ``None`` for the name of the function it guards."""
+    """The name of the protected tool, for events and errors; ``None`` means the name of the guarded function."""
     on_event: Callable[[GuardEvent], Any] | None = None
-    """Called with one event for each check that asked something; sync or async. What it raises is logged."""
+    """Called with one event for each check that asked a judge; sync or async. An exception in it is only logged."""
     chain: JudgeChain = field(init=False)
     """The judge as it is asked."""
 
@@ -181,11 +181,11 @@ class InputFirewall:
         object.__setattr__(self, "chain", as_chain(self.judge))
 
     async def check(self, arguments: Mapping[str, Any]) -> InputVerdict:
-        """Whether some arguments may reach the function.
+        """Check whether some arguments may reach the function.
 
-        They pass when the judges pass them, or a chain's ``fail_open`` does, and no judge contradicted itself. What
-        is no JSON value, holds itself or is too large is rejected and nobody is asked; neither is anybody about empty
-        arguments, which pass. ``UsageError`` is raised for what is no mapping.
+        They pass if the judges pass them, or a chain's ``fail_open`` does, and no judge contradicted itself. Arguments
+        that are not JSON values, contain themselves or are too large are rejected without asking. Empty arguments pass
+        without asking. Raises ``UsageError`` for anything but a mapping.
         """
         verdict, _ = await self._examine(arguments, tool=self.tool_name or "unknown")
         return verdict
@@ -195,12 +195,12 @@ class InputFirewall:
         return run_sync(self.check(arguments))
 
     def guard(self, *, trusted: Sequence[str] = ()) -> Callable[[F], F]:
-        """A decorator that checks all arguments of a function, defaults included, before it runs.
+        """Return a decorator that checks all arguments of a function, including defaults, before it runs.
 
-        A rejection raises ``InputRejected``, and the function does not run; so do arguments that are not the same
-        any more when the judges have answered. ``trusted`` names parameters that your program fills in and nobody
-        else (a connection, a context): they are neither shown nor checked, and neither is ``self`` or ``cls``. For
-        sync and async functions. ``UsageError`` for a parameter that does not exist, and for async generators.
+        If they are rejected, or changed while they were judged, the function does not run and ``InputRejected`` is
+        raised. ``trusted`` names parameters that only your program fills in (a connection, a context): they are neither
+        shown nor checked, and neither is ``self`` or ``cls``. Works for sync and async functions. Raises ``UsageError``
+        for a parameter that does not exist, and for async generators.
         """
         return make_guard(self, trusted)
 

@@ -194,18 +194,19 @@ OnUnsafe = Literal["drop_batch", "drop_flagged"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PromptFirewall:
-    """Which rules may reach a prompt?
+    """Checks with a judge which rules may reach a prompt.
 
     ``judge`` is a judge, a chain, an object with ``ask``, or anything that ``Judge`` takes as its model. Raises
-    ``UsageError`` for anything else and for options that are none.
+    ``UsageError`` for anything else, and for invalid options.
     """
 
     judge: JudgeLike | ModelSource = field(kw_only=False)
     on_unsafe: OnUnsafe = "drop_batch"
-    """``drop_batch`` keeps all rules or none; ``drop_flagged`` keeps what no judge named, where enough of them answered
-    and what they named is beyond doubt."""
+    """``drop_batch`` keeps all rules or none. ``drop_flagged`` keeps the rules that no judge rejected, if enough judges
+    answered and all rejections are clear.
+    """
     on_event: Callable[[GuardEvent], Any] | None = None
-    """Called with one event for each check that asked something; sync or async. What it raises is logged."""
+    """Called with one event for each check that asked a judge; sync or async. An exception in it is only logged."""
     name: str = "prompt-firewall"
     """How events call this firewall, such as the prompt that its rules are for."""
     chain: JudgeChain = field(init=False)
@@ -218,11 +219,11 @@ class PromptFirewall:
         object.__setattr__(self, "chain", as_chain(self.judge))
 
     async def check(self, rules: Sequence[str]) -> FirewallVerdict:
-        """Which of some rules may reach a prompt.
+        """Check which of some rules may reach a prompt.
 
-        Hand in all rules that reach one prompt together, those of embedded parts included: what is not in the list is
-        not checked. No rule's text raises: what cannot be asked about is rejected. An empty list asks nobody.
-        ``UsageError`` is raised for what is no list of texts.
+        Pass all rules that reach one prompt together, including those of embedded parts, because rules that are not in
+        the list are not checked. A rule's text never raises: a rule that cannot be put to a judge is rejected. For an
+        empty list, no judge is asked. Raises ``UsageError`` for anything but a list of texts.
         """
         started = time.perf_counter()
         given = _list_rules(rules)

@@ -11,11 +11,11 @@ from adjudge.result import JudgeChainResult
 
 
 class InputRejected(AdjudgeError):
-    """An input firewall did not let a function run; ``verdict`` says what was found.
+    """An input firewall stopped a call before the function ran; ``verdict`` says why.
 
-    ``code`` is the firewall's error code and ``recovery`` one sentence on what the caller can do. The text of this
-    error holds nothing that the arguments or a judge said, so it may be shown to whoever sent them, a model included;
-    ``threats`` and ``verdict`` quote both, and may not.
+    ``code`` is the firewall's error code, ``recovery`` one sentence on what the caller can do. The error's text quotes
+    neither the arguments nor a judge, so you can show it to the sender of the arguments, even to a model. Do not show
+    ``threats`` and ``verdict``, which quote both.
     """
 
     recovery: str = (
@@ -30,7 +30,7 @@ class InputRejected(AdjudgeError):
 
     @property
     def threats(self) -> tuple[Threat, ...]:
-        """What the judges named; empty when they named nothing, or could not be asked."""
+        """The threats that the judges named; empty if they named none or could not be asked."""
         return self.verdict.threats
 
 
@@ -41,9 +41,9 @@ class RejectedRule:
     index: int
     """Its place in the list that was checked, from 1."""
     rule: str
-    """Its text, as it was handed in."""
+    """Its text, as you passed it."""
     reason: str
-    """What the judges said of it, or why nothing of its batch is kept; quotes judges, and so perhaps the rule."""
+    """The judges' reasons, or why the whole batch is rejected; it may quote judges and the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Threat:
     """One thing a judge found in arguments. All three texts are a judge's words, and may quote the arguments."""
 
     field: str
-    """Where; a judge can name a place that does not exist."""
+    """The argument it is in, as the judge names it; a judge can name one that does not exist."""
     type: str
     """One of ``THREATS``, or a word of the judge's own."""
     reason: str
@@ -100,7 +100,7 @@ class InputVerdict:
 
     passed: bool
     threats: tuple[Threat, ...] = ()
-    """What the judges named, every judge's; empty when they passed."""
+    """The threats that any judge named; empty if the arguments passed."""
     fallback_triggered: bool = False
     """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
     duration_ms: float = 0.0

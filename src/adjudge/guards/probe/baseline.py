@@ -40,7 +40,7 @@ _CODE = ("command", "function", "tool", "run", "exec", "python", "judge")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """One entry of a file: a probe, or the input of one whose baseline is not recorded yet."""
+    """One entry of a file: a probe, or the input of a probe whose baseline is not recorded yet."""
 
     name: str
     input: Any = field(repr=False)
@@ -74,10 +74,9 @@ class ProbeFile:
 
 
 def load_probes(path: str | os.PathLike[str]) -> ProbeFile:
-    """The baselines of a ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file.
+    """Load the baselines of a ``.yaml``, ``.yml``, ``.json`` or ``.toml`` file.
 
-    Raises ``UsageError`` for a file that cannot be read and for everything that is wrong inside it, with its line
-    where that is known.
+    Raises ``UsageError`` for a file that cannot be read and for mistakes in it, with the line if it is known.
     """
     found = Path(path)
     kind = FORMATS.get(found.suffix.lower()) if found.suffix else None

@@ -107,12 +107,12 @@ async def evaluate_probe(
     thresholds: ProbeThresholds = DEFAULT_THRESHOLDS,
     on_event: Callable[[GuardEvent], Any] | None = None,
 ) -> ProbeResult:
-    """Whether a tool's output still means what the baseline means, and keeps the contract.
+    """Judge whether a tool's output still means what the baseline means, and keeps the contract.
 
     Give the output as ``actual``, or the ``tool`` to call with the probe's input, sync or async, for at most
-    ``tool_timeout`` seconds. ``judge`` is any model, judge or chain. What goes wrong with the output, the tool or the
-    judge is the result; ``UsageError`` is raised for what was wrong before anything was called or asked. ``on_event``
-    is handed a ``GuardEvent`` when a judge was asked.
+    ``tool_timeout`` seconds. ``judge`` is any model, judge or chain. If the output, the tool or the judge fails, the
+    result says so. Raises ``UsageError`` for mistakes that are found before anything is called or asked. ``on_event``
+    is called with a ``GuardEvent`` if a judge was asked.
     """
     if (actual is _ABSENT) == (tool is None):
         raise UsageError("give the tool's output as actual=, or the tool itself as tool=, one of the two")
@@ -131,11 +131,11 @@ async def evaluate_probes(
     on_result: Callable[[ProbeResult], Any] | None = None,
     on_event: Callable[[GuardEvent], Any] | None = None,
 ) -> ProbeReport:
-    """Evaluate probes, at most ``concurrency`` at once; a slow one holds up no other.
+    """Evaluate probes, at most ``concurrency`` at once; a slow one does not delay the others.
 
-    ``probes`` are probes where there is a ``tool``, else pairs of a probe and the tool's output. Results are in their
-    order. What goes wrong with one is its own result. ``on_result`` is handed each result as it comes; the other
-    arguments are those of ``evaluate_probe``. Raises ``UsageError`` before anything is called or asked.
+    With a ``tool``, ``probes`` are probes; without one, pairs of a probe and the tool's output. Results are in the same
+    order. A problem with one probe affects only its own result. ``on_result`` is called with each result as it arrives;
+    the other arguments are those of ``evaluate_probe``. Raises ``UsageError`` before anything is called or asked.
     """
     check_whole_number("concurrency", concurrency, least=1)
     pairs = _list_pairs(probes, has_tool=tool is not None)

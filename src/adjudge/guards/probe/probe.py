@@ -27,7 +27,7 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeContract:
-    """What a tool promises. What is not stated is ``None`` or empty, and the judge is not told about it."""
+    """What a tool promises. Members that you leave out are not shown to the judge."""
 
     description: str = ""
     read_only: bool | None = None
@@ -35,7 +35,7 @@ class ProbeContract:
     destructive: bool | None = None
     """Whether it may destroy what it works on."""
     rules: tuple[str, ...] = ()
-    """What must hold of every output, a sentence each."""
+    """Rules that every output must keep, a sentence each."""
     schema_keys: tuple[str, ...] = ()
     """The keys that an output has."""
 
@@ -90,12 +90,13 @@ def read_contract(source: ContractSource) -> ProbeContract | None:
 class SemanticProbe:
     """An input for a tool, and the output that was good for it.
 
-    ``input`` and ``expected`` are text, JSON values, or whatever ``evaluate`` takes as content; ``contract`` is a
-    ``ProbeContract``, a mapping with its members, or a text. Raises ``UsageError`` for what cannot be shown to a judge.
+    ``input`` and ``expected`` are text, JSON values, or anything that ``evaluate`` takes as content; ``contract`` is a
+    ``ProbeContract``, a mapping with its members, or a text. Raises ``UsageError`` for a value that cannot be shown to
+    a judge.
     """
 
     name: str
-    """What reports call the probe."""
+    """The probe's name in reports."""
     input: Any = field(repr=False)
     expected: Any = field(repr=False)
     """The baseline: the output that was good."""
@@ -127,7 +128,7 @@ class ProbeThresholds:
 
     The levels are tried in this order, so with a ``low`` above ``none`` the drift is never ``low``. Raises
     ``UsageError`` for a number outside 0 to 1, and for a ``medium`` above ``low``, because then the two were probably
-    mistaken for each other.
+    confused.
     """
 
     none: float = 0.95

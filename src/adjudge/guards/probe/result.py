@@ -1,4 +1,4 @@
-"""What a probe came to, and what many come to together."""
+"""The result of a probe, and the report about many."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ProbeResult:
-    """What one probe came to. It is true only when it passed: drift none or low, and the contract kept.
+    """The result of one probe. It is true only if the probe passed: drift none or low, and the contract kept.
 
-    A tool that raised, ended badly or took too long has ``failed``, decided by ``rule``: it did give an output once.
-    How far its meaning moved is then unknown, so there is no similarity and no drift, and none is made up.
+    If the tool raised, ended with an error or took too long, the probe has ``failed``, decided by ``rule``, because the
+    tool gave an output when the baseline was recorded. There is then no output to compare, so similarity and drift are
+    ``None``.
     """
 
     schema: ClassVar[str] = "adjudge/probe-result/1"
@@ -36,13 +37,13 @@ class ProbeResult:
     undecided_because: Reason | None = None
     """Set exactly when the outcome is undecided."""
     detail: str = ""
-    """One sentence on what decided beside the similarity, or what could not be read."""
+    """One sentence on what else decided, besides the similarity, or what could not be read."""
     decided_by: DecidedBy = "judge"
     similarity: float | None = None
     """In 0 to 1, from the judge that decided; ``None`` when nobody measured it."""
     drift: Drift | None = None
     contract_violated: bool = False
-    """Whether any judge that answered says so, whatever the others say."""
+    """Whether any judge that answered says so, even if others disagree."""
     violations: tuple[str, ...] = ()
     """What those judges name, each once."""
     reasoning: str = ""
@@ -120,10 +121,10 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ProbeReport:
-    """What several probes come to together.
+    """The report about several probes.
 
-    ``mean``, ``drift`` and ``stable`` speak of the whole, so one tool gone wrong among many may hide in them.
-    ``outcome`` speaks of every probe: it is ``passed`` only when each of them passed.
+    ``mean`` and ``drift`` are about all probes together, so one bad tool among many may not show in them. ``outcome``
+    is ``passed`` only if every probe passed.
     """
 
     schema: ClassVar[str] = "adjudge/probe-report/1"
@@ -152,8 +153,8 @@ class ProbeReport:
     def stable(self) -> bool:
         """Whether the mean drifted little, every probe was measured, and no contract is violated.
 
-        A probe that nobody could judge makes a report unstable, and so does a policy that let it pass: an outage is no
-        evidence, and whoever silences the judge must not make a tool look stable. No probes are no evidence either.
+        An undecided probe makes a report unstable, and so does one that a policy let pass: otherwise silencing the
+        judge would make a tool look stable. A report without probes is not stable either, because there is no evidence.
         """
         measured = all(item.similarity is not None and item.outcome != "undecided" for item in self.results)
         return self.drift in STEADY and measured and self.violation_count == 0

@@ -61,7 +61,7 @@ async def derive_audit(
     reason: str = "",
     metadata: Mapping[str, Any] | None = None,
 ) -> AuditEntry:
-    """An audit of a ledger, or of the path of an export.
+    """Derive an audit of a ledger, or of an export given by its path.
 
     The whole ledger is verified, with ``head`` and ``public_key`` as in ``Ledger.verify``; of what was in order, the
     entries that match everything given are looked at. ``since`` is included and ``until`` is not. ``scope`` says in
@@ -116,7 +116,7 @@ def make_audit(gathering: Evidence, checked: Verification, *, objectives: str, s
 
 
 async def record_opinion(ledger: Ledger, audit: AuditEntry) -> int:
-    """Record in a ledger that a person gave an audit another opinion than the rule's; the place of that entry.
+    """Record in a ledger that a person gave an audit another opinion than the rule's, and return the entry's place.
 
     Raises ``UsageError`` when nobody did.
     """

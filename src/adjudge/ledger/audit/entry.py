@@ -77,12 +77,12 @@ SEVERITY_OF: dict[FindingCode, Severity] = {
 
 
 def choose_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> Opinion:
-    """The opinion on what was found.
+    """Choose the opinion of an audit from its findings.
 
-    ``judged`` is how many things were to be judged, ``undecided`` how many of them neither a judge nor a person
-    decided, and ``verified`` whether the ledger is as it was recorded. The first that applies: not verified, a
-    disclaimer; a critical finding, adverse; nothing judged or more than half undecided, a disclaimer; a major finding
-    or anything undecided, qualified; else unqualified.
+    ``judged`` is how many contents were to be judged, ``undecided`` how many of them neither a judge nor a person
+    decided, and ``verified`` whether the ledger verifies. The first that applies: not verified, a disclaimer; a
+    critical finding, adverse; nothing judged or more than half undecided, a disclaimer; a major finding or anything
+    undecided, qualified; else unqualified.
     """
     # First of all: whoever could change the ledger could have changed every number below.
     if not verified:
@@ -233,8 +233,9 @@ class AuditBasis:
 class AuditEntry:
     """An audit report.
 
-    One that was derived from a ledger has a ``basis``, and its opinion is what the rule makes of it, unless a person,
-    named in ``opinion_by``, gave another. One that somebody wrote has no basis, and its opinion is the author's.
+    If it was derived from a ledger, it has a ``basis``, and its opinion is the rule's, unless a
+    person, named in ``opinion_by``, gave another. If a person wrote it, it has no basis, and the opinion is the
+    author's.
     """
 
     schema: ClassVar[str] = "adjudge/audit/1"
@@ -253,7 +254,7 @@ class AuditEntry:
     agent_id: str | None = None
     execution_id: str | None = None
     rule_results: tuple[RuleResult, ...] = ()
-    """What rules said, those that failed first; ``metadata["ledger_seq"]`` is the entry's place."""
+    """The results of rules, failed ones first; ``metadata["ledger_seq"]`` is the entry's place."""
     judge_result: JudgeResult | None = None
     """The result, where the audit is about exactly one."""
     found: tuple[Finding, ...] = ()
@@ -277,7 +278,7 @@ class AuditEntry:
 
     @property
     def computed_opinion(self) -> Opinion | None:
-        """What the rule says, whoever gave the opinion; ``None`` for an audit that was not derived from a ledger."""
+        """The rule's opinion, even if a person gave another; ``None`` if not derived from a ledger."""
         return choose_opinion(**_count(self, self.basis)) if self.basis is not None else None
 
     def explain(self) -> str:

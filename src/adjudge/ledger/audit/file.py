@@ -261,10 +261,10 @@ _MEANS_OTHER = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", "na
 
 
 def render_audit(audit: AuditEntry, body: str | None = None) -> str:
-    """An audit as Markdown with YAML front matter; ``parse_audit`` reads the audit back.
+    """Render an audit as Markdown with YAML front matter; ``parse_audit`` reads the audit back.
 
-    ``body`` is what stands below the front matter; without it, the audit is written out for people. Raises
-    ``UsageError`` when the audit holds more than can be read back: 50,000 values, 49 levels, 10 MB.
+    ``body`` is the text below the front matter; by default a description of the audit for people. Raises ``UsageError``
+    when the audit holds more than can be read back: 50,000 values, 49 levels, 10 MB.
     """
     given = audit.to_dict()
     data = {name: item for name, item in given.items() if item not in (None, [], {}) and (name, item) != ("reason", "")}
@@ -280,9 +280,9 @@ def render_audit(audit: AuditEntry, body: str | None = None) -> str:
 
 
 def parse_audit(text: str) -> AuditEntry:
-    """The audit that a report's front matter says; what stands below it is for people, and is not read.
+    """Read an audit from a report's front matter; the text below it is for people, and is not read.
 
-    Also reads reports that people wrote: see ``read_audit``. Raises ``UsageError`` for what is no report.
+    Also reads reports that people wrote: see ``read_audit``. Raises ``UsageError`` for anything but a report.
     """
     front = _find_front(text)
     try:

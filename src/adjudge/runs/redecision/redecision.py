@@ -43,7 +43,7 @@ _MOST_READINGS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A judgement whose outcome is another under the new policy."""
+    """A judgement whose outcome differs under the new policy."""
 
     case: str
     sample: int
@@ -54,34 +54,34 @@ class Change:
     because: Reason | None
     """Why it is undecided now."""
     known: bool
-    """False where nobody can say, because something was not asked then."""
+    """False if the new outcome is unknown, because a question was not asked in the run."""
     detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redecision:
-    """What a run would have come to under another policy."""
+    """The outcomes of a run under another policy."""
 
     schema: ClassVar[str] = "adjudge/redecision/1"
 
     run: str
     """The id of the run whose replies were read."""
     policy: Mapping[str, Any]
-    """What was changed, by the names of ``redecide``, as plain data."""
+    """What you changed, by the argument names of ``redecide``, as plain data."""
     items: int
     """Judgements that were looked at."""
     before: Mapping[str, int]
-    """How many passed, failed and were undecided then."""
+    """How many passed, failed and were undecided in the run."""
     after: Mapping[str, int]
-    """And now."""
+    """The same under the new policy."""
     changed: int
     """Judgements with another outcome."""
     changes: tuple[Change, ...]
     """The first 2,000 of them, in the order of the data."""
     unknown: int
-    """Judgements that are undecided now because something was not asked then."""
+    """Judgements that are undecided now because a question was not asked in the run."""
     unknown_because: Mapping[str, int]
-    """What was not asked, with the number of judgements for each."""
+    """Which questions were not asked, with the number of judgements for each."""
     kept_own: int = 0
     """Judgements of cases that keep criteria, a rubric or a threshold of their own against the new ones; with
     ``all_cases`` there are none."""
@@ -110,19 +110,18 @@ def redecide(
     out: str | os.PathLike[str] | None = None,
     command: Sequence[str] | None = None,
 ) -> Redecision:
-    """What would have passed under another policy, from the replies that a run kept; no request is made.
+    """Compute the results of a run under another policy from its stored replies. No model is asked.
 
-    ``rubric`` may have other weights, thresholds and rules, and fewer criteria; ``threshold`` is the passing threshold
-    over the rubric's own. A case that brought criteria or a rubric keeps them, and one that brought a threshold keeps
-    that, unless ``all_cases`` says that the new ones are for these cases too. ``strategy`` and what belongs to it are
-    those of ``JudgeChain``, and ``judges`` names the seats that count. What is not given stays as the run had it.
-    Replies are read again as strictly as then, rules of criteria look at the kept contents, and what timed out stays
-    so.
+    ``rubric`` may have other weights, thresholds and rules, and fewer criteria; ``threshold`` replaces the rubric's
+    passing threshold. A case that brought criteria, a rubric or a threshold keeps them, unless ``all_cases`` applies
+    the new ones to these cases too. ``strategy`` and its parameters are those of ``JudgeChain``; ``judges`` names the
+    seats that count. Arguments that you leave out stay as in the run. Replies are read as strictly as in the run, rules
+    of criteria check the stored contents, and timeouts stay timeouts.
 
-    Where the new policy needs an answer nobody gave (a criterion that was not asked in these words, a seat whose turn
-    did not come), the judgement is undecided and counted as ``unknown``, and no ``fail_open`` opens it.
-    ``result_format`` and ``passes`` have to be handed in again where the run had them. ``out`` is a folder to write
-    the redecided run to. Raises ``UsageError`` for what cannot be read, and for what can be no policy of this run.
+    If the new policy needs an answer that the run does not have (a criterion in other words, a seat that was never
+    asked), the judgement is undecided and counted as ``unknown``; ``fail_open`` never lets it pass. If the run had
+    ``result_format`` or ``passes``, pass them again. ``out`` is a folder for the redecided run. Raises ``UsageError``
+    for a run that cannot be read, and for a policy that does not fit it.
     """
     policy = RedecisionPolicy(
         rubric=rubric,
