@@ -600,6 +600,6 @@ def test_a_gate_of_the_file_that_was_made_stricter_is_not_opened(line: Line, mor
 
     assert done.status == 1
     assert done.out.startswith("blocked by policy: ")
-    assert names(done.out, "people", f"other {'policy' if 'people' in more else 'rules'}")
+    assert names(done.out, "people", f"other {'terms' if 'people' in more else 'rules'}")
     write_config()
     assert line("gate", "resume", ident, "yes.txt").status == 0

@@ -49,7 +49,7 @@ from adjudge import (
     open_model,
     run,
 )
-from adjudge.dataset import Label, import_promptfoo
+from adjudge.dataset import Label, import_inspect, import_promptfoo
 from adjudge.errors import LedgerError, Reason
 from adjudge.guards import Webhook, verify_webhook
 from adjudge.integrations.asgi import GateMiddleware
@@ -65,6 +65,7 @@ from judge_support import NO, YES, Seat, complaint, failed, passed, scores, sile
 from ledger_support import connect, record, verify
 from probe_support import by_output, many, probed, probed_with, violated
 from redecide_support import Told, do, make_cases, score
+from tools_support import errors
 from virtual_clock import run_virtual
 
 CRITERION = {"name": "a", "description": "b"}
@@ -524,6 +525,12 @@ def write(name: str, text: str) -> Path:
     return path
 
 
+def read_log(*samples: Any) -> None:
+    """The cases of a log of Inspect with these samples."""
+    said = {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": list(samples)}
+    list(import_inspect(write("log.json", json.dumps(said))))
+
+
 def read_one(row: dict[str, Any], fields: dict[str, str]) -> None:
     """One row of a list."""
     list(Dataset.of([row], fields=fields))
@@ -726,6 +733,19 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     ): lambda: load_rubric({"name": "r", "criteria": [CRITERION], "model": "python:a:b"}),
     "folder/x.txt is not a rubric file by its suffix; use .yaml, .yml, .json or .toml": lambda: load_rubric(
         write("folder/x.txt", "")
+    ),
+    f"log.json, sample 1: the sample 1 of the log has no answer; was it cut off?; {SKIP}": lambda: read_log(
+        {"id": 1, "input": "Q", "target": "T", "output": {"choices": []}}
+    ),
+    f"log.json, sample 1: the sample 1 of the log has no answer; a limit stopped it: 'message'; {SKIP}": lambda: (
+        read_log({"id": 1, "input": "Q", "output": {"choices": []}, "limit": {"type": "message", "limit": 1}})
+    ),
+    f"log.json, sample 1: the sample 1 of the log ended with an error (boom); run it again; {SKIP}": lambda: read_log(
+        {"id": 1, "input": "Q", "error": {"message": "boom"}}
+    ),
+    f"log.json, sample 1: a sample must be an object, got 7; {SKIP}": lambda: read_log(7),
+    "log.json holds no samples; name a data set of Inspect, or a whole log": lambda: list(
+        import_inspect(write("log.json", '{"eval": {}}'))
     ),
     # Runs, ledgers and gates
     (
@@ -1096,6 +1116,12 @@ TOLD: Mapping[str, Callable[[], str | None]] = {
     "y was not asked then": lambda: redecide_short(
         Told("x", HALF), Told("y", HALF), before="fallback", strategy="consensus"
     ),
+    "y was cut short then": lambda: redecide_short(
+        Told("x", {"0": score(a=0.0, b=0.0)}),
+        Never("y", {}),
+        before="consensus",
+        strategy="majority",
+    ),
     "the reply of own was not kept": lambda: redecide_short(
         Seat("failed", name="own"), Told("x", HALF), before="majority", threshold=0.1
     ),
@@ -1115,12 +1141,24 @@ TOLD: Mapping[str, Callable[[], str | None]] = {
         {"name": "urls", "allow": ["ok.example"]}, "No address."
     ),
     "the rule raised LookupError: no table\\x1b[2J for Hello": lambda: rule_message(break_rule, "Hello"),
+    # Outputs of tools
+    "a[1].b: set is not a JSON type": lambda: errors({"a": [1, {"b": {1}}]}, {})[0],
+    "a.b: nan is not a JSON number": lambda: errors({"a": {"b": math.nan}}, {})[0],
+    "[0][0]: has a key that is not a text, or not valid Unicode": lambda: errors([[{1: 2}]], {})[0],
+    "the output: has more than 2,000,000 values": lambda: errors([0] * 2_000_001, {})[0],
     # Labels
     "labelled case that is not in the data set (x)": lambda: keep_one(
         Dataset.of([Case(id="a", content="x")]).with_labels([Label(case="x", rater="ann", value=True)])
     ),
 }
 """What a value tells, and how it comes about."""
+
+
+class Never(Told):
+    """A model that never answers."""
+
+    async def complete(self, request: Any, /) -> Any:
+        await asyncio.Event().wait()
 
 
 class Slowly(Seat):
