@@ -185,7 +185,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
     assert line("gate", "resume", asked[0], "rows.jsonl").status == 3
     assert line("gate", "resume", asked[2], "rows.jsonl").status == 0
     assert (
-        "approve ID --reason WHY   (or deny)\nto resume:  adjudge gate resume ID FILE\n"
+        "approve ID --reason WHY   (or deny)\nto resume: adjudge gate resume ID FILE\n"
         in check(line, "rows.jsonl").err
     )
 
@@ -193,7 +193,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda: configure(GATE.replace('"ask"', '"block"') + LEDGER + PEOPLE), "asks nobody any more"),
+        (lambda: configure(GATE.replace('"ask"', '"block"') + LEDGER + PEOPLE), "no longer asks anybody"),
         (lambda: configure(LEDGER + PEOPLE), "there is no gate 'publish'"),
         (lambda: drop_kept(3), "no gate's decision in this ledger waits"),
         (lambda: configure(GATE + PEOPLE), "no ledger is named"),
