@@ -557,6 +557,17 @@ def test_counts_that_cannot_be_are_refused(call, named: str):
         call()
 
 
+def test_counts_may_be_numpys():
+    """They become Python's own, so that the result can be written as JSON."""
+    import numpy as np
+
+    heaps = [Heap(verdict="passed", cases=np.int64(50), good=np.int32(9), bad=np.uint8(1))]
+
+    assert json.dumps(given_rate(make_internal_rate(heaps)).to_dict()) == json.dumps(
+        given_rate(make_internal_rate([Heap(verdict="passed", cases=50, good=9, bad=1)])).to_dict()
+    )
+
+
 # ------------------------------------------------------------------------------------------------------- simulations
 
 

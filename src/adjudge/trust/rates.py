@@ -20,7 +20,15 @@ from adjudge.trust.double_sampling import (
 )
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL, IntervalMethod, Share, combine_shares
-from adjudge.trust.label_counts import GroupCounts, Heap, LabelCounts, check_heaps, merge_sparse, split_unresolved
+from adjudge.trust.label_counts import (
+    GroupCounts,
+    Heap,
+    LabelCounts,
+    check_heaps,
+    merge_sparse,
+    read_count,
+    split_unresolved,
+)
 from adjudge.trust.lang_reiczigel import (
     FEWEST,
     LEAST_YOUDEN,
@@ -267,10 +275,9 @@ def make_external_rate(
     where sensitivity + specificity - 1 is not shown to exceed 0.10, and for labels that come in groups.
     """
     _check_words(target, level)
-    if not (_is_count(passes) and _is_count(cases) and 0 <= passes <= cases and cases):
-        raise UsageError(
-            f"passes must be a count from 0 to the run's cases, of which there is one; got {passes} of {cases}"
-        )
+    passes, cases = read_count(passes, "passes"), read_count(cases, "cases")
+    if passes > cases or not cases:
+        raise UsageError(f"the judge cannot have passed {passes:,} of {cases:,} cases; give a run of one case or more")
     check_extra()
     naive = Share(count=passes, of=cases)
     refusal = _refuse_external(labelled, naive=naive, grouped=grouped, level=level, notes=notes)
@@ -569,7 +576,3 @@ def _check_words(target: str, level: float) -> None:
         raise UsageError(f"there is no target {target!r}; there are {' and '.join(get_args(Target))}")
     if not 0 < level < 1:
         raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95; got {level!r}")
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
