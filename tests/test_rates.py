@@ -395,6 +395,8 @@ def test_labels_in_groups_from_elsewhere_are_refused():
 
     assert refusal.because == "grouped"
     assert "one label of each group" in refusal.remedy
+    outside = make_corrected_rate([PASSED, FAILED], outside=STRONG, outside_grouped=True)
+    assert given_refusal(outside).because == "grouped"
 
 
 # --------------------------------------------------------------------------------------------- which design applies

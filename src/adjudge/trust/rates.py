@@ -84,7 +84,7 @@ class CorrectedRate:
     groups: int | None
     """Groups that the labels come in; ``None`` where each label is for itself."""
     deff: float | None
-    """The design effect: how much more the rate varies because labels come in groups."""
+    """The design effect: how much more the rate varies because labels come in groups, in variance."""
     naive: Share
     """What the judge passed of the run; undecided is not passed."""
     worth: int | None
@@ -145,6 +145,7 @@ def make_corrected_rate(
     *,
     sampled: bool = False,
     outside: LabelCounts | None = None,
+    outside_grouped: bool = False,
     groups: GroupCounts | None = None,
     target: Target = "run",
     level: float = LEVEL,
@@ -152,10 +153,11 @@ def make_corrected_rate(
 ) -> CorrectedRate | Refusal:
     """The corrected rate by the design that applies, or a refusal that says what would help.
 
-    ``heaps`` are the cases of the run with the labels in them, ``outside`` labelled cases that are not in the run.
-    ``sampled`` says that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them.
-    ``groups`` has the labels of the run group by group. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that
-    cannot be.
+    ``heaps`` are the cases of the run with the labels in them, ``outside`` labelled cases that are not in the run, and
+    ``outside_grouped`` says that several of those are of one group, such as answers to one question. ``sampled`` says
+    that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them. ``groups`` has the
+    labels of the run group by group; leave it out where each is for itself. Needs ``adjudge[trust]``; raises
+    ``UsageError`` for counts that cannot be.
     """
     choice = choose_design(heaps, sampled=sampled, outside=outside.total if outside else 0, groups=groups)
     if choice.design == "internal":
@@ -165,7 +167,7 @@ def make_corrected_rate(
         labelled,
         passes=sum(item.cases for item in heaps if item.verdict == "passed"),
         cases=sum(item.cases for item in heaps),
-        grouped=groups is not None and groups.is_grouped,
+        grouped=outside_grouped or (groups is not None and groups.is_grouped),
         target=target,
         level=level,
         notes=(choice.reason,),
