@@ -19,7 +19,6 @@ from adjudge.trust import (
     compute_fleiss_kappa,
     compute_gwet_ac1,
     compute_krippendorff_alpha,
-    compute_macro,
     compute_precision,
     compute_scott_pi,
     compute_sensitivity,
@@ -182,7 +181,7 @@ def test_what_is_undefined_is_refused(compute, table, named):
 
 def test_a_category_that_the_table_lacks_is_named():
     """Shares of good items need to know which label is the good one."""
-    with pytest.raises(UsageError, match="True.*first"):
+    with pytest.raises(UsageError, match=r"True.*first"):
         compute_sensitivity(make_table((1, 0), (0, 1), categories=("first", "second")))
     assert compute_sensitivity(make_table((1, 0), (0, 1), categories=("first", "second")), positive="first") == 1.0
 
@@ -389,7 +388,7 @@ def test_the_bootstrap_of_a_mean():
 
 
 def test_without_the_extra_the_remedy_is_named(monkeypatch):
-    """numpy and scipy are an extra; a program without them is told how to get them."""
+    """The packages numpy and scipy are an extra; a program without them is told how to get them."""
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(UsageError, match=r"scipy.*adjudge\[trust\]"):
         make_agreement([True], [True])

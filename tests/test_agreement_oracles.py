@@ -57,7 +57,8 @@ def try_to(compute, *given_, **options) -> float | None:
     try:
         value = compute(*given_, **options)
     except UsageError as error:
-        assert "not defined" in str(error)
+        if "not defined" not in str(error):
+            raise
         return None
     assert math.isfinite(value)
     return value
@@ -174,7 +175,7 @@ def test_fleiss_kappa_equals_that_of_statsmodels(rows):
 @given(draw_pairs(st.sampled_from(["a", "b", "c"])))
 @FEW
 def test_gwets_ac1_follows_its_definition(pairs):
-    """No oracle has it, so it is written down again, item by item: chance agrees if one of the two ratings is random."""
+    """No oracle has it, so it is written down again: chance agrees if one of the two ratings is random."""
     need_oracles(require)
     judged, truth = zip(*pairs, strict=True)
     seen = sum(j == t for j, t in pairs) / len(pairs)
@@ -273,7 +274,7 @@ def test_intervals_of_correlations_equal_scipys():
 
 @given(st.lists(st.floats(0, 1), max_size=12))
 @example([0.05, 0.05, 0.05])
-@FEW
+@settings(max_examples=25)
 def test_adjusted_p_values_equal_those_of_statsmodels(p_values):
     """Holm, Benjamini-Hochberg and Benjamini-Yekutieli, in the order given."""
     need_oracles(require, "statsmodels")

@@ -1,4 +1,4 @@
-"""What tests of statistics share: whether an oracle is installed, its answer without its warnings, and random labels."""
+"""What tests of statistics share: whether an oracle is installed, its answer, and random labels."""
 
 from __future__ import annotations
 
