@@ -2,8 +2,9 @@
 """A million items: a judge's agreement with the truth, every statistic with its interval; time and peak memory.
 
 Labels come from a generator, as from a file. Without groups memory must be flat: at most 20 MB more than before,
-whatever the number of items (keeping the labels would take 70). With groups of eight it grows with the groups, by at most 600 bytes each. Each measurement is a process of its
-own, because a peak never falls. The targets are 10 seconds without groups and 30 with them.
+whatever the number of items (keeping the labels would take 70). With groups of eight it grows with the groups, by at
+most 600 bytes each. Each measurement is a process of its own, because a peak never falls. The targets are 10 seconds
+without groups and 30 with them.
 """
 
 from __future__ import annotations

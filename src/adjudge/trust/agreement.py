@@ -16,6 +16,8 @@ from adjudge.trust.confusion import (
     count_tables,
     divide,
     find_bad,
+    find_place,
+    has_category,
     measure_macro,
 )
 from adjudge.trust.estimate import Estimate
@@ -197,7 +199,7 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
 
     size = len(categories)
     decided = [place for place, category in enumerate(categories) if category is not None]
-    good = categories.index(positive) if positive in categories else None
+    good = find_place(categories, positive) if has_category(categories, positive) else None
 
     def measure(sums: Floats) -> Floats:
         tables = sums.reshape(len(sums), size, size)
@@ -238,8 +240,8 @@ def _estimate_shares(confusion: Confusion, positive: Category, rows: Floats | No
     cells: dict[str, tuple[list[int], list[int], str]] = {
         "accuracy": ([place * size + place for place in every], list(range(size * size)), "")
     }
-    if positive in confusion.categories:
-        good, bad = confusion.categories.index(positive), find_bad(confusion.categories, positive)
+    if has_category(confusion.categories, positive):
+        good, bad = find_place(confusion.categories, positive), find_bad(confusion.categories, positive)
         row, column = [good * size + place for place in every], [place * size + good for place in every]
         wrong = [place * size + other for place in bad for other in every]
         caught = [place * size + other for place in bad for other in bad]
@@ -269,7 +271,7 @@ def _estimate_share(confusion: Confusion, counted: list[int], of: list[int], why
 
 def _find_baselines(confusion: Confusion, positive: Category) -> Iterable[Baseline]:
     counts = dict(zip(confusion.categories, confusion.truth_counts, strict=True))
-    if positive in counts:
+    if has_category(confusion.categories, positive):
         accuracy = Share(count=counts[positive], of=confusion.items)
         yield Baseline(name="always pass", category=positive, accuracy=accuracy)
     most = max(counts, key=lambda category: (counts[category], category == positive))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import is_finite
 from adjudge.formats.text import show
 from adjudge.trust.confusion import Category, check_kinds, divide
 from adjudge.trust.estimate import Estimate
@@ -27,6 +26,7 @@ from adjudge.trust.resampling import (
     number_groups,
     resample,
 )
+from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,8 +228,7 @@ def _find_disagreement(row: Sequence[Category]) -> float:
 def _divide_error(row: Sequence[float], truth: float | None) -> list[float]:
     """One item's error, noise and systematic part, and its sums for the analysis of variance."""
     for value in (*row, truth):
-        if not is_finite(value) and not isinstance(value, bool):
-            raise UsageError(f"a score must be a finite number, got {show(value)}; use None for a missing one")
+        check_score(value)
     number, target = len(row), float(truth or 0)
     mean = math.fsum(row) / number
     within = math.fsum((value - mean) ** 2 for value in row)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_whole_number, is_finite
-from adjudge.formats.text import show
+from adjudge.formats.arguments import check_whole_number
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL
+from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,8 +63,7 @@ def find_bootstrap_interval(
     import numpy as np
 
     for value in values:
-        if not is_finite(value) and not isinstance(value, bool):
-            raise UsageError(f"the mean of {show(value)} is not defined; leave out values that are not finite numbers")
+        check_score(value, what="a value", remedy="leave it out")
     if not values:
         raise UsageError("the mean of no values is not defined; give at least one")
     codes, count = number_groups(groups, len(values))
