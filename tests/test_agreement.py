@@ -294,6 +294,19 @@ def test_a_rare_category_refuses_an_interval():
     assert "resamples" in agreement.cohen_kappa.note
 
 
+def test_few_groups_have_no_interval():
+    """Nine groups say too little of others, however many items they hold; the values are there all the same."""
+    judged, truth = draw_labels(180)
+    few = make_agreement(judged, truth, groups=[at % 9 for at in range(180)])
+    enough = make_agreement(judged, truth, groups=[at % 10 for at in range(180)])
+
+    for name, estimate in few.estimates.items():
+        assert estimate.value == enough.estimates[name].value
+        assert estimate.interval is None
+        assert "9 items or groups" in estimate.note
+        assert enough.estimates[name].interval is not None
+
+
 def test_one_group_is_refused():
     """Nothing varies when the only group is drawn again."""
     with pytest.raises(UsageError, match="2 groups"):

@@ -21,7 +21,7 @@ from adjudge.trust.resampling import (
     RESAMPLES,
     add_up,
     check_resampling,
-    find_clustered_share,
+    estimate_clustered_share,
     make_estimate,
     number_groups,
     resample,
@@ -254,8 +254,7 @@ def _estimate_share(flips: Floats, clusters: Clusters) -> Estimate:
         low, high = find_interval(count, number)
         return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson")
     codes, groups = clusters
-    low, high = find_clustered_share(add_up(flips, codes, groups), add_up(np.ones(number), codes, groups))
-    return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson, of groups")
+    return estimate_clustered_share(add_up(flips, codes, groups), add_up(np.ones(number), codes, groups))
 
 
 def _gather(rows: Floats, clusters: Clusters) -> tuple[Floats, str]:
@@ -275,7 +274,8 @@ def _estimate_means(rows: Floats, clusters: Clusters, seed: int, resamples: int)
     gathered, method = _gather(rows, clusters)
     drawn = resample(gathered, lambda sums: sums[:, 1:] / sums[:, :1], seed=seed, resamples=resamples)
     return [
-        make_estimate(float(mean), len(rows), drawn[:, at], method, "") for at, mean in enumerate(rows.mean(axis=0))
+        make_estimate(float(mean), len(rows), drawn[:, at], len(gathered), method, why="")
+        for at, mean in enumerate(rows.mean(axis=0))
     ]
 
 
@@ -296,7 +296,10 @@ def _estimate_ratios(parts: Floats, clusters: Clusters, seed: int, resamples: in
     drawn = resample(gathered, measure, seed=seed, resamples=resamples)
     values = measure(gathered.sum(axis=0)[None, :])[0]
     why = ("no repeat was wrong", "all repeats are equal, or there is one item")
-    return [make_estimate(float(values[at]), len(parts), drawn[:, at], method, why[at]) for at in range(2)]
+    return [
+        make_estimate(float(values[at]), len(parts), drawn[:, at], len(gathered), method, why=why[at])
+        for at in range(2)
+    ]
 
 
 def _measure_intraclass(sums: Floats) -> Floats:
