@@ -185,8 +185,7 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
     assert line("gate", "resume", asked[0], "rows.jsonl").status == 3
     assert line("gate", "resume", asked[2], "rows.jsonl").status == 0
     assert (
-        "approve ID --reason WHY   (or deny)\nto resume: adjudge gate resume ID FILE\n"
-        in check(line, "rows.jsonl").err
+        "approve ID --reason WHY   (or deny)\nto resume: adjudge gate resume ID FILE\n" in check(line, "rows.jsonl").err
     )
 
 
