@@ -168,7 +168,7 @@ class Labelling:
         return f"{how} of {self.options.source} as {self.options.rater}; {seen}"
 
     def describe_progress(self) -> str:
-        """How far it is, how fast, and how many labels are still needed."""
+        """How far it is, and how fast."""
         if self.options.adjudicate:
             left = len(self.queue.list_differences())
             return f"{left:,} difference{'s' * (left != 1)} to settle"
@@ -176,11 +176,17 @@ class Labelling:
         said = [_describe_done(progress)]
         said += [f"{progress.skipped:,} skipped"] if progress.skipped else []
         said += _describe_pace(progress)
-        if self._estimated[0] != progress.mine:
-            self._estimated = (progress.mine, self.estimate(self.queue))
-        live = self._estimated[1]
-        said += [describe_live(live)] if live is not None else []
         return "; ".join(said)
+
+    def describe_rate(self) -> str | None:
+        """How well the rate of good cases is known, and how many labels are still needed; ``None`` says nothing."""
+        if self.options.adjudicate:
+            return None
+        done = self.queue.progress(self.options.rater).mine
+        if self._estimated[0] != done:
+            self._estimated = (done, self.estimate(self.queue))
+        live = self._estimated[1]
+        return None if live is None else describe_live(live)
 
     def describe_question(self) -> str:
         """What is asked, in one line."""
@@ -252,10 +258,10 @@ class Labelling:
 def describe_live(live: LiveEstimate) -> str:
     """How well the rate is known, and how many labels are still needed."""
     aim = f"± {live.within * 100:g} points"
-    rate = f"people pass {live.value:.1%} ({live.low:.1%} to {live.high:.1%})"
+    rate = f"people pass {live.value * 100:.1f} % ({live.low * 100:.1f} to {live.high * 100:.1f})"
     if live.more is None:
         return rate
-    return f"{rate}, about {live.more:,} more until {aim}" if live.more else f"{rate}: enough for {aim}"
+    return f"{rate}; about {live.more:,} more until {aim}" if live.more else f"{rate}; enough for {aim}"
 
 
 def _describe_done(progress: LabelProgress) -> str:
