@@ -949,13 +949,15 @@ def test_what_a_rate_follows_from_is_listed(folder):
 def test_strata_of_a_plan_are_those_of_the_rate(planned):
     """With the sizes that the plan gives them."""
     row = {"case": "case-4", "stratum": "failed", "p": 0.5}
-    plan(planned, row, strata=[{"name": "failed", "size": 2}, {"name": "passed", "size": 4}])
+    strata = [{"name": "failed", "size": 2}, {"name": "passed", "size": 4}]
+    plan(planned, row, strata=strata, phases=[{"first": 0, "labels": [1, 0]}], within=0.05)
     with open_label_queue(planned) as queue:
         label_all(queue, "ann")
         draws = queue.list_draws()
 
     assert draws.sizes == {"failed": 2, "passed": 4}
     assert draws.draws == (("failed", True),)
+    assert (draws.phases, draws.within) == (((0, (1, 0)),), 0.05)
 
 
 def test_criteria_and_pairs_give_no_such_rate(tmp_path):

@@ -365,7 +365,8 @@ class LabelQueue:
                 stratum = label.design.stratum
             if stratum in sizes:
                 draws[label.case] = (stratum, truth.value if isinstance(truth.value, bool) else None)
-        return LabelDraws(sizes=dict(sizes), draws=tuple(draws.values()))
+        more: Any = {} if planned is None else {"phases": planned.phases, "within": planned.within}
+        return LabelDraws(sizes=dict(sizes), draws=tuple(draws.values()), **more)
 
     def _is_drawn(self, label: Label) -> bool:
         """Whether a case came up in the order that is followed now: one that another plan drew has other chances."""
