@@ -71,7 +71,7 @@ def load_order(folder: Path | None) -> PlannedOrder | None:
         drawn=drawn,
         sizes=sizes,
         phases=_read_phases(said.get("phases"), len(sizes)),
-        within=float(within) if is_finite(within) and within > 0 else None,
+        within=float(within) if isinstance(within, int | float) and is_finite(within) and within > 0 else None,
     )
 
 
