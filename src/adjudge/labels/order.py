@@ -122,8 +122,8 @@ def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None
             return
         if changed or now is None:
             store.clear_order()
-            for name, subject, body in source.list_cases():
-                store.add_case(name, subject, find_position(chosen, name), body)
+            found = source.list_cases()
+            store.add_cases((name, subject, find_position(chosen, name), body) for name, subject, body in found)
             source.remember(store)
         if planned is not None:
             _set_order(store, planned)
