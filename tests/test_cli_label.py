@@ -103,6 +103,19 @@ def test_a_line_that_is_no_answer_ends_it(place, line, type_lines):
     assert len(list_labels("R")) == 1
 
 
+@pytest.mark.parametrize("data", [b"\xff\xfe\n", b"\x00\n", b"1" * 100_000 + b"\n", "１\n".encode(), b"\x1b[31m1\n"])
+def test_bytes_that_are_no_answer_are_none(place, data):
+    """Nothing that only looks like an answer is one, and nothing crashes."""
+    make_run(place / "R", 2)
+    ran = cli_support.finish(cli_support.start(place, "label", "R", "--rater", "ann"), data)
+
+    assert ran.status == 2
+    assert "line 1 is no answer" in ran.err
+    assert "Traceback" not in ran.err
+    assert HIDDEN.search(ran.err) is None
+    assert list_labels("R") == []
+
+
 @pytest.mark.parametrize("lines", [["1", "q", "1"], ["1"]])
 def test_quitting_and_the_end_of_the_input_are_no_failure(place, line, type_lines, lines):
     """What was answered is kept, and the next time goes on."""
@@ -249,7 +262,9 @@ def test_words_of_another_tool_are_taken_in_by_a_map(place, line):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nope"], "nope"),
+        (["nope"], "no folder of a run"),
+        (["nope.jsonl"], "nope.jsonl"),
+        (["R/run.json"], "R/run.json"),
         (["-"], "standard input"),
         (["R", "--export", "R/run.json"], "exists"),
         (["R", "--import", "nope.csv"], "nope.csv"),

@@ -840,6 +840,8 @@ def test_an_event_that_was_edited_by_hand_is_named(queue):
     [
         ({"per_case": 0}, "per_case"),
         ({"per_case": True}, "per_case"),
+        ({"per_case": 10**30}, "per_case"),
+        ({"lease_seconds": 1e300}, "lease_seconds"),
         ({"by_criterion": "yes"}, "by_criterion"),
         ({"lease_seconds": 0}, "lease_seconds"),
         ({"seed": -1}, "seed"),

@@ -18,7 +18,7 @@ from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.label import Label, LabelDesign, LabelOrder
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_above_zero, check_flag, check_whole_number
+from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import show
 from adjudge.guards.approval.approval import read_name
 from adjudge.labels.order import load_order, take_in
@@ -34,6 +34,10 @@ LONGEST_COMMENT = 10_000
 
 LEASE_SECONDS = 900.0
 """How long a case is kept for whoever got it."""
+
+LONGEST_LEASE = 30 * 86_400.0
+
+MOST_RATERS = 1_000
 
 _PACED = 21
 """Answers that the pace is taken from."""
@@ -65,9 +69,10 @@ class LabelQueue:
         seed: int | None = None,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        self._per_case = check_whole_number("per_case", per_case, least=1)
+        self._per_case = check_whole_number("per_case", per_case, least=1, most=MOST_RATERS)
         self._mode: LabelMode = "criteria" if check_flag("by_criterion", by_criterion) else "whole"
-        self._seconds = float(check_above_zero("lease_seconds", lease_seconds, of=" of seconds"))
+        check_seconds("lease_seconds", lease_seconds, most=LONGEST_LEASE)
+        self._seconds = float(lease_seconds)
         self._session = secrets.token_hex(8)
         if seed is not None:
             check_whole_number("seed", seed, least=0)

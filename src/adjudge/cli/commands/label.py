@@ -17,7 +17,7 @@ from adjudge.cli.keyboard import Keyboard, reading_keys
 from adjudge.cli.labelling import KEYS, Labelling, LabellingOptions
 from adjudge.cli.output import draws, is_terminal, note, print_line, write_lines, write_screen
 from adjudge.cli.screen import Pages, Passage, ScreenLine, fit
-from adjudge.errors import UsageError
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 
 if TYPE_CHECKING:
@@ -153,9 +153,10 @@ def _label(queue: LabelQueue, chosen: LabellingOptions) -> None:
         else:
             answer_lines(work)
     finally:
-        # Also after Ctrl-C: what is kept is what somebody wants to know then.
-        for text in work.describe_end():
-            note(text)
+        # Also after Ctrl-C: what is kept is what somebody wants to know then. What went wrong is said before this.
+        with suppress(AdjudgeError):
+            for text in work.describe_end():
+                note(text)
 
 
 # ---------------------------------------------------------------- lines
