@@ -6,3 +6,7 @@ from adjudge.trust.intervals import WeightedShare as WeightedShare
 from adjudge.trust.intervals import find_interval as find_interval
 from adjudge.trust.intervals import find_limits as find_limits
 from adjudge.trust.intervals import find_weighted_share as find_weighted_share
+from adjudge.trust.live import Allocation as Allocation
+from adjudge.trust.live import LiveRate as LiveRate
+from adjudge.trust.live import compute_live_rate as compute_live_rate
+from adjudge.trust.live import estimate_more_labels as estimate_more_labels

@@ -13,7 +13,7 @@ martingale in whatever order the strata are drawn from, as long as the order doe
 (Spertus and Stark). So there is no union bound over strata, and strata narrow the interval as they should.
 
 **Bets.** A fortune is split: half of most of it bets that the rate is higher, half that it is lower, each on three
-horizons (about 100, 250 and 700 labels). A stratum's bets are in proportion to its weight divided by its share of the
+horizons (about 100, 220 and 700 labels). A stratum's bets are in proportion to its weight divided by its share of the
 labels, so that together they are a bet on the weighted rate alone. The rest of the fortune bets on each stratum for
 itself (a beta mixture); it excludes nulls that are far off in two strata and right in their sum. All bets depend on
 earlier labels alone. The logarithm of each part is convex in the null, so the limits follow from a convex problem; the
@@ -43,17 +43,20 @@ if TYPE_CHECKING:
 
     from adjudge.trust.extra import Floats
 
-HORIZONS = (100.0, 250.0, 700.0)
+HORIZONS = (100.0, 220.0, 700.0)
 """Numbers of labels for which the three bets are best; from there on, a bet is made for the labels there are."""
 
-SHARES = (0.25, 0.5, 0.25)
+SHARES = (0.15, 0.6, 0.25)
 """How the fortune is split among the horizons."""
 
-APART = 0.05
+APART = 0.03
 """The part of the fortune that bets on each stratum for itself."""
 
-MOST = 0.8
-"""The part of its stake that a bet may lose at most: one that loses everything ends the fortune for good."""
+MOST = (0.8, 0.65, 0.6)
+"""The part of its stake that a bet of each horizon may lose: one that loses everything ends that part for good."""
+
+AHEAD = 60.0
+"""Over how many labels, at least, bets that a stratum lacks are made up for; later over 3 in 10 of those so far."""
 
 FIRST_LABELS = 10
 """Below so many labels, how many more are needed is not estimated."""
@@ -213,11 +216,11 @@ class Fortune:
         self.sizes = np.array(sizes, dtype=float)
         self.limit = -math.log(1 - level)
         bets = _place_bets(sizes, draws, allocations)
-        table = np.array(bets, dtype=float).reshape(-1, 7)
+        table = np.array(bets, dtype=float).reshape(-1, 10)
         self.strata = table[:, 0].astype(int)
         self.good, self.earlier_good, self._left = table[:, 1] > 0, table[:, 2], table[:, 3]
         self._stakes = np.expm1(_make_exponents(table, self.limit))
-        self._apart = table[:, 6]
+        self._apart = table[:, 9]
         drawn = _add_up(self.strata, np.ones(len(table)), len(sizes))
         self.known_good = _add_up(self.strata, self.good.astype(float), len(sizes))
         self.room = self.sizes - drawn
@@ -333,33 +336,34 @@ def _add_up(strata: NDArray[np.int_], values: Floats, count: int) -> Floats:
 def _place_bets(
     sizes: Sequence[int], draws: Sequence[tuple[int, bool]], allocations: Sequence[Allocation]
 ) -> list[tuple[float, ...]]:
-    """For each label: stratum, good, good ones before, cases left before, and on what the bet on it is based.
+    """For each label the columns: stratum, good, good ones before it, cases left before it; what bets are based on.
 
-    That is the expected share of good ones and the size of a bet on one label, and the logarithm of the odds at which
-    the beta mixture took what came. Nothing in a row may depend on its own label or a later one: the fortune would be
-    no martingale, and the interval would promise too much.
+    These are the expected share of good ones, the size of the bet relative to other strata, the standard deviation of
+    a label, the largest expected shares of good and of bad ones, and the logarithm of the odds at which the beta
+    mixture took what came (the one column that may depend on the label itself). Nothing else may depend on its own
+    label or a later one: the fortune would be no martingale, and the interval would promise too much.
     """
     cases, count = sum(sizes), len(sizes)
     weights = [size / cases for size in sizes]
     good, drawn, placed = [0] * count, [0] * count, [0.0] * count
-    spread = [0.25] * count
+    expectations = [0.5] * count
     shares, waiting, rows = weights, list(allocations), []
     for number, (stratum, is_good) in enumerate(draws):
         while waiting and waiting[0].first <= number:
             shares = [max(share, 0.1 * w) for share, w in zip(waiting.pop(0).shares, weights, strict=True)]
         x, k, weight, share = good[stratum], drawn[stratum], weights[stratum], shares[stratum]
         # The bets on a stratum should add up to its weight; what is missing is made up for over the labels ahead.
-        ahead = max(40.0, 0.3 * number)
+        ahead = max(AHEAD, 0.3 * number)
         even = weight / share
         size = min(max((weight * (number + ahead) - placed[stratum]) / (share * ahead), 0.3 * even), 3 * even)
-        variance = sum(w * w / s * v for w, s, v in zip(weights, shares, spread, strict=True))
+        variance = sum(w * w / s * p * (1 - p) for w, s, p in zip(weights, shares, expectations, strict=True))
         apart = math.log((x + 0.5 if is_good else k - x + 0.5) / (k + 1))
-        expected = (x + 1) / (k + 2)
-        rows.append((stratum, is_good, x, sizes[stratum] - k, expected, size / math.sqrt(variance), apart))
+        expected = expectations[stratum]
+        top, bottom = max(expectations), max(1 - item for item in expectations)
+        rows.append((stratum, is_good, x, sizes[stratum] - k, expected, size, math.sqrt(variance), top, bottom, apart))
         placed[stratum] += size
         drawn[stratum], good[stratum] = k + 1, x + is_good
-        after = (good[stratum] + 1) / (drawn[stratum] + 2)
-        spread[stratum] = after * (1 - after)
+        expectations[stratum] = (good[stratum] + 1) / (drawn[stratum] + 2)
     return rows
 
 
@@ -371,10 +375,12 @@ def _make_exponents(table: Floats, limit: float) -> Floats:
     """
     import numpy as np
 
-    number = np.arange(1, len(table) + 1, dtype=float)
-    expected, sizes = table[:, 4:5], table[:, 5:6]
-    bets = sizes * np.sqrt(2 * (limit + math.log(2)) / np.maximum(number[:, None], np.array(HORIZONS)))
-    up, down = np.minimum(bets, MOST / expected), np.minimum(bets, MOST / (1 - expected))
+    number = np.arange(1, len(table) + 1, dtype=float)[:, None]
+    expected, size, deviation, top, bottom = (table[:, place : place + 1] for place in range(4, 9))
+    bets = np.sqrt(2 * (limit + math.log(2)) / np.maximum(number, np.array(HORIZONS))) / deviation
+    # The same bound for all strata: a bound for one alone would tilt the bets away from the weighted rate.
+    up = np.minimum(size * np.minimum(bets, np.array(MOST) / top), 0.9 / expected)
+    down = np.minimum(size * np.minimum(bets, np.array(MOST) / bottom), 0.9 / (1 - expected))
     return np.concatenate([np.log1p(up / (1 - up * expected)), np.log1p(-down / (1 + down * expected))], axis=1)
 
 
