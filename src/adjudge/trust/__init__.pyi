@@ -10,3 +10,9 @@ from adjudge.trust.live import Allocation as Allocation
 from adjudge.trust.live import LiveRate as LiveRate
 from adjudge.trust.live import compute_live_rate as compute_live_rate
 from adjudge.trust.live import estimate_more_labels as estimate_more_labels
+from adjudge.trust.planning import LabelsNeeded as LabelsNeeded
+from adjudge.trust.planning import allocate_labels as allocate_labels
+from adjudge.trust.planning import allocate_pilot as allocate_pilot
+from adjudge.trust.planning import compute_labels_needed as compute_labels_needed
+from adjudge.trust.planning import group_scores as group_scores
+from adjudge.trust.planning import score_signals as score_signals
