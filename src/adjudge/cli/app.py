@@ -24,6 +24,7 @@ from adjudge.cli.commands.doctor import doctor
 from adjudge.cli.commands.gate import gate_app, resume
 from adjudge.cli.commands.init import init
 from adjudge.cli.commands.judge import judge
+from adjudge.cli.commands.label import label
 from adjudge.cli.commands.ledger import ledger_app
 from adjudge.cli.commands.ledger import report as report_ledger
 from adjudge.cli.commands.probe import probe
@@ -45,6 +46,7 @@ WIDEST = 160
 
 GROUPS = {
     "Everyday": ("judge", "run", "report", "diff", "redecide"),
+    "Label": ("label",),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
     "Set up": ("init", "demo", "doctor", "rubric", "dataset", "cache", "completion"),
@@ -79,6 +81,8 @@ app.command()(judge)
 app.command("run")(run_data)
 
 app.command()(report)
+
+app.command()(label)
 
 app.command("diff")(diff_runs)
 

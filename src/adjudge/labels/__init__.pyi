@@ -1,0 +1,14 @@
+from adjudge.labels.queue import LabelQueue as LabelQueue
+from adjudge.labels.queue import open_label_queue as open_label_queue
+from adjudge.labels.task import LabelDraws as LabelDraws
+from adjudge.labels.task import LabelImport as LabelImport
+from adjudge.labels.task import LabelProgress as LabelProgress
+from adjudge.labels.task import LabelTask as LabelTask
+from adjudge.labels.task import UndoneAnswer as UndoneAnswer
+from adjudge.labels.truth import LabelledVerdict as LabelledVerdict
+from adjudge.labels.truth import SettledBy as SettledBy
+from adjudge.labels.truth import Truth as Truth
+from adjudge.labels.truth import TruthHeap as TruthHeap
+from adjudge.labels.truth import TruthTable as TruthTable
+from adjudge.labels.truth import find_truths as find_truths
+from adjudge.labels.truth import tabulate_truths as tabulate_truths
