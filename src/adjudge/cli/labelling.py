@@ -164,11 +164,12 @@ class Labelling:
     def describe_head(self) -> str:
         """Who labels what, and how."""
         how = "differences" if self.options.adjudicate else "labels"
-        seen = "blind" if self.options.blind else "the judge's verdict is shown"
+        hidden = "without the judge's verdict" if self.options.adjudicate else "blind"
+        seen = hidden if self.options.blind else "with the judge's verdict"
         return f"{how} of {self.options.source} as {self.options.rater}; {seen}"
 
     def describe_progress(self) -> str:
-        """How far it is, how fast, and how many labels are still needed."""
+        """How far it is, and how fast."""
         if self.options.adjudicate:
             left = len(self.queue.list_differences())
             return f"{left:,} difference{'s' * (left != 1)} to settle"
@@ -176,11 +177,17 @@ class Labelling:
         said = [_describe_done(progress)]
         said += [f"{progress.skipped:,} skipped"] if progress.skipped else []
         said += _describe_pace(progress)
-        if self._estimated[0] != progress.mine:
-            self._estimated = (progress.mine, self.estimate(self.queue))
-        live = self._estimated[1]
-        said += [describe_live(live)] if live is not None else []
         return "; ".join(said)
+
+    def describe_rate(self) -> str | None:
+        """How well the rate of good cases is known, and how many labels are still needed; ``None`` says nothing."""
+        if self.options.adjudicate:
+            return None
+        done = self.queue.progress(self.options.rater).mine
+        if self._estimated[0] != done:
+            self._estimated = (done, self.estimate(self.queue))
+        live = self._estimated[1]
+        return None if live is None else describe_live(live)
 
     def describe_question(self) -> str:
         """What is asked, in one line."""
@@ -202,19 +209,20 @@ class Labelling:
         return whole if len(whole) <= columns else f"{answers}  s u c q, ? keys"
 
     def list_text(self) -> list[Passage]:
-        """What is judged."""
+        """What is judged, after what people said of it where they differ."""
         if self.task is None:
             return []
         parts = [Passage(name, text or "(empty)") for name, text in self.task.parts]
-        return [Passage(f"case {_shorten(self.task.case)}"), *parts]
+        said = "\n".join(map(_describe_label, self.task.others))
+        others = [Passage("what people said", said)] if said else []
+        return [Passage(f"case {_shorten(self.task.case)}"), *others, *parts]
 
     def list_notes(self) -> list[Passage]:
-        """What it is judged by, and what others made of it where that is shown."""
+        """What it is judged by, and what the judge made of it where that is shown."""
         if self.task is None:
             return []
         task = self.task
         notes = [] if task.rubric is None else list(_list_rubric(task.rubric, task))
-        notes += [Passage("what people said", "\n".join(map(_describe_label, task.others)))] if task.others else []
         for result in task.results:
             notes.append(Passage("what the judge made of it", _describe_result(result)))
         return notes + ([Passage("your comment", task.comment)] if task.comment else [])
@@ -252,10 +260,10 @@ class Labelling:
 def describe_live(live: LiveEstimate) -> str:
     """How well the rate is known, and how many labels are still needed."""
     aim = f"± {live.within * 100:g} points"
-    rate = f"people pass {live.value:.1%} ({live.low:.1%} to {live.high:.1%})"
+    rate = f"people pass {live.value * 100:.1f} % ({live.low * 100:.1f} to {live.high * 100:.1f})"
     if live.more is None:
         return rate
-    return f"{rate}, about {live.more:,} more until {aim}" if live.more else f"{rate}: enough for {aim}"
+    return f"{rate}; about {live.more:,} more until {aim}" if live.more else f"{rate}; enough for {aim}"
 
 
 def _describe_done(progress: LabelProgress) -> str:

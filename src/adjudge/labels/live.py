@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,6 +13,21 @@ from adjudge.errors import UsageError
 from adjudge.labels.queue import LabelQueue
 
 WITHIN = 0.03
+
+FEWEST = 10
+"""Below so many labels the limits are too far apart to be of use to anybody."""
+
+
+def prepare_live() -> None:
+    """Begin to load what ``estimate_live`` needs, beside what else is going on: it takes seconds the first time."""
+    if find_spec("adjudge.trust.live") is not None:
+        threading.Thread(target=_load, daemon=True).start()
+
+
+def _load() -> None:
+    with suppress(ImportError):
+        import_module("scipy.optimize")
+        import_module("scipy.stats")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +46,11 @@ class LiveEstimate:
 def estimate_live(queue: LabelQueue, *, within: float = WITHIN) -> LiveEstimate | None:
     """The rate of good cases from the labels of a queue so far, and about how many more are needed.
 
-    ``None`` where there is nothing to say: no label, answers that are not good or bad, an order that is not random, or
-    ``adjudge[trust]`` is not installed.
+    ``None`` where there is nothing to say: fewer than 10 labels, answers that are not good or bad, an order that is
+    not random, or ``adjudge[trust]`` is not installed.
     """
     found = queue.list_draws()
-    if found is None or not found.draws or find_spec("adjudge.trust.live") is None:
+    if found is None or len(found.draws) < FEWEST or find_spec("adjudge.trust.live") is None:
         return None
     live: Any = import_module("adjudge.trust.live")
     names = list(found.sizes)

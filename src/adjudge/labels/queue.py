@@ -18,18 +18,19 @@ from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.label import Label, LabelDesign, LabelOrder
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_above_zero, check_flag, check_label, check_whole_number
+from adjudge.formats.arguments import check_above_zero, check_flag, check_whole_number
 from adjudge.formats.text import show
+from adjudge.guards.approval.approval import read_name
 from adjudge.labels.order import load_order, take_in
 from adjudge.labels.source import LabelSource, SourceCase, open_source
-from adjudge.labels.store import RANDOM, Event, LabelMode, LabelStore
+from adjudge.labels.store import RANDOM, RANDOM_ORDER, Event, LabelMode, LabelStore
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Criterion, Rubric
 from adjudge.runs.folder import Run
 
-LONGEST_NAME, LONGEST_COMMENT = 200, 10_000
+LONGEST_COMMENT = 10_000
 
 LEASE_SECONDS = 900.0
 """How long a case is kept for whoever got it."""
@@ -53,12 +54,26 @@ class LabelQueue:
     """
 
     def __init__(
-        self, source: LabelSource, store: LabelStore, *, per_case: int, by_criterion: bool, lease_seconds: float
+        self,
+        source: Run | Dataset | str | os.PathLike[str],
+        *,
+        store: str | os.PathLike[str] | None = None,
+        per_case: int = 1,
+        by_criterion: bool = False,
+        rubric: Rubric | str | os.PathLike[str] | None = None,
+        pairs: bool = False,
+        seed: int | None = None,
+        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        self._source, self._store = source, store
-        self._per_case, self._seconds = per_case, lease_seconds
-        self._mode: LabelMode = "criteria" if by_criterion else "whole"
+        self._per_case = check_whole_number("per_case", per_case, least=1)
+        self._mode: LabelMode = "criteria" if check_flag("by_criterion", by_criterion) else "whole"
+        self._seconds = float(check_above_zero("lease_seconds", lease_seconds, of=" of seconds"))
         self._session = secrets.token_hex(8)
+        if seed is not None:
+            check_whole_number("seed", seed, least=0)
+        chosen = load_rubric(rubric) if rubric is not None else None
+        self._source, default = open_source(source, rubric=chosen, pairs=check_flag("pairs", pairs))
+        self._store = _open_store(self._source, _check_place(store, default), seed)
 
     @property
     def path(self) -> Path:
@@ -81,7 +96,7 @@ class LabelQueue:
         ``blind=False`` shows what the judge made of the case; that is remembered, and their labels of it are never
         blind from then on. Raises ``UsageError`` for a rater without a printable name.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             while True:
@@ -145,7 +160,7 @@ class LabelQueue:
         ``comment`` is what was written with it; without one, what ``comment`` kept before. Raises ``UsageError`` for a
         case or a criterion that is not asked for, or a value that is no answer.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             found = self._read(case)
@@ -163,7 +178,7 @@ class LabelQueue:
 
     def skip(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Put a case off: it comes again when ``next`` is asked for what was skipped."""
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         self._skip(rater, case, session or self._session, self._mode)
 
     def undo(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
@@ -171,7 +186,7 @@ class LabelQueue:
 
         What was done in this session goes first. The answer stays in the file with a mark that takes it back.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             last = self._store.find_last(rater, session)
@@ -191,7 +206,7 @@ class LabelQueue:
 
         An empty text takes the comment away. Raises ``UsageError`` for one of more than 10,000 characters.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         _check_comment(text)
         session = session or self._session
         with self._store.change():
@@ -209,7 +224,7 @@ class LabelQueue:
 
     def progress(self, rater: str) -> LabelProgress:
         """How far labelling is, for everybody and for one rater."""
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         return LabelProgress(
             total=self._store.count_ordered(),
             per_case=self._per_case,
@@ -243,7 +258,7 @@ class LabelQueue:
         What this rater skipped, and what another session has, is left out. Whoever is shown what others said of a case
         is not asked to label it any more.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             taken = self._store.list_leased(session, "adjudicate")
@@ -271,7 +286,7 @@ class LabelQueue:
 
         Raises ``UsageError`` where nobody labelled the case, or for a value that is no answer.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             found = self._read(case)
@@ -288,7 +303,7 @@ class LabelQueue:
 
     def skip_difference(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Leave a difference open; ``next_difference`` does not hand it to this rater again."""
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         self._skip(rater, case, session or self._session, "adjudicate")
 
     # ---------------------------------------------------------------- in and out
@@ -343,12 +358,20 @@ class LabelQueue:
         draws: dict[str, tuple[str, bool | None]] = {}
         for label in self._store.labels():
             truth = truths.get(label.case)
-            if label.design is None or truth is None or label.case in draws:
+            if truth is None or label.case in draws or not self._is_drawn(label):
                 continue
-            stratum = label.design.stratum if planned is not None else self._find_verdict(label.case)
+            stratum = self._find_verdict(label.case)
+            if planned is not None and label.design is not None:
+                stratum = label.design.stratum
             if stratum in sizes:
                 draws[label.case] = (stratum, truth.value if isinstance(truth.value, bool) else None)
         return LabelDraws(sizes=dict(sizes), draws=tuple(draws.values()))
+
+    def _is_drawn(self, label: Label) -> bool:
+        """Whether a case came up in the order that is followed now: one that another plan drew has other chances."""
+        if label.design is None:
+            return False
+        return label.design.plan == self.plan if self.plan is not None else label.design.plan.startswith(RANDOM_ORDER)
 
     def _find_verdict(self, case: str) -> str:
         return "all" if self._source.run is None else self._source.find_verdict(case) or ""
@@ -503,12 +526,6 @@ def _find_pace(times: Iterable[datetime]) -> float | None:
     return median(steady) if len(steady) >= 2 else None
 
 
-def _check_rater(rater: object) -> None:
-    check_label("rater", rater)
-    if isinstance(rater, str) and len(rater) > LONGEST_NAME:
-        raise UsageError(f"rater must have at most {LONGEST_NAME} characters, got {len(rater):,}; shorten the name")
-
-
 def _check_comment(text: object) -> None:
     if not isinstance(text, str):
         raise UsageError(f"a comment must be a text, got {show(text)}")
@@ -556,25 +573,8 @@ def open_label_queue(
     Raises:
         UsageError: Nothing can be read there, it changed since it was labelled, or the file holds something else.
     """
-    check_whole_number("per_case", per_case, least=1)
-    check_flag("by_criterion", by_criterion)
-    check_above_zero("lease_seconds", lease_seconds, of=" of seconds")
-    if seed is not None:
-        check_whole_number("seed", seed, least=0)
-    chosen = load_rubric(rubric) if rubric is not None else None
-    found, default = open_source(source, rubric=chosen, pairs=check_flag("pairs", pairs))
-    try:
-        return _open(
-            found,
-            LabelStore(_check_place(store, default)),
-            seed,
-            per_case,
-            by_criterion=by_criterion,
-            seconds=lease_seconds,
-        )
-    except BaseException:
-        found.close()
-        raise
+    how: Any = {"store": store, "per_case": per_case, "by_criterion": by_criterion, "rubric": rubric, "pairs": pairs}
+    return LabelQueue(source, **how, seed=seed, lease_seconds=lease_seconds)
 
 
 def _check_place(store: str | os.PathLike[str] | None, default: Path | None) -> Path:
@@ -583,12 +583,15 @@ def _check_place(store: str | os.PathLike[str] | None, default: Path | None) -> 
     return Path(store) if store is not None else Path(default or "")
 
 
-def _open(
-    source: LabelSource, store: LabelStore, seed: int | None, per_case: int, *, by_criterion: bool, seconds: float
-) -> LabelQueue:
+def _open_store(source: LabelSource, place: Path, seed: int | None) -> LabelStore:
+    """The file of labels, with all cases in it; what was opened is closed again when something is wrong."""
+    store = None
     try:
+        store = LabelStore(place)
         take_in(store, source, seed=seed)
-        return LabelQueue(source, store, per_case=per_case, by_criterion=by_criterion, lease_seconds=seconds)
     except BaseException:
-        store.close()
+        if store is not None:
+            store.close()
+        source.close()
         raise
+    return store

@@ -33,6 +33,9 @@ RANDOM = "random"
 """In place of a design: the case came up in a random order over all cases, whose probability follows from how far
 that order has been followed when the labels are read."""
 
+RANDOM_ORDER = "random order"
+"""How the name of such a design begins."""
+
 _DDL = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
     """CREATE TABLE cases (
@@ -399,7 +402,7 @@ class LabelStore:
         number, total = self._ask(query, random=RANDOM)[0][0], self.count_cases()
         if not number:
             return None
-        plan = f"random order, seed {self.find_fact('seed')}"
+        plan = f"{RANDOM_ORDER}, seed {self.find_fact('seed')}"
         return LabelDesign(plan=plan, stratum="all", p=min(1.0, number / max(total, 1))).to_dict()
 
     def _read_label(self, seq: int, body: str, design: Mapping[str, Any] | None = None) -> Label:

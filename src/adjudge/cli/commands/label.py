@@ -29,7 +29,7 @@ _LINES = {"j": 1, "down": 1, "enter": 1, "k": -1, "up": -1}
 
 _ENDS = {"g": -(10**9), "home": -(10**9), "G": 10**9, "end": 10**9}
 
-_FRAME = 7
+_FRAME = 8
 """Lines of the screen around the text."""
 
 
@@ -138,8 +138,9 @@ def _export(queue: LabelQueue, path: str, *, for_spreadsheet: bool) -> None:
 
 
 def _label(queue: LabelQueue, chosen: LabellingOptions) -> None:
-    from adjudge.labels.live import estimate_live
+    from adjudge.labels.live import estimate_live, prepare_live
 
+    prepare_live()
     if is_terminal(sys.stdin) and is_terminal(sys.stdout) and not draws():
         note("this terminal shows lines only: type 1, 2, 0, s, u, q, or c and a comment, and Enter")
     work = Labelling(queue=queue, options=chosen, estimate=estimate_live)
@@ -196,7 +197,7 @@ def _print_question(work: Labelling) -> None:
         if passage.text:
             print_line("\n".join(f"  {line}" for line in passage.text.split("\n")))
     print_line(f"{work.describe_question()}  {work.describe_keys()}")
-    note(work.describe_progress())
+    note("; ".join(filter(None, (work.describe_progress(), work.describe_rate()))))
 
 
 # ---------------------------------------------------------------- a screen
@@ -292,6 +293,7 @@ class LabelScreen:
         shown = [
             ScreenLine(fit(work.describe_head(), columns), "bold").render(),
             fit(work.describe_progress(), columns),
+            fit(work.describe_rate() or "", columns),
             line,
             *self._pages.read(height),
             line,
