@@ -27,6 +27,7 @@ from adjudge.cli.commands.judge import judge
 from adjudge.cli.commands.label import label
 from adjudge.cli.commands.ledger import ledger_app
 from adjudge.cli.commands.ledger import report as report_ledger
+from adjudge.cli.commands.plan import plan_labels
 from adjudge.cli.commands.probe import probe
 from adjudge.cli.commands.redecide import redecide_run
 from adjudge.cli.commands.report import report
@@ -45,7 +46,7 @@ WIDEST = 160
 """Columns of a help text at most; it takes those of the terminal below that."""
 
 GROUPS = {
-    "Everyday": ("judge", "run", "report", "diff", "redecide"),
+    "Everyday": ("judge", "run", "report", "diff", "redecide", "plan"),
     "Label": ("label",),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
@@ -87,6 +88,8 @@ app.command()(label)
 app.command("diff")(diff_runs)
 
 app.command("redecide")(redecide_run)
+
+app.command("plan")(plan_labels)
 
 app.add_typer(gate_app, name="gate")
 
