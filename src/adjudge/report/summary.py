@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from adjudge.dataset.label import Label, LabelJoin, LabelValue, group_labels
+from adjudge.dataset.label import Label, LabelJoin, group_labels
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
 from adjudge.hooks import logger
@@ -68,7 +68,7 @@ def make_report(
     return found
 
 
-def _group(labels: Sequence[Label], name: str | None) -> dict[str, dict[str, LabelValue]]:
+def _group(labels: Sequence[Label], name: str | None) -> dict[str, CaseLabels]:
     said = group_labels(labels, name)
     if labels and not said:
         known = sorted({repr(label.criterion) for label in labels if label.kind != "model" and label.criterion != name})
