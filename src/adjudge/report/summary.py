@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from adjudge.dataset.label import Label, LabelJoin, group_labels
+from adjudge.dataset.label import CaseLabels, Label, LabelJoin, group_labels
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
 from adjudge.hooks import logger
