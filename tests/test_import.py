@@ -30,6 +30,7 @@ HEAVY = {
     "rapidfuzz",
     "re2",
     "rich",
+    "scipy",
     "sqlalchemy",
     "typer",
     "yaml",

@@ -30,6 +30,7 @@ LAYERS = (
     "judges",  # who answers
     "guards",
     "runs",
+    "labels",  # what people say of a run
     "tools",
     "report",
     "integrations",

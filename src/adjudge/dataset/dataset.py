@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
 
-from adjudge.dataset.case import Case, LabelValue, make_case
+from adjudge.dataset.case import Case, make_case
 from adjudge.dataset.case_criteria import CaseCriteria, Taken, read_case_criteria
 from adjudge.dataset.fields import Fields, read_fields
 from adjudge.dataset.formats import TABLES, check_path, find_format, read_rows
 from adjudge.dataset.frames import Given, open_frame
-from adjudge.dataset.label import Label, LabelJoin, group_labels
+from adjudge.dataset.label import CaseLabels, Label, LabelJoin, group_labels
 from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
@@ -107,7 +107,7 @@ class Dataset:
         """Whether it can be read once only."""
         self._was_read = False
         self._latest = _Reading()
-        self._labels: Mapping[str, Mapping[str, LabelValue]] = {}
+        self._labels: Mapping[str, CaseLabels] = {}
 
     @classmethod
     def of(

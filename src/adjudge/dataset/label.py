@@ -20,7 +20,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, is_finite
 from adjudge.formats.text import flatten, show, suggest
 
-LabelKind = Literal["person", "model", "override"]
+LabelKind = Literal["person", "model", "override", "adjudication"]
 
 LabelOrder = Literal["ab", "ba"]
 
@@ -60,7 +60,8 @@ class Label:
     value: bool | float | str
     """True, false, a number, ``first``, ``second``, ``tie``, or ``cannot_tell``: looked, and cannot decide."""
     kind: LabelKind = "person"
-    """``override`` is a person who overruled a judge, so one who knew its verdict."""
+    """``person`` looked for themselves; ``override`` overruled a judge, so knew its verdict; ``adjudication`` saw what
+    the others said and settled the case, so it decides over them."""
     criterion: str | None = None
     """The criterion it is about; ``None`` is the case as a whole."""
     run: str | None = None
@@ -299,32 +300,63 @@ def find_truth(values: Sequence[LabelValue]) -> LabelValue:
     return None
 
 
-def group_labels(labels: Iterable[Label], name: str | None) -> dict[str, dict[str, LabelValue]]:
-    """What each person said of each case, for one criterion or (``None``) of the whole; the later label counts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLabels:
+    """The labels of one case that count: the latest of each rater."""
+
+    people: Mapping[str, Label]
+    """Those of the kind ``person``, by rater."""
+    overrides: Mapping[str, Label]
+    """Those of the kind ``override``, by rater: no votes beside people's, because each of them is against a judge."""
+    adjudication: Label | None
+    """The latest of the kind ``adjudication``, whoever gave it."""
+
+    @property
+    def decisive(self) -> tuple[LabelValue, ...]:
+        """What the truth of the case follows from: the adjudication alone, else people's labels, else overrides."""
+        if self.adjudication is not None:
+            return (self.adjudication.value,)
+        return tuple(label.value for label in (self.people or self.overrides).values())
+
+    @property
+    def values(self) -> dict[str, LabelValue]:
+        """What each rater said; who settled a case is no rater of it, because they saw what the others said."""
+        return {rater: label.value for rater, label in {**self.overrides, **self.people}.items()}
+
+
+def group_labels(labels: Iterable[Label], name: str | None) -> dict[str, CaseLabels]:
+    """What people said of each case, for one criterion or (``None``) of the whole; the later label of a rater counts.
 
     Later is by ``at`` where both have it, else by the place. A model's label is left out: it is no one's verdict
     that a judge could be measured against.
     """
-    latest: dict[tuple[str, str], Label] = {}
+    latest: dict[tuple[str, LabelKind, str], Label] = {}
     for label in labels:
         if not isinstance(label, Label):
             raise UsageError(f"labels must be Label, got {show(label)}; load_labels reads a file of them")
         if label.kind == "model" or label.criterion != name:
             continue
-        key = (label.case, label.rater)
+        key = (label.case, label.kind, "" if label.kind == "adjudication" else label.rater)
         before = latest.get(key)
         if before is None or before.at is None or label.at is None or label.at >= before.at:
             latest[key] = label
-    found: dict[str, dict[str, LabelValue]] = {}
-    for (case, rater), label in latest.items():
-        found.setdefault(case, {})[rater] = label.value
-    return found
+    found: dict[str, dict[LabelKind, dict[str, Label]]] = {}
+    for (case, kind, _), label in latest.items():
+        found.setdefault(case, {}).setdefault(kind, {})[label.rater] = label
+    return {
+        case: CaseLabels(
+            people=kinds.get("person", {}),
+            overrides=kinds.get("override", {}),
+            adjudication=next(iter(kinds.get("adjudication", {}).values()), None),
+        )
+        for case, kinds in found.items()
+    }
 
 
 class LabelJoin:
     """Gives cases what people said of them, by their ids, once through a data set or a run."""
 
-    def __init__(self, said: Mapping[str, Mapping[str, LabelValue]]) -> None:
+    def __init__(self, said: Mapping[str, CaseLabels]) -> None:
         self._said = said
         self.missing = set(said)
         """Ids that no case has had so far."""
@@ -335,8 +367,8 @@ class LabelJoin:
         if said is None:
             return case
         self.missing.discard(case.id)
-        shown = {rater: None if value == CANNOT_TELL else value for rater, value in said.items()}
-        label = find_truth(list(said.values())) if case.label is None else case.label
+        shown = {rater: None if value == CANNOT_TELL else value for rater, value in said.values.items()}
+        label = find_truth(said.decisive) if case.label is None else case.label
         return replace(case, label=label, labels={**case.labels, **shown})
 
     def describe_missing(self, where: str) -> str:

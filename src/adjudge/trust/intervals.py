@@ -1,16 +1,26 @@
-"""Intervals for a share: what a count says about the rate behind it."""
+"""Intervals for a share and for a weighted sum of shares: what counts say about the rate behind them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.errors import UsageError
+from adjudge.trust.extra import check_extra
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from adjudge.trust.extra import Floats
 
 LEVEL = 0.95
 """How much of the time an interval made like this holds the true share."""
+
+IntervalMethod = Literal["wilson", "jeffreys", "exact"]
+"""``exact`` is that of Clopper and Pearson, which never covers too little and is wider than the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +48,36 @@ class Share:
         return {"count": self.count, "of": self.of, "rate": self.rate, "low": low, "high": high}
 
 
-def find_interval(count: float, of: int, level: float = LEVEL) -> tuple[float, float]:
-    """The Wilson score interval of ``count`` out of ``of``; ``count`` may hold halves, and is then conservative.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedShare:
+    """A weighted sum of shares with its interval."""
 
-    Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    value: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+def find_interval(
+    count: float, of: float, level: float = LEVEL, *, method: IntervalMethod = "wilson"
+) -> tuple[float, float]:
+    """The interval of ``count`` out of ``of``, by default Wilson's; ``count`` may hold halves.
+
+    ``jeffreys`` and ``exact`` need ``adjudge[trust]``. Jeffreys' limits are the plain quantiles of its beta
+    distribution, so that of a count of 0 the lower one is a little above 0. Raises ``UsageError`` for counts that are
+    no share of anything, such as 0 of 0.
+
+    Sources: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927; L. D. Brown,
+    T. T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", 2001, for the others.
     """
-    if not (of > 0 and 0 <= count <= of and 0 < level < 1):
+    if not (of > 0 and 0 <= count <= of < math.inf and 0 < level < 1):
         raise UsageError(f"an interval needs a count from 0 to {of}, of more than 0; got {count!r} at level {level!r}")
+    if method != "wilson":
+        low, high = find_limits([count], [of], level=level, method=method)
+        return float(low[0]), float(high[0])
     z = NormalDist().inv_cdf((1 + level) / 2)
     rate, square = count / of, z * z
     middle = (rate + square / (2 * of)) / (1 + square / of)
@@ -53,3 +86,111 @@ def find_interval(count: float, of: int, level: float = LEVEL) -> tuple[float, f
     low = 0.0 if count == 0 else max(middle - reach, 0.0)
     high = 1.0 if count == of else min(middle + reach, 1.0)
     return low, high
+
+
+def find_limits(
+    counts: ArrayLike, of: ArrayLike, *, level: float = LEVEL, method: IntervalMethod = "wilson"
+) -> tuple[Floats, Floats]:
+    """The lower and upper limits of many shares at once, as arrays; of 0 out of 0 they are 0 and 1.
+
+    The counts need not be whole: counts that are divided by a design effect are not. Needs ``adjudge[trust]``.
+    """
+    check_extra()
+    import numpy as np
+
+    got, total = np.broadcast_arrays(np.asarray(counts, dtype=float), np.asarray(of, dtype=float))
+    if not (bool(np.all((got >= 0) & (got <= total) & np.isfinite(total))) and 0 < level < 1):
+        raise UsageError(f"intervals need counts from 0 to what they are of, and a level between 0 and 1; got {level}")
+    if method not in get_args(IntervalMethod):
+        raise UsageError(f"there is no interval {method!r}; there are {', '.join(get_args(IntervalMethod))}")
+    # Whatever is computed for a share of nothing is replaced below.
+    low, high = (_find_wilson if method == "wilson" else _find_beta)(got, np.where(total > 0, total, 1), level, method)
+    return np.where(total > 0, low, 0.0), np.where(total > 0, high, 1.0)
+
+
+def find_weighted_share(
+    counts: Sequence[float],
+    of: Sequence[float],
+    weights: Sequence[float],
+    *,
+    unlabelled: Sequence[float] | None = None,
+    level: float = LEVEL,
+    method: IntervalMethod = "wilson",
+) -> WeightedShare:
+    """The sum of ``weights[i] * counts[i] / of[i]`` with its interval by MOVER, clipped to 0 and the sum of weights.
+
+    ``weights`` are 0 or more, and usually add up to 1. ``unlabelled`` is the share of each heap that was not counted
+    (1 where it is left out): of a heap that was counted completely, the share is known. A share of nothing (0 of 0) is
+    taken as 0.5 with the interval from 0 to 1. Needs ``adjudge[trust]``; raises ``UsageError`` for other numbers.
+
+    Source: G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures", 2008.
+    """
+    check_extra()
+    import numpy as np
+
+    given = [np.asarray(item, dtype=float) for item in (counts, of, weights, unlabelled or [1.0] * len(weights))]
+    if len({len(item) for item in given}) > 1 or not len(given[0]):
+        raise UsageError("a weighted sum of shares needs as many counts as sizes and weights, and at least one of each")
+    if not bool(np.all((given[2] >= 0) & np.isfinite(given[2]) & (given[3] >= 0) & (given[3] <= 1))):
+        raise UsageError(f"weights must be 0 or more, and unlabelled shares from 0 to 1; got {list(weights)}")
+    value, low, high = combine_shares(*given, level=level, method=method)
+    return WeightedShare(value=float(value), low=float(low), high=float(high))
+
+
+def combine_shares(
+    counts: Floats,
+    of: Floats,
+    weights: Floats,
+    unlabelled: Floats | float = 1.0,
+    *,
+    spread: Floats | float = 0.0,
+    level: float = LEVEL,
+    method: IntervalMethod = "wilson",
+) -> tuple[Floats, Floats, Floats]:
+    """Values, lower and upper limits of weighted sums of shares, by MOVER; the heaps are the last axis of each array.
+
+    ``spread`` is a variance that is added to both sides, in addition to that of the shares.
+    """
+    import numpy as np
+
+    low, high = find_limits(counts, of, level=level, method=method)
+    empty = np.broadcast_to(of == 0, low.shape)
+    shares = np.where(empty, 0.5, counts / np.where(of == 0, 1, of))
+    value = np.sum(weights * shares, axis=-1)
+    # Heaps without any label are one heap of unknown share. Taken for independent ones, two of them would be said to
+    # average out, and no label at all would give an interval that is narrower than 0 to 1.
+    unknown = (0.5 * np.sum(np.where(empty, weights, 0.0), axis=-1)) ** 2
+    normal = (NormalDist().inv_cdf((1 + level) / 2)) ** 2 * spread
+
+    def reach(limits: Floats) -> Floats:
+        # Jeffreys' limits exclude a share of 0 or 1; that must not count as a distance.
+        apart = np.where(empty, 0.0, np.maximum(limits, 0.0)) * weights
+        return np.asarray(np.sqrt(np.sum(apart**2 * unlabelled, axis=-1) + unknown + normal))
+
+    most = np.sum(np.broadcast_to(weights, low.shape), axis=-1)
+    return value, np.maximum(value - reach(shares - low), 0.0), np.minimum(value + reach(high - shares), most)
+
+
+def _find_wilson(counts: Floats, of: Floats, level: float, _: str) -> tuple[Floats, Floats]:
+    import numpy as np
+
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    rate, square = counts / of, z * z
+    middle = (rate + square / (2 * of)) / (1 + square / of)
+    reach = z / (1 + square / of) * np.sqrt(rate * (1 - rate) / of + square / (4 * of * of))
+    low, high = np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)
+    return np.where(counts == 0, 0.0, low), np.where(counts == of, 1.0, high)
+
+
+def _find_beta(counts: Floats, of: Floats, level: float, method: str) -> tuple[Floats, Floats]:
+    """Quantiles of beta distributions: Jeffreys' from the prior (1/2, 1/2), the exact ones from one case more."""
+    import numpy as np
+    from scipy.special import betaincinv
+
+    tail, missing = (1 - level) / 2, of - counts
+    if method == "jeffreys":
+        return betaincinv(counts + 0.5, missing + 0.5, tail), betaincinv(counts + 0.5, missing + 0.5, 1 - tail)
+    # At the ends one parameter would be 0, for which there is no distribution.
+    low = betaincinv(np.maximum(counts, 1e-300), missing + 1, tail)
+    high = betaincinv(counts + 1, np.maximum(missing, 1e-300), 1 - tail)
+    return np.where(counts == 0, 0.0, low), np.where(missing == 0, 1.0, high)

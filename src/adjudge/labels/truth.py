@@ -1,0 +1,178 @@
+"""The truth of a case: what its labels come to, and how the verdicts of a judge compare with it.
+
+Nothing is dropped on the way. What people could not tell, what they do not agree on and what no judge decided are
+counted in heaps of their own, and a rate counts what is open both ways.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from adjudge.dataset.case import LabelValue
+from adjudge.dataset.label import CaseLabels, Label, find_truth, group_labels
+from adjudge.dataset.label_map import CANNOT_TELL
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.formats.text import show
+
+SettledBy = Literal["adjudication", "majority", "override"]
+
+TruthHeap = Literal["good", "bad", "first", "second", "tie", "number", "cannot_tell", "unresolved"]
+
+LabelledVerdict = Literal["passed", "failed", "undecided", "first", "second", "tie"]
+
+_VERDICTS: tuple[LabelledVerdict, ...] = ("passed", "failed", "undecided", "first", "second", "tie")
+
+_HEAPS: tuple[TruthHeap, ...] = ("good", "bad", "first", "second", "tie", "number", "cannot_tell", "unresolved")
+
+_OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What the labels of one case come to, for one criterion or for the whole case."""
+
+    schema: ClassVar[str] = "adjudge/truth/1"
+
+    case: str
+    """The id of the case."""
+    criterion: str | None = None
+    """The criterion it is about; ``None`` is the case as a whole."""
+    value: LabelValue = None
+    """True, false, a number, ``first``, ``second``, ``tie`` or ``cannot_tell``; ``None`` is unresolved."""
+    settled_by: SettledBy | None = None
+    """``adjudication``, ``majority`` (of people), ``override`` (no person labelled the case otherwise), or ``None``."""
+    labels: tuple[Label, ...] = ()
+    """The latest label of each person, by the rater's name."""
+    adjudication: Label | None = None
+    """The latest label that settles the case."""
+    overrides: tuple[Label, ...] = ()
+    """The latest override of each person, by the rater's name."""
+
+    @property
+    def heap(self) -> TruthHeap:
+        """Where the case is counted: ``good`` is true, ``bad`` is false."""
+        if isinstance(self.value, bool):
+            return "good" if self.value else "bad"
+        if self.value is None:
+            return "unresolved"
+        return next((heap for heap in _HEAPS if heap == self.value), "number")
+
+    @property
+    def differs(self) -> bool:
+        """Whether people said different things, settled or not."""
+        return len({(isinstance(label.value, bool), label.value) for label in self.labels}) > 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {
+            "schema": self.schema,
+            "case": self.case,
+            "criterion": self.criterion,
+            "value": self.value,
+            "heap": self.heap,
+            "settled_by": self.settled_by,
+            "differs": self.differs,
+            "labels": [label.to_dict() for label in self.labels],
+            "adjudication": None if self.adjudication is None else self.adjudication.to_dict(),
+            "overrides": [label.to_dict() for label in self.overrides],
+        }
+
+
+def find_truths(labels: Iterable[Label], *, criterion: str | None = None) -> dict[str, Truth]:
+    """The truth of every labelled case by its id, for one criterion or (``None``) for the whole case.
+
+    The latest adjudication decides. Without one, the value that more than half of the people gave who looked at the
+    case; whoever cannot tell has looked, and ``cannot_tell`` may be the majority. A case that only has overrides goes
+    by them, and says so: they are never blind and always against the judge. Otherwise it is unresolved. Labels of
+    models are left out. Raises ``UsageError`` for anything but labels.
+    """
+    return {case: _settle(case, criterion, said) for case, said in group_labels(labels, criterion).items()}
+
+
+def _settle(case: str, criterion: str | None, said: CaseLabels) -> Truth:
+    value = _find_majority(said.decisive)
+    by: SettledBy = "adjudication" if said.adjudication is not None else "majority" if said.people else "override"
+    return Truth(
+        case=case,
+        criterion=criterion,
+        value=value,
+        settled_by=None if value is None else by,
+        labels=_sort(said.people),
+        adjudication=said.adjudication,
+        overrides=_sort(said.overrides),
+    )
+
+
+def _find_majority(values: tuple[LabelValue, ...]) -> LabelValue:
+    unsure = sum(value == CANNOT_TELL for value in values)
+    return CANNOT_TELL if 2 * unsure > len(values) else find_truth(values)
+
+
+def _sort(labels: Mapping[str, Label]) -> tuple[Label, ...]:
+    return tuple(labels[rater] for rater in sorted(labels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthTable:
+    """How often each verdict of a judge met each truth; ``tabulate_truths`` makes one."""
+
+    schema: ClassVar[str] = "adjudge/truth-table/1"
+
+    counts: Mapping[tuple[LabelledVerdict, TruthHeap], int]
+    """Cases by verdict and heap; what is not in it is 0."""
+    without_verdict: int = 0
+    """Labelled cases of which no verdict was given."""
+    overrides: int = 0
+    """Cases with a verdict whose truth rests on overrides alone; they are in no other count."""
+
+    def count(self, verdict: LabelledVerdict, heap: TruthHeap | None = None) -> int:
+        """How many cases have this verdict and, if given, are in this heap."""
+        check_choice("verdict", verdict, _VERDICTS)
+        if heap is not None:
+            check_choice("heap", heap, _HEAPS)
+            return self.counts.get((verdict, heap), 0)
+        return sum(number for (said, _), number in self.counts.items() if said == verdict)
+
+    def bounds(self, verdict: LabelledVerdict, heap: TruthHeap = "good") -> tuple[int, int]:
+        """The fewest and the most cases with this verdict that may be in this heap.
+
+        What people could not tell or agree on is counted as not in it, then as in it.
+        """
+        known = self.count(verdict, heap)
+        return known, known + sum(self.count(verdict, other) for other in _OPEN if other != heap)
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data: a member for each verdict, with a member for each heap."""
+        seen = {verdict for verdict, _ in self.counts}
+        rows = {
+            verdict: {heap: self.counts[verdict, heap] for heap in _HEAPS if (verdict, heap) in self.counts}
+            for verdict in _VERDICTS
+            if verdict in seen
+        }
+        without = {"without_verdict": self.without_verdict, "overrides": self.overrides}
+        return {"schema": self.schema, "counts": rows, **without}
+
+
+def tabulate_truths(truths: Mapping[str, Truth], verdicts: Mapping[str, LabelledVerdict]) -> TruthTable:
+    """Compare truths with the verdicts of a judge, both by case id; cases without labels are not counted.
+
+    Cases whose truth rests on overrides alone are counted apart, because only cases that a gate held back have
+    overrides: no rate of a judge follows from them. Raises ``UsageError`` for a verdict that no judge gives.
+    """
+    counts: Counter[tuple[LabelledVerdict, TruthHeap]] = Counter()
+    missing = overrides = 0
+    for case, truth in truths.items():
+        verdict = verdicts.get(case)
+        if verdict is None:
+            missing += 1
+        elif verdict not in _VERDICTS:
+            raise UsageError(f"the verdict on {show(case)} must be one of {', '.join(_VERDICTS)}, got {show(verdict)}")
+        elif truth.overrides and not truth.labels and truth.adjudication is None:
+            overrides += 1
+        else:
+            counts[verdict, truth.heap] += 1
+    return TruthTable(counts=dict(counts), without_verdict=missing, overrides=overrides)

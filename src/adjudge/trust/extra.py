@@ -1,0 +1,21 @@
+"""The extra ``[trust]``: numpy and scipy, imported only where a statistic is computed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from adjudge.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def check_extra() -> None:
+    """Raise ``UsageError`` unless numpy and scipy are installed."""
+    missing = [name for name in ("numpy", "scipy") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"statistics about judges need {' and '.join(missing)}; pip install 'adjudge[trust]'")
