@@ -1,0 +1,233 @@
+"""The alternative annotator test: may a judge replace people?
+
+One annotator at a time is left out. Who is closer to the remaining ones, the judge or the one left out? The judge wins
+over an annotator if, with a handicap ``epsilon``, that annotator's advantage is significantly small. It passes if it
+wins over at least half of them.
+
+Source: N. Calderon, R. Reichart and R. Dror, "The Alternative Annotator Test for LLM-as-a-Judge", arXiv 2501.10970.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice, check_share, check_whole_number, is_finite
+from adjudge.formats.text import show
+from adjudge.trust.confusion import Category, check_kinds
+from adjudge.trust.extra import check_extra
+from adjudge.trust.multiplicity import adjust_benjamini_yekutieli
+from adjudge.trust.ratings import Ratings
+
+if TYPE_CHECKING:
+    from adjudge.trust.extra import Floats
+
+Closeness = Literal["accuracy", "neg_rmse"]
+"""How close a label is to those of others: the share that are equal, or minus the root of the mean squared distance."""
+
+LEAST_ITEMS = 30
+"""The fewest items of an annotator; a t test of fewer is not valid."""
+
+LEAST_ANNOTATORS = 3
+
+WANTED_ITEMS = 50
+"""With fewer items the test seldom passes, however good the judge is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorTest:
+    """The judge against one annotator."""
+
+    annotator: str
+    items: int
+    judge_wins: float
+    """The share of items on which the judge is at least as close to the others: the advantage probability."""
+    annotator_wins: float
+    """The share on which the annotator is at least as close; a tie counts for both."""
+    p_value: float
+    """One-sided, that the annotator's advantage is ``epsilon`` or more."""
+    adjusted: float
+    """The p-value adjusted for the number of annotators (Benjamini and Yekutieli)."""
+    rejected: bool
+    """Whether the judge wins over this annotator."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlternativeTest:
+    """The outcome of the test."""
+
+    passed: bool
+    """Whether the winning rate is at least one half."""
+    winning_rate: float
+    """The share of the annotators that were kept over whom the judge wins."""
+    advantage_probability: float
+    """The mean over annotators of the share of items on which the judge is at least as close to the others."""
+    epsilon: float
+    q: float
+    closeness: Closeness
+    annotators: tuple[AnnotatorTest, ...]
+    annotators_left_out: tuple[str, ...]
+    """Annotators with too few items."""
+    items: int
+    """Items with at least two annotators."""
+    items_left_out: int
+    undecided: int
+    """Items on which the judge said nothing; there every annotator is closer."""
+    notes: tuple[str, ...]
+    """What a reader must know, such as too few annotators for a firm answer."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        shown = {name: getattr(self, name) for name in self.__slots__}
+        shown["annotators"] = [item.to_dict() for item in self.annotators]
+        return shown | {name: list(shown[name]) for name in ("annotators_left_out", "notes")}
+
+
+def make_alternative_test(
+    judged: Sequence[Category],
+    ratings: Ratings,
+    *,
+    epsilon: float,
+    closeness: Closeness = "accuracy",
+    q: float = 0.05,
+    least_items: int = LEAST_ITEMS,
+) -> AlternativeTest:
+    """Test whether a judge may replace annotators. ``ratings`` has, for each item, annotators and their labels.
+
+    ``epsilon`` is the handicap for what a judge saves: the source uses 0.2 for trained experts, 0.15 for skilled
+    annotators and 0.1 for crowd workers. ``neg_rmse`` is for numbers. A judge that is undecided (``None``) is closer to
+    nobody; leaving its hard items out would let it choose what it is tested on.
+
+    Raises ``UsageError`` for lists of different length, labels that are no numbers under ``neg_rmse``, and where no
+    annotator has ``least_items`` items that somebody else rated too.
+    """
+    check_extra()
+    check_choice("closeness", closeness, get_args(Closeness))
+    check_share("epsilon", epsilon)
+    check_share("q", q)
+    check_whole_number("least_items", least_items, least=2)
+    people = _read_people(judged, ratings, closeness)
+    kept = {name: items for name, items in people.items() if len(items) >= least_items}
+    if not kept:
+        most = max(map(len, people.values()), default=0)
+        raise UsageError(
+            f"an annotator needs {least_items} items that somebody else rated too, and the most is {most}; "
+            "have more items rated by two people"
+        )
+    measure = _measure_share if closeness == "accuracy" else _measure_distance
+    compared = {name: _compare(name, rated, judged, ratings, measure) for name, rated in kept.items()}
+    p_values = [_test(advantage, epsilon) for _, _, advantage in compared.values()]
+    tests = tuple(
+        AnnotatorTest(
+            annotator=name,
+            items=len(kept[name]),
+            judge_wins=judge,
+            annotator_wins=person,
+            p_value=p_value,
+            adjusted=adjusted,
+            rejected=adjusted <= q,
+        )
+        for (name, (judge, person, _)), p_value, adjusted in zip(
+            compared.items(), p_values, adjust_benjamini_yekutieli(p_values), strict=True
+        )
+    )
+    items = {at for rated in people.values() for at in rated}
+    rate = sum(test.rejected for test in tests) / len(tests)
+    return AlternativeTest(
+        passed=rate >= 0.5,
+        winning_rate=rate,
+        advantage_probability=math.fsum(test.judge_wins for test in tests) / len(tests),
+        epsilon=epsilon,
+        q=q,
+        closeness=closeness,
+        annotators=tests,
+        annotators_left_out=tuple(name for name in people if name not in kept),
+        items=len(items),
+        items_left_out=len(ratings) - len(items),
+        undecided=sum(judged[at] is None for at in items),
+        notes=tuple(_write_notes(tests, items)),
+    )
+
+
+def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closeness) -> dict[str, list[int]]:
+    """For each annotator, the items that somebody else rated too."""
+    if len(judged) != len(ratings):
+        raise UsageError(f"judged and ratings have {len(judged):,} and {len(ratings):,} items; give one of each")
+    labels = [label for row in ratings for label in row.values() if label is not None]
+    labels += [label for label in judged if label is not None]
+    check_kinds(set(map(type, labels)))
+    for label in labels:
+        if isinstance(label, float) and not is_finite(label):
+            raise UsageError(f"a label must be a finite number, got {show(label)}; use None for undecided")
+        if closeness == "neg_rmse" and isinstance(label, str):
+            raise UsageError(f"the distance of {show(label)} from others is not defined; use closeness='accuracy'")
+    people: dict[str, list[int]] = {}
+    for at, row in enumerate(ratings):
+        raters = [name for name, label in row.items() if label is not None]
+        for name in raters:
+            people.setdefault(name, [])
+            if len(raters) > 1:
+                people[name].append(at)
+    return people
+
+
+def _compare(
+    name: str,
+    items: Sequence[int],
+    judged: Sequence[Category],
+    ratings: Ratings,
+    measure: Callable[[Category, Sequence[Category]], float],
+) -> tuple[float, float, Floats]:
+    """How often the judge, and how often the annotator, is at least as close to the others; and the difference."""
+    import numpy as np
+
+    judge, person = [], []
+    for at in items:
+        others = [label for rater, label in ratings[at].items() if rater != name and label is not None]
+        scores = measure(judged[at], others), measure(ratings[at][name], others)
+        # A tie counts for both, so the two shares may add up to more than 1.
+        judge.append(scores[0] >= scores[1])
+        person.append(scores[1] >= scores[0])
+    advantage = np.array(person, dtype=float) - np.array(judge, dtype=float)
+    return sum(judge) / len(items), sum(person) / len(items), advantage
+
+
+def _test(advantage: Floats, epsilon: float) -> float:
+    """The one-sided p-value that the mean advantage is ``epsilon`` or more.
+
+    A constant advantage has no variance: it is below ``epsilon`` or it is not. The t test would divide by 0.
+    """
+    import numpy as np
+    from scipy.stats import ttest_1samp
+
+    if np.ptp(advantage) == 0:
+        return 0.0 if advantage[0] < epsilon else 1.0
+    return float(ttest_1samp(advantage, epsilon, alternative="less").pvalue)
+
+
+def _measure_share(label: Category, others: Sequence[Category]) -> float:
+    # None is equal to no label of a person, so an undecided judge agrees with nobody.
+    return sum(label == other for other in others) / len(others)
+
+
+def _measure_distance(label: Category, others: Sequence[Category]) -> float:
+    if label is None:
+        return -math.inf
+    # As the mean of squares and not hypot: the source compares exactly such numbers for equality.
+    return -math.sqrt(math.fsum((float(label) - float(other or 0)) ** 2 for other in others) / len(others))
+
+
+def _write_notes(tests: Sequence[AnnotatorTest], items: set[int]) -> list[str]:
+    notes = []
+    if len(tests) < LEAST_ANNOTATORS:
+        notes.append(f"{len(tests)} annotators were compared; ask at least {LEAST_ANNOTATORS} for a firm answer")
+    if len(items) < WANTED_ITEMS:
+        notes.append(f"{len(items)} items were compared; with fewer than {WANTED_ITEMS} the test seldom passes")
+    return notes

@@ -1,0 +1,207 @@
+"""The ceiling: how well people agree with each other, which is the most that agreement with them can mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
+from adjudge.trust.alpha import Scale, build_coincidences, build_measure
+from adjudge.trust.confusion import Category
+from adjudge.trust.estimate import Estimate
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import Share
+from adjudge.trust.kappa import measure_cohen
+from adjudge.trust.ratings import CodedRatings, Ratings, build_fleiss_rows, check_equal, code_ratings, measure_fleiss
+from adjudge.trust.resampling import RESAMPLES, check_resampling, make_estimate, number_groups, resample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from adjudge.trust.extra import Floats
+
+LEAST_ITEMS = 10
+"""The fewest items that two people must both have rated before their kappa counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterPair:
+    """Two raters, on the items that both rated."""
+
+    first: str
+    second: str
+    agreement: Share
+    kappa: float | None
+    """Cohen's kappa; ``None`` where both gave one category alone."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        shown = {"first": self.first, "second": self.second, "kappa": self.kappa}
+        return shown | {"agreement": self.agreement.to_dict()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """How well raters agree with each other."""
+
+    items: int
+    """Items with at least two ratings."""
+    raters: tuple[str, ...]
+    pairs: tuple[RaterPair, ...]
+    """Each two raters with enough items in common."""
+    pairs_left_out: int
+    """Pairs with too few items in common."""
+    agreement: Estimate
+    """The mean over the pairs of their shares of agreement."""
+    kappa: Estimate
+    """The mean over the pairs of Cohen's kappa (R. J. Light, 1971), over the pairs for which it is defined."""
+    fleiss_kappa: Estimate
+    krippendorff_alpha: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        shown = {name: getattr(self, name) for name in ("items", "raters", "pairs_left_out")}
+        for name in ("agreement", "kappa", "fleiss_kappa", "krippendorff_alpha"):
+            shown[name] = getattr(self, name).to_dict()
+        return shown | {"raters": list(self.raters), "pairs": [pair.to_dict() for pair in self.pairs]}
+
+
+def make_ceiling(
+    ratings: Ratings,
+    *,
+    scale: Scale = "nominal",
+    categories: Sequence[Category] | None = None,
+    groups: Sequence[Hashable] | None = None,
+    least_items: int = LEAST_ITEMS,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Ceiling:
+    """How well raters agree: each pair, the means over pairs, Fleiss' kappa and Krippendorff's alpha on ``scale``.
+
+    Intervals come from a bootstrap of items, or of ``groups`` (one for each item). A coefficient that the data do not
+    define has no value and a note. Raises ``UsageError`` where no two raters have ``least_items`` items in common.
+    """
+    check_extra()
+    check_resampling(seed, resamples)
+    check_whole_number("least_items", least_items, least=1)
+    coded = code_ratings(ratings, categories)
+    draw = _Drawing(coded, *number_groups(groups, coded.items), seed=seed, resamples=resamples)
+    pairs = _find_pairs(coded)
+    kept = {key: items for key, items in pairs.items() if len(items[0]) >= least_items}
+    if not kept:
+        raise UsageError(
+            f"no two of {len(coded.raters)} raters have {least_items} items in common; have the same items rated by "
+            "two people, or lower least_items"
+        )
+    agreement, kappa = draw.estimate_pairs(list(kept.values()))
+    return Ceiling(
+        items=int((coded.count().sum(axis=1) > 1).sum()),
+        raters=coded.raters,
+        pairs=tuple(_make_pair(coded, key, items) for key, items in kept.items()),
+        pairs_left_out=len(pairs) - len(kept),
+        agreement=agreement,
+        kappa=kappa,
+        fleiss_kappa=draw.estimate_fleiss(),
+        krippendorff_alpha=draw.estimate_alpha(scale),
+    )
+
+
+PairItems = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
+"""The items that two raters have in common, and the cell of their table that each falls into."""
+
+
+def _find_pairs(coded: CodedRatings) -> Mapping[tuple[int, int], PairItems]:
+    import numpy as np
+
+    number = len(coded.categories)
+    grid = np.full((len(coded.raters), coded.items), -1)
+    grid[coded.rater, coded.item] = coded.category
+    found = {}
+    for first, second in combinations(range(len(coded.raters)), 2):
+        common = np.flatnonzero((grid[first] >= 0) & (grid[second] >= 0))
+        if len(common):
+            found[first, second] = (common, grid[first, common] * number + grid[second, common])
+    return found
+
+
+def _make_pair(coded: CodedRatings, key: tuple[int, int], items: PairItems) -> RaterPair:
+    import numpy as np
+
+    number = len(coded.categories)
+    table = np.bincount(items[1], minlength=number * number).reshape(1, number, number).astype(float)
+    kappa = float(measure_cohen(table)[0])
+    return RaterPair(
+        first=coded.raters[key[0]],
+        second=coded.raters[key[1]],
+        agreement=Share(count=int(np.trace(table[0])), of=len(items[0])),
+        kappa=kappa if np.isfinite(kappa) else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """How items, or groups of them, are drawn again."""
+
+    coded: CodedRatings
+    group: NDArray[np.int64]
+    groups: int
+    seed: int
+    resamples: int
+
+    def estimate_pairs(self, pairs: Sequence[PairItems]) -> tuple[Estimate, Estimate]:
+        import numpy as np
+        from scipy.sparse import csr_array
+
+        number = len(self.coded.categories)
+        items = np.concatenate([common for common, _ in pairs])
+        cells = np.concatenate([cell + place * number * number for place, (_, cell) in enumerate(pairs)])
+        shape = (self.coded.items, len(pairs) * number * number)
+        rows = csr_array((np.ones(len(items)), (items, cells)), shape=shape)
+
+        def measure(sums: Floats) -> Floats:
+            tables = sums.reshape(-1, number, number)
+            shares = np.einsum("tkk->t", tables) / np.maximum(tables.sum(axis=(1, 2)), 1)
+            shares[tables.sum(axis=(1, 2)) == 0] = np.nan
+            found = np.stack([shares, measure_cohen(tables)]).reshape(2, len(sums), len(pairs))
+            defined = np.isfinite(found)
+            total = np.where(defined, found, 0.0).sum(axis=2)
+            with np.errstate(invalid="ignore"):
+                return (total / defined.sum(axis=2)).T
+
+        why = "in each pair both raters gave one category alone"
+        agreement, kappa = self._estimate(rows, measure, len(np.unique(items)), why)
+        return agreement, kappa
+
+    def estimate_fleiss(self) -> Estimate:
+        counts = self.coded.count()
+        try:
+            check_equal(counts)
+        except UsageError as error:
+            return Estimate(value=None, of=self.coded.items, note=str(error))
+        return self._estimate(build_fleiss_rows(counts), _column(measure_fleiss), len(counts), "one category alone")[0]
+
+    def estimate_alpha(self, scale: Scale) -> Estimate:
+        measure = build_measure(self.coded, scale)
+        rows = build_coincidences(self.coded)
+        return self._estimate(rows, _column(measure), int((rows.sum(axis=1) > 0).sum()), "one category alone")[0]
+
+    def _estimate(
+        self, rows: Floats | csr_array, measure: Callable[[Floats], Floats], of: int, why: str
+    ) -> list[Estimate]:
+        import numpy as np
+        from scipy.sparse import csr_array
+
+        together = csr_array((np.ones(len(self.group)), (self.group, np.arange(len(self.group)))))
+        values = measure(np.asarray(rows.sum(axis=0)).reshape(1, -1))[0]
+        drawn = resample(together @ rows, measure, seed=self.seed, resamples=self.resamples)
+        named = "bootstrap of items" if self.groups == self.coded.items else "bootstrap of groups"
+        return [make_estimate(float(value), of, drawn[:, at], named, why) for at, value in enumerate(values)]
+
+
+def _column(measure: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    return lambda sums: measure(sums)[:, None]

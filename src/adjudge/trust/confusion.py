@@ -1,0 +1,308 @@
+"""The confusion table: how often each label of the judge met each true label, and the shares that follow from it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+
+if TYPE_CHECKING:
+    from adjudge.trust.extra import Floats
+
+Category = bool | float | str | None
+"""A label: true or false, a number or a text; ``None`` is undecided, a category of its own."""
+
+MOST_CATEGORIES = 200
+"""More are no categories; a score with decimals is compared by correlation."""
+
+CHUNK = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confusion:
+    """Counts of pairs of labels. Raises ``UsageError`` for a table that is not square or holds no count."""
+
+    categories: tuple[Category, ...]
+    """In order: false before true, numbers by size, texts by alphabet, undecided last; or the order that was given."""
+    counts: tuple[tuple[int, ...], ...]
+    """One row for each true category, one column for each category of the judge."""
+
+    def __post_init__(self) -> None:
+        number = len(self.categories)
+        if not number or len(self.counts) != number or any(len(row) != number for row in self.counts):
+            raise UsageError(f"a table of {number} categories needs {number} rows of {number}; got {show(self.counts)}")
+        for count in chain.from_iterable(self.counts):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+                raise UsageError(f"a count must be a whole number of at least 0, got {show(count)}; count the pairs")
+        check_categories(self.categories)
+
+    @property
+    def items(self) -> int:
+        """How many items were counted."""
+        return sum(map(sum, self.counts))
+
+    @property
+    def truth_counts(self) -> tuple[int, ...]:
+        """Items with each true category."""
+        return tuple(map(sum, self.counts))
+
+    @property
+    def judge_counts(self) -> tuple[int, ...]:
+        """Items to which the judge gave each category."""
+        return tuple(map(sum, zip(*self.counts, strict=True)))
+
+    @property
+    def agreed(self) -> int:
+        """Items on which both have the same category."""
+        return sum(row[place] for place, row in enumerate(self.counts))
+
+    def leave_out(self, category: Category, *, side: Literal["truth", "judge", "both"] = "both") -> Confusion:
+        """The table without the items that have a category, on either side or on one.
+
+        The category stays in the table while the other side uses it.
+        """
+        at = find_place(self.categories, category)
+        emptied = [
+            [
+                0 if (row == at and side != "judge") or (column == at and side != "truth") else count
+                for column, count in enumerate(counts)
+            ]
+            for row, counts in enumerate(self.counts)
+        ]
+        used = sum(emptied[at]) + sum(row[at] for row in emptied)
+        kept = [place for place in range(len(emptied)) if place != at or used]
+        return Confusion(
+            categories=tuple(self.categories[place] for place in kept),
+            counts=tuple(tuple(emptied[row][column] for column in kept) for row in kept),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {"categories": list(self.categories), "counts": [list(row) for row in self.counts], "items": self.items}
+
+
+def make_confusion(
+    judged: Iterable[Category], truth: Iterable[Category], *, categories: Sequence[Category] | None = None
+) -> Confusion:
+    """Count how often each label of the judge meets each true label, item by item, in memory for one chunk.
+
+    ``categories`` fixes their order, and may name some that no item has; ``None`` (undecided) is added where it occurs.
+    Raises ``UsageError`` for no items, lists of different length, a label outside ``categories``, NaN, more than 200
+    categories, and true or false beside numbers, because ``True`` equals 1 in Python.
+    """
+    return build_confusion(count_pairs(judged, truth), categories)
+
+
+def build_confusion(pairs: Counter[tuple[Category, Category]], categories: Sequence[Category] | None) -> Confusion:
+    """The table of pairs (judge, truth) that were counted."""
+    order = order_categories(set(chain.from_iterable(pairs)), categories)
+    return Confusion(categories=order, counts=tuple(tuple(pairs[judge, true] for judge in order) for true in order))
+
+
+def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counter[tuple[Category, Category]]:
+    """How often each pair (judge, truth) occurs; labels are checked as they come."""
+    kinds: set[type] = set()
+    pairs: Counter[tuple[Category, Category]] = Counter()
+    both = iter(_pair_strictly(judged, truth))
+    while chunk := list(islice(both, CHUNK)):
+        for side in zip(*chunk, strict=True):
+            kinds.update(map(type, side))
+        check_kinds(kinds)
+        pairs.update(chunk)
+    if not pairs:
+        raise UsageError("agreement on no items is not defined; give at least one label of the judge and one true one")
+    return pairs
+
+
+def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Iterable[tuple[Category, Category]]:
+    try:
+        yield from zip(judged, truth, strict=True)
+    except ValueError:
+        raise UsageError("judged and truth have different lengths; give one label of each for every item") from None
+
+
+def check_kinds(kinds: Iterable[type]) -> None:
+    """Raise ``UsageError`` unless labels of these types can be told from each other."""
+    for kind in kinds:
+        if not issubclass(kind, bool | int | float | str | type(None)):
+            raise UsageError(
+                f"a label must be true, false, a number, a text or None, got a {kind.__name__}; convert it"
+            )
+    flags = any(issubclass(kind, bool) for kind in kinds)
+    if flags and any(issubclass(kind, int | float) and not issubclass(kind, bool) for kind in kinds):
+        raise UsageError("labels mix true or false with numbers, and True equals 1 in Python; use one of the two")
+
+
+def check_categories(categories: Sequence[Category]) -> None:
+    """Raise ``UsageError`` unless categories are finite, different from each other and few."""
+    check_kinds(set(map(type, categories)))
+    for category in categories:
+        if isinstance(category, float) and not math.isfinite(category):
+            raise UsageError(f"a label must be a finite number, got {category!r}; use None for undecided")
+    if len(set(categories)) < len(categories):
+        raise UsageError(f"categories must differ from each other, got {show(tuple(categories))}; name each once")
+    if len(categories) > MOST_CATEGORIES:
+        raise UsageError(
+            f"{len(categories):,} different labels are no categories, at most {MOST_CATEGORIES:,} are; "
+            f"round the scores, or use make_correlation"
+        )
+
+
+def order_categories(seen: set[Category], given: Sequence[Category] | None) -> tuple[Category, ...]:
+    """The categories in order, with undecided last where it was seen."""
+    if given is not None:
+        check_categories(given)
+        for category in sorted(seen - {None} - set(given), key=str):
+            raise UsageError(f"the label {show(category)} is none of categories, {show(tuple(given))}; add it")
+        return (*given, *({None} & seen - set(given)))
+    check_categories(tuple(seen))
+    decided = [category for category in seen if category is not None]
+    ordered = sorted(decided, key=lambda item: (isinstance(item, str), item))
+    return (*ordered, *({None} & seen))
+
+
+def find_place(categories: Sequence[Category], category: Category) -> int:
+    """The place of a category; raises ``UsageError`` for one that the table does not have."""
+    for place, known in enumerate(categories):
+        if known == category and isinstance(known, bool) == isinstance(category, bool):
+            return place
+    raise UsageError(f"no label is {show(category)}; the table has {show(tuple(categories))}")
+
+
+def compute_accuracy(confusion: Confusion) -> float:
+    """The share of items on which judge and truth agree; undecided agrees only with undecided."""
+    return _divide(confusion.agreed, confusion.items, "accuracy", "the table holds no item")
+
+
+def compute_sensitivity(confusion: Confusion, *, positive: Category = True) -> float:
+    """The share of the good items that the judge passes: those whose true category is ``positive``.
+
+    Undecided counts against the judge. Raises ``UsageError`` without a good item.
+    """
+    kept, of = count_sensitivity(confusion, positive)
+    return _divide(kept, of, "sensitivity", f"no item is truly {show(positive)}")
+
+
+def compute_specificity(confusion: Confusion, *, positive: Category = True) -> float:
+    """The share of the bad items that the judge fails: both have a category that is neither ``positive`` nor undecided.
+
+    Undecided counts against the judge. Raises ``UsageError`` without a bad item.
+    """
+    caught, of = count_specificity(confusion, positive)
+    return _divide(caught, of, "specificity", f"no item is truly anything but {show(positive)}")
+
+
+def compute_precision(confusion: Confusion, *, positive: Category = True) -> float:
+    """The share of good items among those that the judge passes. Raises ``UsageError`` if it passes none."""
+    good, of = count_precision(confusion, positive)
+    return _divide(good, of, "precision", f"the judge never says {show(positive)}")
+
+
+def compute_f1(confusion: Confusion, *, positive: Category = True) -> float:
+    """The harmonic mean of precision and sensitivity: 2·TP / (2·TP + FP + FN).
+
+    Raises ``UsageError`` where neither side ever has the category. Source: C. J. van Rijsbergen, "Information
+    Retrieval", 1979, chapter 7.
+    """
+    place = find_place(confusion.categories, positive)
+    of = confusion.truth_counts[place] + confusion.judge_counts[place]
+    return _divide(2 * confusion.counts[place][place], of, "F1", f"neither side ever says {show(positive)}")
+
+
+def compute_macro(confusion: Confusion) -> tuple[float, float, float]:
+    """Precision, recall and F1, each the plain mean over the decided categories that occur.
+
+    A precision or recall that divides by 0 counts as 0, as in scikit-learn. Raises ``UsageError`` where nothing is
+    decided.
+    """
+    from adjudge.trust.extra import check_extra
+
+    check_extra()
+    import numpy as np
+
+    found = measure_macro(np.array([confusion.counts], dtype=float), confusion.categories)[0]
+    if not np.isfinite(found).all():
+        raise UsageError("macro precision, recall and F1 are not defined: no item has a decided label; label some")
+    return float(found[0]), float(found[1]), float(found[2])
+
+
+def measure_macro(tables: Floats, categories: Sequence[Category]) -> Floats:
+    """Macro precision, recall and F1 of each table; NaN where no decided category occurs."""
+    import numpy as np
+
+    decided = np.array([category is not None for category in categories])
+    right = np.einsum("tkk->tk", tables)
+    true, said = tables.sum(axis=2), tables.sum(axis=1)
+    occurs = (true + said > 0) & decided
+    number = occurs.sum(axis=1).astype(float)
+    means = []
+    for top, bottom in ((right, said), (right, true), (2 * right, true + said)):
+        each = divide(top, bottom, 0.0)
+        means.append(divide(np.where(occurs, each, 0.0).sum(axis=1), number, np.nan))
+    return np.stack(means, axis=1)
+
+
+def divide(top: Floats, bottom: Floats, otherwise: float) -> Floats:
+    """A quotient, with a value where it would divide by 0."""
+    import numpy as np
+
+    return np.divide(top, bottom, out=np.full(np.broadcast(top, bottom).shape, otherwise), where=bottom != 0)
+
+
+def count_sensitivity(confusion: Confusion, positive: Category) -> tuple[int, int]:
+    """Good items that the judge passes, and good items."""
+    place = find_place(confusion.categories, positive)
+    return confusion.counts[place][place], confusion.truth_counts[place]
+
+
+def count_specificity(confusion: Confusion, positive: Category) -> tuple[int, int]:
+    """Bad items that the judge fails, and bad items."""
+    find_place(confusion.categories, positive)
+    bad = find_bad(confusion.categories, positive)
+    caught = sum(confusion.counts[row][column] for row in bad for column in bad)
+    return caught, sum(confusion.truth_counts[row] for row in bad)
+
+
+def count_precision(confusion: Confusion, positive: Category) -> tuple[int, int]:
+    """Good items among those that the judge passes, and items that it passes."""
+    place = find_place(confusion.categories, positive)
+    return confusion.counts[place][place], confusion.judge_counts[place]
+
+
+def find_bad(categories: Sequence[Category], positive: Category) -> list[int]:
+    """The places of the decided categories that are not the good one."""
+    return [place for place, category in enumerate(categories) if category is not None and category != positive]
+
+
+def _divide(count: float, of: float, name: str, why: str) -> float:
+    if not of:
+        raise UsageError(f"{name} is not defined: {why}; label items of which there are none")
+    return count / of
+
+
+def count_tables(
+    judged: Iterable[Category], truth: Iterable[Category], groups: Iterable[Hashable]
+) -> tuple[Counter[tuple[Category, Category]], Counter[tuple[int, Category, Category]], int]:
+    """Pairs over all items, pairs of each numbered group, and the number of groups."""
+    names: dict[Hashable, int] = {}
+    apart: Counter[tuple[int, Category, Category]] = Counter()
+
+    def number(items: Iterable[Hashable]) -> Iterable[int]:
+        for item in items:
+            yield names.setdefault(item, len(names))
+
+    both = zip(number(groups), _pair_strictly(judged, truth), strict=True)
+    try:
+        apart.update((group, judge, true) for group, (judge, true) in both)
+    except ValueError:
+        raise UsageError("groups must name one group for each item; give as many as labels") from None
+    pairs: Counter[tuple[Category, Category]] = Counter()
+    for (_, judge, true), count in apart.items():
+        pairs[judge, true] += count
+    return pairs, apart, len(names)

@@ -1,0 +1,265 @@
+"""Correlation of a judge's scores with people's: Pearson, Spearman and Kendall, per item and averaged over groups."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import is_finite
+from adjudge.formats.text import show
+from adjudge.trust.estimate import Estimate
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL
+from adjudge.trust.resampling import check_resampling, make_estimate, number_groups
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from adjudge.trust.extra import Floats
+
+RESAMPLES = 1_000
+"""How many resamples an interval over groups is made of; each ranks all items again."""
+
+ROUNDING = 1e-13
+"""Values whose spread is smaller than this, relative to their size, differ by rounding alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficients:
+    """The three coefficients over some items, or their means over groups."""
+
+    pearson: Estimate
+    spearman: Estimate
+    kendall: Estimate
+    """Kendall's tau-b, which corrects for ties."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {name: getattr(self, name).to_dict() for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """How scores go together with people's."""
+
+    items: int
+    """Items with a score on both sides."""
+    left_out: int
+    """Items without one."""
+    per_item: Coefficients
+    """Over all items at once; in the literature, dataset level."""
+    over_groups: Coefficients | None
+    """The mean of each group's own coefficient; ``None`` without groups. In the literature, document or input level."""
+    groups_used: int
+    groups_left_out: int
+    """Groups in which one side has one distinct value alone, so that no correlation is defined."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        shown: dict[str, Any] = {name: getattr(self, name) for name in ("items", "left_out")}
+        shown |= {name: getattr(self, name) for name in ("groups_used", "groups_left_out")}
+        shown["per_item"] = self.per_item.to_dict()
+        return shown | {"over_groups": None if self.over_groups is None else self.over_groups.to_dict()}
+
+
+def compute_pearson(one: Sequence[float], other: Sequence[float]) -> float:
+    """Pearson's r. Raises ``UsageError`` for fewer than two items, and where a side has one distinct value alone."""
+    return _measure_pearson(*_read_both(one, other))
+
+
+def compute_spearman(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's rho: Pearson's r of ranks, ties with their mean rank. Raises as ``compute_pearson`` does."""
+    return _measure_spearman(*_read_both(one, other))
+
+
+def compute_kendall(one: Sequence[float], other: Sequence[float]) -> float:
+    """Kendall's tau-b. Raises as ``compute_pearson`` does.
+
+    Source: M. G. Kendall, "The treatment of ties in ranking problems", 1945.
+    """
+    return _measure_kendall(*_read_both(one, other))
+
+
+def make_correlation(
+    judged: Sequence[float | None],
+    truth: Sequence[float | None],
+    *,
+    groups: Sequence[Hashable] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Correlation:
+    """Correlate a judge's scores with the true ones. Items with ``None`` on a side are left out and counted.
+
+    Without ``groups`` the intervals are Fisher's for Pearson (1921), Bonett and Wright's for Spearman (2000) and
+    Fieller, Hartley and Pearson's for Kendall (1957), which assume independent items. With ``groups`` (one for each
+    item) whole groups are drawn again, and the coefficients of the groups are averaged as well, with a t interval.
+    Raises ``UsageError`` for fewer than two items, lists of different length, and one distinct value on a side.
+    """
+    check_extra()
+    check_resampling(seed, resamples)
+    if len(judged) != len(truth):
+        raise UsageError(f"judged and truth have {len(judged):,} and {len(truth):,} items; give one score of each")
+    kept = [at for at in range(len(judged)) if judged[at] is not None and truth[at] is not None]
+    one, other = _read_both([judged[at] for at in kept], [truth[at] for at in kept])
+    over, used, without, codes = None, 0, 0, None
+    if groups is not None:
+        if len(groups) != len(judged):
+            raise UsageError(f"groups must name one group for each of {len(judged):,} items, got {len(groups):,}")
+        names = [groups[at] for at in kept]
+        codes = number_groups(names, len(kept))
+        over, used, without = _average(one, other, names)
+    return Correlation(
+        items=len(kept),
+        left_out=len(judged) - len(kept),
+        per_item=_correlate(one, other, codes, seed, resamples),
+        over_groups=over,
+        groups_used=used,
+        groups_left_out=without,
+    )
+
+
+def _read_both(one: Sequence[float | None], other: Sequence[float | None]) -> tuple[Floats, Floats]:
+    """Two sides that can be correlated, in units of their largest value."""
+    check_extra()
+    import numpy as np
+
+    if len(one) != len(other):
+        raise UsageError(f"a correlation needs two values of each item, got {len(one):,} and {len(other):,} values")
+    if len(one) < 2:
+        raise UsageError(f"a correlation needs at least 2 items, got {len(one)}; score more items on both sides")
+    sides = []
+    for values in (one, other):
+        for value in values:
+            if not is_finite(value) and not isinstance(value, bool):
+                raise UsageError(f"a score must be a finite number, got {show(value)}; use None for a missing one")
+        side = np.array(values, dtype=float)
+        # A power of two rounds nothing away, and squares of what remains do not overflow.
+        side = np.ldexp(side, -int(np.frexp(np.abs(side).max())[1]))
+        if np.abs(side - side.mean()).max() <= ROUNDING * np.abs(side).max():
+            raise UsageError(
+                f"a correlation is not defined: one side has {show(float(values[0] or 0))} alone; add items that differ"
+            )
+        sides.append(side)
+    return sides[0], sides[1]
+
+
+def _measure_pearson(one: Floats, other: Floats) -> float:
+    import numpy as np
+
+    centred = [side - side.mean() for side in (one, other)]
+    units = [side / np.abs(side).max() for side in centred]
+    value = float(np.dot(units[0] / np.linalg.norm(units[0]), units[1] / np.linalg.norm(units[1])))
+    return min(1.0, max(-1.0, value))
+
+
+def _measure_spearman(one: Floats, other: Floats) -> float:
+    from scipy.stats import rankdata
+
+    return _measure_pearson(rankdata(one), rankdata(other))
+
+
+def _measure_kendall(one: Floats, other: Floats) -> float:
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(one, other).statistic)
+
+
+_MEASURES: dict[str, Callable[[Floats, Floats], float]] = {
+    "pearson": _measure_pearson,
+    "spearman": _measure_spearman,
+    "kendall": _measure_kendall,
+}
+
+
+def _correlate(
+    one: Floats, other: Floats, clusters: tuple[NDArray[np.int64], int] | None, seed: int, resamples: int
+) -> Coefficients:
+    values = {name: measure(one, other) for name, measure in _MEASURES.items()}
+    if clusters is None:
+        return Coefficients(**{name: _find_interval(name, value, len(one)) for name, value in values.items()})
+    drawn = _draw_groups(one, other, clusters, seed, resamples)
+    return Coefficients(
+        **{
+            name: make_estimate(value, len(one), drawn[:, at], "bootstrap of groups", "")
+            for at, (name, value) in enumerate(values.items())
+        }
+    )
+
+
+def _draw_groups(
+    one: Floats, other: Floats, clusters: tuple[NDArray[np.int64], int], seed: int, resamples: int
+) -> Floats:
+    """The coefficients of items of groups that were drawn with replacement, one row for each resample."""
+    import numpy as np
+
+    codes, groups = clusters
+    order = np.argsort(codes, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(codes, minlength=groups))[:-1])
+    random = np.random.default_rng(seed)
+    drawn = np.full((resamples, len(_MEASURES)), np.nan)
+    for row in drawn:
+        items = np.concatenate([members[group] for group in random.integers(groups, size=groups)])
+        first, second = one[items], other[items]
+        if np.ptp(first) > 0 and np.ptp(second) > 0:
+            row[:] = [measure(first, second) for measure in _MEASURES.values()]
+    return drawn
+
+
+def _find_interval(name: str, value: float, items: int) -> Estimate:
+    """The interval that Fisher's transform gives, with the variance that is published for each coefficient."""
+    from scipy.special import ndtri
+
+    least = 4 if name == "kendall" else 3
+    if items <= least or abs(value) > 1 - ROUNDING:
+        why = f"more than {least} items" if items <= least else "items on which the two sides differ"
+        return Estimate(value=value, of=items, note=f"no interval: it needs {why}; score more items")
+    variance, method = {
+        "pearson": (1 / (items - 3), "Fisher"),
+        "spearman": ((1 + value * value / 2) / (items - 3), "Bonett and Wright"),
+        "kendall": (0.437 / (items - 4), "Fieller, Hartley and Pearson"),
+    }[name]
+    reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(variance)
+    low, high = math.tanh(math.atanh(value) - reach), math.tanh(math.atanh(value) + reach)
+    return Estimate(value=value, of=items, low=low, high=high, method=method)
+
+
+def _average(one: Floats, other: Floats, names: Sequence[Hashable]) -> tuple[Coefficients, int, int]:
+    """The mean of each group's coefficients, how many groups were used, and how many were left out."""
+    import numpy as np
+
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for at, name in enumerate(names):
+        members[name].append(at)
+    pairs = [(one[items], other[items]) for items in members.values()]
+    pairs = [(first, second) for first, second in pairs if _varies(first) and _varies(second)]
+    found = {name: np.array([measure(*pair) for pair in pairs]) for name, measure in _MEASURES.items()}
+    means = Coefficients(**{name: _average_one(values) for name, values in found.items()})
+    return means, len(pairs), len(members) - len(pairs)
+
+
+def _varies(side: Floats) -> bool:
+    import numpy as np
+
+    return bool(np.abs(side - side.mean()).max() > ROUNDING * np.abs(side).max())
+
+
+def _average_one(values: Floats) -> Estimate:
+    """The mean of the groups' coefficients, with Student's t interval, cut at -1 and 1."""
+    from scipy.stats import t
+
+    number = len(values)
+    if not number:
+        return Estimate(value=None, of=0, note="not defined: in each group a side has one distinct value alone")
+    mean = float(values.mean())
+    if number < 2:
+        return Estimate(value=mean, of=number, note="no interval: it needs at least 2 groups; score more groups")
+    reach = float(t.ppf((1 + LEVEL) / 2, number - 1)) * float(values.std(ddof=1)) / math.sqrt(number)
+    if not reach:
+        return Estimate(value=mean, of=number, note="no interval: all groups have the same value; score more groups")
+    low, high = max(-1.0, mean - reach), min(1.0, mean + reach)
+    return Estimate(value=mean, of=number, low=low, high=high, method="t, of groups")

@@ -1,0 +1,75 @@
+"""Least squares with standard errors that allow errors of unequal size (HC3), or items that come in groups.
+
+Source: J. G. MacKinnon and H. White, "Some heteroskedasticity-consistent covariance matrix estimators with improved
+finite sample properties", 1985 (HC3); K.-Y. Liang and S. L. Zeger, "Longitudinal data analysis using generalized linear
+models", 1986 (groups), with the small-sample factor G/(G-1) (n-1)/(n-k).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from adjudge.errors import UsageError
+from adjudge.trust.intervals import LEVEL
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from adjudge.trust.extra import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Coefficients, one for each column of the design."""
+
+    values: Floats
+    errors: Floats
+    """Robust standard errors."""
+    freedom: int
+    """Degrees of freedom of Student's t."""
+
+    def find_p_values(self) -> Floats:
+        """Two-sided p-values that a coefficient is 0."""
+        import numpy as np
+        from scipy.stats import t
+
+        # Without any residual a coefficient is certain: 0 is 0, and any other is not.
+        ratios = np.divide(
+            np.abs(self.values), self.errors, out=np.where(self.values, math.inf, 0.0), where=self.errors > 0
+        )
+        return np.minimum(1.0, 2 * t.sf(ratios, self.freedom))
+
+    def find_limits(self) -> tuple[Floats, Floats]:
+        """The limits of 95 % intervals."""
+        from scipy.stats import t
+
+        reach = float(t.ppf((1 + LEVEL) / 2, self.freedom)) * self.errors
+        return self.values - reach, self.values + reach
+
+
+def fit_robustly(design: Floats, outcome: Floats, groups: tuple[NDArray[np.int64], int] | None) -> Fit:
+    """Fit outcome = design x coefficients. Raises ``UsageError`` where one item alone decides a coefficient (HC3)."""
+    import numpy as np
+
+    items, columns = design.shape
+    unit, triangle = np.linalg.qr(design)
+    inverse = np.linalg.inv(triangle)
+    values = inverse @ (unit.T @ outcome)
+    residuals = outcome - design @ values
+    # What is left of an exact fit is rounding, and would pass for a tiny but certain effect.
+    residuals[np.abs(residuals) < 1e-12 * max(1.0, float(np.abs(outcome).max()))] = 0.0
+    if groups is None:
+        leverage = (unit**2).sum(axis=1)
+        if leverage.max() > 1 - 1e-9:
+            raise UsageError("one item alone decides an effect, so its error cannot be known; leave the effect out")
+        scores, factor, freedom = unit * (residuals / (1 - leverage))[:, None], 1.0, items - columns
+    else:
+        codes, number = groups
+        scores = np.zeros((number, columns))
+        np.add.at(scores, codes, unit * residuals[:, None])
+        factor, freedom = number / (number - 1) * (items - 1) / (items - columns), number - 1
+    covariance = inverse @ (scores.T @ scores) @ inverse.T * factor
+    return Fit(values=values, errors=np.sqrt(np.maximum(np.diag(covariance), 0.0)), freedom=freedom)

@@ -1,0 +1,312 @@
+"""Repeatability: how often a judge contradicts itself, when asked again and when two answers swap places.
+
+Its error has two parts. Noise is what varies from one repeat to the next, and averaging repeats removes it. The rest is
+systematic, and no number of repeats removes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import is_finite
+from adjudge.formats.text import show
+from adjudge.trust.confusion import Category, check_kinds, divide
+from adjudge.trust.estimate import Estimate
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import Share, find_interval
+from adjudge.trust.resampling import (
+    RESAMPLES,
+    add_up,
+    check_resampling,
+    find_clustered_share,
+    make_estimate,
+    number_groups,
+    resample,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from adjudge.trust.extra import Floats
+
+Side = Literal["first", "second", "tie"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeatability:
+    """How much a judge's answers to the same question differ."""
+
+    items: int
+    """Items with at least two repeats."""
+    left_out: int
+    """Items with fewer."""
+    flips: Estimate
+    """The share of items on which the repeats are not all the same. It grows with the number of repeats."""
+    disagreement: Estimate
+    """The probability that two repeats of one item differ; it does not depend on the number of repeats."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        shown: dict[str, Any] = {"items": self.items, "left_out": self.left_out}
+        return shown | {"flips": self.flips.to_dict(), "disagreement": self.disagreement.to_dict()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorParts:
+    """The mean squared error of one answer, and the parts it is made of."""
+
+    items: int
+    left_out: int
+    """Items with fewer than two repeats, or without a true value."""
+    error: Estimate
+    """The mean squared error of a single repeat; with true and false, the share of wrong answers."""
+    noise: Estimate
+    """The part that varies between repeats of one item: the variance within items."""
+    systematic: Estimate
+    """The part that stays when repeats are averaged: the squared error of an item's long-run mean."""
+    noise_share: Estimate
+    """Noise divided by error: what averaging very many repeats would save."""
+    intraclass: Estimate
+    """The intraclass correlation ICC(1): how much of the variance of single repeats lies between items."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        shown: dict[str, Any] = {"items": self.items, "left_out": self.left_out}
+        names = ("error", "noise", "systematic", "noise_share", "intraclass")
+        return shown | {name: getattr(self, name).to_dict() for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderFlips:
+    """Pairs that were judged in both orders."""
+
+    pairs: int
+    flips: Share
+    """Pairs with another verdict after the swap, ties included."""
+    undecided: int
+    """Pairs in which at least one order gave no verdict; they are not counted as consistent or as flipped."""
+    conflicts: int
+    """Pairs in which each order named a different winner."""
+    favouring_first: int
+    """Conflicts in which both times the answer that was shown first won."""
+    favouring_second: int
+    p_value: float | None
+    """Two-sided exact binomial test that conflicts favour neither place; ``None`` without a conflict."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        shown: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return shown | {"flips": self.flips.to_dict()}
+
+
+def make_repeatability(
+    repeats: Sequence[Sequence[Category]],
+    *,
+    groups: Sequence[Hashable] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Repeatability:
+    """How often repeated labels of an item differ; ``None`` is undecided and differs from every label.
+
+    ``repeats`` has one sequence of labels for each item; ``groups`` one name for each item. Raises ``UsageError``
+    where no item has two repeats.
+    """
+    check_extra()
+    check_resampling(seed, resamples)
+    import numpy as np
+
+    check_kinds({type(label) for row in repeats for label in row})
+    kept = [at for at, row in enumerate(repeats) if len(row) > 1]
+    if not kept:
+        raise UsageError("no item has two repeats, so nothing can differ; judge each item at least twice")
+    clusters = _number(groups, len(repeats), kept)
+    flips = np.array([len(set(repeats[at])) > 1 for at in kept], dtype=float)
+    pairs = np.array([_find_disagreement(repeats[at]) for at in kept])
+    return Repeatability(
+        items=len(kept),
+        left_out=len(repeats) - len(kept),
+        flips=_estimate_share(flips, clusters),
+        disagreement=_estimate_means(pairs[:, None], clusters, seed, resamples)[0],
+    )
+
+
+def make_error_parts(
+    repeats: Sequence[Sequence[float | None]],
+    truth: Sequence[float | None],
+    *,
+    groups: Sequence[Hashable] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> ErrorParts:
+    """Divide a judge's squared error into noise and the systematic part; true and false count as 1 and 0.
+
+    For an item with r repeats of variance s² (divisor r - 1) and mean m, noise is s² and the systematic part is
+    (m - truth)² - s²/r. Both are unbiased, and they add up to the mean of (repeat - truth)². The systematic part may
+    come out slightly below 0. Repeats and true values of ``None`` are left out.
+
+    Raises ``UsageError`` where no item has two repeats and a true value, and for values that are no numbers.
+    Source: S. Geman, E. Bienenstock and R. Doursat, "Neural networks and the bias/variance dilemma", 1992 (parts);
+    P. E. Shrout and J. L. Fleiss, "Intraclass correlations", 1979 (ICC(1), from a one-way analysis of variance).
+    """
+    check_extra()
+    check_resampling(seed, resamples)
+    import numpy as np
+
+    if len(repeats) != len(truth):
+        raise UsageError(f"repeats and truth have {len(repeats):,} and {len(truth):,} items; give one of each")
+    rows = [[value for value in row if value is not None] for row in repeats]
+    kept = [at for at, row in enumerate(rows) if len(row) > 1 and truth[at] is not None]
+    if not kept:
+        raise UsageError("no item has two repeats and a true value; judge labelled items at least twice")
+    clusters = _number(groups, len(repeats), kept)
+    parts = np.array([_divide_error(rows[at], truth[at]) for at in kept])
+    means = _estimate_means(parts[:, :3], clusters, seed, resamples)
+    table = _estimate_ratios(parts, clusters, seed, resamples)
+    return ErrorParts(
+        items=len(kept),
+        left_out=len(repeats) - len(kept),
+        error=means[0],
+        noise=means[1],
+        systematic=means[2],
+        noise_share=table[0],
+        intraclass=table[1],
+    )
+
+
+def make_order_flips(forward: Sequence[Side | None], backward: Sequence[Side | None]) -> OrderFlips:
+    """Compare the verdicts on pairs in both orders. Both name the sides as the item does, not as they were shown.
+
+    ``forward`` are the verdicts with the item's first answer shown first, ``backward`` with it shown second; ``None``
+    is undecided. Raises ``UsageError`` for no pairs, lists of different length, and other words.
+    """
+    check_extra()
+    from scipy.stats import binomtest
+
+    if len(forward) != len(backward) or not forward:
+        raise UsageError(f"each pair needs a verdict in both orders, got {len(forward):,} and {len(backward):,}")
+    for verdict in (*forward, *backward):
+        if verdict not in {"first", "second", "tie", None}:
+            raise UsageError(f"a verdict on a pair is 'first', 'second', 'tie' or None, got {show(verdict)}")
+    both = list(zip(forward, backward, strict=True))
+    decided = [pair for pair in both if None not in pair]
+    # Shown first: the item's first answer in the forward order, its second in the other.
+    first, second = decided.count(("first", "second")), decided.count(("second", "first"))
+    return OrderFlips(
+        pairs=len(both),
+        flips=Share(count=sum(one != other for one, other in decided), of=len(decided)),
+        undecided=len(both) - len(decided),
+        conflicts=first + second,
+        favouring_first=first,
+        favouring_second=second,
+        p_value=min(1.0, float(binomtest(first, first + second).pvalue)) if first + second else None,
+    )
+
+
+Clusters = tuple["NDArray[np.int64]", int] | None
+
+
+def _number(groups: Sequence[Hashable] | None, items: int, kept: Sequence[int]) -> Clusters:
+    if groups is None:
+        return None
+    if len(groups) != items:
+        raise UsageError(f"groups must name one group for each of {items:,} items, got {len(groups):,}; give as many")
+    return number_groups([groups[at] for at in kept], len(kept))
+
+
+def _find_disagreement(row: Sequence[Category]) -> float:
+    """The share of pairs of repeats that differ."""
+    number = len(row)
+    same = sum(row.count(label) * (row.count(label) - 1) for label in set(row))
+    return 1 - same / (number * (number - 1))
+
+
+def _divide_error(row: Sequence[float], truth: float | None) -> list[float]:
+    """One item's error, noise and systematic part, and its sums for the analysis of variance."""
+    for value in (*row, truth):
+        if not is_finite(value) and not isinstance(value, bool):
+            raise UsageError(f"a score must be a finite number, got {show(value)}; use None for a missing one")
+    number, target = len(row), float(truth or 0)
+    mean = math.fsum(row) / number
+    within = math.fsum((value - mean) ** 2 for value in row)
+    error = math.fsum((value - target) ** 2 for value in row) / number
+    noise = within / (number - 1)
+    return [
+        error,
+        noise,
+        (mean - target) ** 2 - noise / number,
+        within,
+        number,
+        number * mean,
+        number * mean**2,
+        number**2,
+    ]
+
+
+def _estimate_share(flips: Floats, clusters: Clusters) -> Estimate:
+    import numpy as np
+
+    count, number = int(flips.sum()), len(flips)
+    if clusters is None:
+        low, high = find_interval(count, number)
+        return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson")
+    codes, groups = clusters
+    low, high = find_clustered_share(add_up(flips, codes, groups), add_up(np.ones(number), codes, groups))
+    return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson, of groups")
+
+
+def _gather(rows: Floats, clusters: Clusters) -> tuple[Floats, str]:
+    """Rows with a column of ones, added up over groups, and how the interval is then called."""
+    import numpy as np
+
+    counted = np.column_stack([np.ones(len(rows)), rows])
+    if clusters is None:
+        return counted, "bootstrap of items"
+    codes, groups = clusters
+    together = np.zeros((groups, counted.shape[1]))
+    np.add.at(together, codes, counted)
+    return together, "bootstrap of groups"
+
+
+def _estimate_means(rows: Floats, clusters: Clusters, seed: int, resamples: int) -> list[Estimate]:
+    gathered, method = _gather(rows, clusters)
+    drawn = resample(gathered, lambda sums: sums[:, 1:] / sums[:, :1], seed=seed, resamples=resamples)
+    return [
+        make_estimate(float(mean), len(rows), drawn[:, at], method, "") for at, mean in enumerate(rows.mean(axis=0))
+    ]
+
+
+def _estimate_ratios(parts: Floats, clusters: Clusters, seed: int, resamples: int) -> list[Estimate]:
+    """The share of noise, and the intraclass correlation."""
+    import numpy as np
+
+    parts = parts.copy()
+    # Both do not change with the origin of the scale; this keeps the digits of scores that are large and close.
+    centre = parts[:, 5].sum() / parts[:, 4].sum()
+    means = parts[:, 5] / parts[:, 4] - centre
+    parts[:, 5], parts[:, 6] = parts[:, 4] * means, parts[:, 4] * means**2
+    gathered, method = _gather(parts, clusters)
+
+    def measure(sums: Floats) -> Floats:
+        return np.stack([divide(sums[:, 2], sums[:, 1], np.nan), _measure_intraclass(sums)], axis=1)
+
+    drawn = resample(gathered, measure, seed=seed, resamples=resamples)
+    values = measure(gathered.sum(axis=0)[None, :])[0]
+    why = ("no repeat was wrong", "all repeats are equal, or there is one item")
+    return [make_estimate(float(values[at]), len(parts), drawn[:, at], method, why[at]) for at in range(2)]
+
+
+def _measure_intraclass(sums: Floats) -> Floats:
+    """ICC(1) of each row of sums: 1, error, noise, systematic, within, r, r·m, r·m², r²."""
+    import numpy as np
+
+    items, within, repeats = sums[:, 0], sums[:, 4], sums[:, 5]
+    between = np.maximum(sums[:, 7] - divide(sums[:, 6] ** 2, repeats, 0.0), 0.0)
+    per_item = divide(repeats - divide(sums[:, 8], repeats, 0.0), items - 1, np.nan)
+    mean_between = divide(between, items - 1, np.nan)
+    mean_within = divide(within, repeats - items, np.nan)
+    return divide(mean_between - mean_within, mean_between + (per_item - 1) * mean_within, np.nan)

@@ -1,0 +1,193 @@
+"""The bootstrap: items, or whole groups of them, are drawn again with replacement, and the statistic computed again.
+
+A statistic here is a function of column sums: each item (or group) is a row of counts, and a resample is a weighted sum
+of rows. Rows that are equal are drawn together, so a million items with four kinds of row cost as much as four.
+
+Source: B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13 (percentile interval);
+A. C. Davison and D. V. Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8 (whole groups).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number, is_finite
+from adjudge.formats.text import show
+from adjudge.trust.estimate import Estimate
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from adjudge.trust.extra import Floats
+
+    Table = Floats | csr_array
+
+RESAMPLES = 2_000
+"""How many resamples an interval is made of."""
+
+MOST_UNDEFINED = 0.05
+"""The largest share of resamples in which a statistic may be undefined before its interval is refused."""
+
+CELLS = 4_000_000
+"""How many numbers are held at once; a larger table is resampled in more steps."""
+
+
+def check_resampling(seed: int, resamples: int) -> None:
+    """Raise ``UsageError`` unless a seed and a number of resamples can be used."""
+    check_whole_number("seed", seed, least=0)
+    check_whole_number("resamples", resamples, least=100, most=1_000_000)
+
+
+def find_bootstrap_interval(
+    values: Sequence[float],
+    *,
+    groups: Sequence[Hashable] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+) -> tuple[float, float]:
+    """The percentile bootstrap interval of a mean; with ``groups`` (one for each value) whole groups are drawn.
+
+    The same seed gives the same limits. Raises ``UsageError`` for no values, values that are not finite, groups of
+    another length, and for fewer than two groups. Source: Efron and Tibshirani 1993, chapter 13.
+    """
+    check_extra()
+    check_resampling(seed, resamples)
+    import numpy as np
+
+    for value in values:
+        if not is_finite(value) and not isinstance(value, bool):
+            raise UsageError(f"the mean of {show(value)} is not defined; leave out values that are not finite numbers")
+    if not values:
+        raise UsageError("the mean of no values is not defined; give at least one")
+    codes, count = number_groups(groups, len(values))
+    data = np.asarray(values, dtype=float)
+    rows = np.column_stack([add_up(data, codes, count), add_up(np.ones(len(data)), codes, count)])
+    drawn = resample(rows, lambda sums: (sums[:, 0] / sums[:, 1])[:, None], seed=seed, resamples=resamples)
+    low, high = np.quantile(drawn[:, 0], [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def number_groups(groups: Iterable[Hashable] | None, items: int) -> tuple[NDArray[np.int64], int]:
+    """The number of each item's group, and how many groups there are; each item is a group where none are given."""
+    import numpy as np
+
+    if groups is None:
+        return np.arange(items), items
+    names: dict[Hashable, int] = {}
+    codes = np.fromiter((names.setdefault(group, len(names)) for group in groups), dtype=np.int64)
+    if len(codes) != items:
+        raise UsageError(f"groups must name one group for each of {items:,} items, got {len(codes):,}; give as many")
+    check_groups(len(names))
+    return codes, len(names)
+
+
+def add_up(values: Floats, codes: NDArray[np.int64], groups: int) -> Floats:
+    """The sum of the values of each group."""
+    import numpy as np
+
+    return np.bincount(codes, values, groups).astype(float)
+
+
+def check_groups(groups: int) -> None:
+    """Raise ``UsageError`` for fewer than two groups: nothing varies when the only one is drawn again."""
+    if groups < 2:
+        raise UsageError(f"an interval over groups needs at least 2 groups, got {groups}; leave groups out")
+
+
+def resample(
+    rows: Table,
+    compute: Callable[[Floats], Floats],
+    *,
+    seed: int,
+    resamples: int,
+    counts: Floats | None = None,
+) -> Floats:
+    """Each resample's statistics, one row each: ``compute`` takes sums (resamples by columns) and gives them.
+
+    ``rows`` has one row for each unit that is drawn; ``counts`` says how many units a row stands for (1 if left out).
+    """
+    import numpy as np
+
+    drawn_from = rows
+    if counts is None and isinstance(rows, np.ndarray):
+        drawn_from, repeats = np.unique(rows, axis=0, return_counts=True)
+        counts = repeats.astype(float)
+    units, columns = np.shape(drawn_from)
+    counts = np.ones(units) if counts is None else counts
+    total, shares = int(counts.sum()), counts / counts.sum()
+    random = np.random.default_rng(seed)
+    step = max(1, CELLS // max(units, columns))
+    drawn = []
+    for start in range(0, resamples, step):
+        weights = random.multinomial(total, shares, size=min(step, resamples - start)).astype(float)
+        drawn.append(compute(np.asarray(weights @ drawn_from)))
+    return np.concatenate(drawn)
+
+
+def find_limits(drawn: Floats, level: float = LEVEL) -> tuple[float, float] | str:
+    """The percentile limits of one statistic's resamples; a sentence where they would mislead."""
+    import numpy as np
+
+    defined = drawn[np.isfinite(drawn)]
+    if len(defined) < (1 - MOST_UNDEFINED) * len(drawn):
+        share = 100 * (1 - len(defined) / len(drawn))
+        return f"no interval: undefined in {share:.0f} % of resamples; label more of the rare cases"
+    low, high = (float(item) for item in np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]))
+    if high - low < 1e-12:
+        return "no interval: every resample gives the same value, which says nothing of other items; label more"
+    return low, high
+
+
+def find_clustered_share(counts: Floats, sizes: Floats, level: float = LEVEL) -> tuple[float, float]:
+    """A Wilson interval for a share whose items come in groups: ``counts`` of ``sizes`` in each group.
+
+    Items are divided by the design effect (how much more the share varies when whole groups are drawn) and by the
+    factor that Student's t with G - 1 degrees of freedom adds to the normal distribution. A share of 0 or 1 shows no
+    variance at all, so there each group counts as one item. Source: E. L. Korn and B. I. Graubard, "Confidence
+    intervals for proportions with small expected number of positive counts estimated from survey data", 1998.
+    """
+    import numpy as np
+    from scipy.special import ndtri
+    from scipy.stats import t
+
+    x, n = counts[sizes > 0], sizes[sizes > 0]
+    groups, items, rate = len(n), n.sum(), x.sum() / n.sum()
+    factor = (t.ppf((1 + level) / 2, groups - 1) / ndtri((1 + level) / 2)) ** 2 if groups > 1 else math.inf
+    if rate in {0.0, 1.0}:
+        effect = items / groups
+    else:
+        variance = groups / max(groups - 1, 1) * float(np.sum((x - rate * n) ** 2)) / items**2
+        effect = max(1.0, variance / (rate * (1 - rate) / items))
+    if math.isinf(factor):
+        return 0.0, 1.0
+    return find_wilson(float(rate), float(items / (effect * factor)), level)
+
+
+def find_wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, float]:
+    """The Wilson interval of a share of so many items, where divided counts need not be whole."""
+    from scipy.special import ndtri
+
+    square = float(ndtri((1 + level) / 2)) ** 2
+    middle = (rate + square / (2 * items)) / (1 + square / items)
+    reach = math.sqrt(square * (rate * (1 - rate) / items + square / (4 * items * items))) / (1 + square / items)
+    return (0.0 if rate == 0 else max(middle - reach, 0.0)), (1.0 if rate == 1 else min(middle + reach, 1.0))
+
+
+def make_estimate(value: float, of: int, drawn: Floats, method: str, why: str) -> Estimate:
+    """A statistic with the limits that its resamples give; without a value where it is not defined."""
+    import numpy as np
+
+    if not np.isfinite(value):
+        return Estimate(value=None, of=of, note=f"not defined: {why}")
+    limits = find_limits(drawn)
+    if isinstance(limits, str):
+        return Estimate(value=value, of=of, note=limits)
+    return Estimate(value=value, of=of, low=limits[0], high=limits[1], method=method)

@@ -1,0 +1,157 @@
+"""Agreement by kind of item (a language, a topic, a product): the kind with which the judge does worst, named.
+
+Among twenty kinds one looks bad by chance. So each kind is tested against all the others, and the p-values are
+adjusted for the number of tests (Holm 1979).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
+from adjudge.trust.confusion import Category, check_kinds
+from adjudge.trust.estimate import Estimate
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import find_interval
+from adjudge.trust.multiplicity import adjust_holm
+from adjudge.trust.regression import fit_robustly
+from adjudge.trust.resampling import add_up, find_clustered_share, number_groups
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from adjudge.trust.extra import Floats
+
+LEAST_ITEMS = 10
+"""The fewest items of a kind that are tested."""
+
+LEAST_GROUPS = 5
+"""The fewest groups on either side: errors that follow the groups come out much too small where one group decides."""
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One kind of item, compared with all the others."""
+
+    name: str
+    accuracy: Estimate
+    rest: float
+    """The accuracy on all other items."""
+    p_value: float | None
+    """Two-sided, that this kind is like the others; ``None`` with too few items or groups to test."""
+    adjusted: float | None
+    """The p-value adjusted for the number of kinds tested (Holm)."""
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the judge does worse here than elsewhere, beyond chance at 5 %, all kinds considered."""
+        return self.adjusted is not None and self.adjusted < ALPHA and (self.accuracy.value or 0.0) < self.rest
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        shown = {"name": self.name, "accuracy": self.accuracy.to_dict(), "rest": self.rest}
+        return shown | {"p_value": self.p_value, "adjusted": self.adjusted, "is_worse": self.is_worse}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slices:
+    """Agreement by kind of item."""
+
+    slices: tuple[Slice, ...]
+    """From the lowest accuracy to the highest; kinds with too few items last."""
+    tests: int
+    """How many kinds were tested."""
+
+    @property
+    def worst(self) -> Slice | None:
+        """The kind with the lowest accuracy among those tested; ``is_worse`` says whether that is more than chance."""
+        return self.slices[0] if self.tests else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        worst = None if self.worst is None else self.worst.name
+        return {"worst": worst, "tests": self.tests, "slices": [item.to_dict() for item in self.slices]}
+
+
+def make_slices(
+    judged: Sequence[Category],
+    truth: Sequence[Category],
+    kinds: Sequence[str],
+    *,
+    groups: Sequence[Hashable] | None = None,
+    least_items: int = LEAST_ITEMS,
+) -> Slices:
+    """Compare agreement on each kind of item with agreement on all others.
+
+    Fisher's exact test, or with ``groups`` (one for each item) a t test with errors that follow the groups. Kinds with
+    fewer than ``least_items`` items, or of fewer than 5 groups, are shown and not tested. Raises ``UsageError`` for
+    lists of different length, and for fewer than two kinds.
+    """
+    check_extra()
+    import numpy as np
+
+    check_whole_number("least_items", least_items, least=2)
+    if not len(judged) == len(truth) == len(kinds):
+        raise UsageError(
+            f"judged, truth and kinds have {len(judged):,}, {len(truth):,} and {len(kinds):,} items; give one of each"
+        )
+    check_kinds({*map(type, judged), *map(type, truth)})
+    right = np.array([judge == true for judge, true in zip(judged, truth, strict=True)], dtype=float)
+    names = list(dict.fromkeys(kinds))
+    if len(names) < 2:
+        raise UsageError(f"a comparison of kinds needs at least 2, got {len(names)}; give items of another kind")
+    places = {name: place for place, name in enumerate(names)}
+    kind = np.array([places[name] for name in kinds])
+    clusters = None if groups is None else number_groups(groups, len(right))
+    found = [_test(right, kind == place, clusters, least_items) for place in range(len(names))]
+    tested = [place for place, item in enumerate(found) if item is not None]
+    adjusted = dict(zip(tested, adjust_holm([found[place] or 0.0 for place in tested]), strict=True))
+    slices = [
+        Slice(
+            name=name,
+            accuracy=_estimate(right, kind == place, clusters),
+            rest=float(right[kind != place].mean()),
+            p_value=found[place],
+            adjusted=adjusted.get(place),
+        )
+        for place, name in enumerate(names)
+    ]
+    slices.sort(key=lambda item: (item.p_value is None, item.accuracy.value, item.name))
+    return Slices(slices=tuple(slices), tests=len(tested))
+
+
+def _test(
+    right: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.int64], int] | None, least: int
+) -> float | None:
+    import numpy as np
+    from scipy.stats import fisher_exact
+
+    if min(inside.sum(), (~inside).sum()) < least:
+        return None
+    if clusters is None:
+        table = [[int(right[side].sum()), int((1 - right[side]).sum())] for side in (inside, ~inside)]
+        return min(1.0, float(fisher_exact(table)[1]))
+    codes, _ = clusters
+    if min(len(np.unique(codes[inside])), len(np.unique(codes[~inside]))) < LEAST_GROUPS:
+        return None
+    design = np.column_stack([np.ones(len(right)), inside.astype(float)])
+    return float(fit_robustly(design, right, clusters).find_p_values()[1])
+
+
+def _estimate(right: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.int64], int] | None) -> Estimate:
+    import numpy as np
+
+    count, number = int(right[inside].sum()), int(inside.sum())
+    if clusters is None:
+        low, high = find_interval(count, number)
+        return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson")
+    codes, groups = clusters
+    counts = add_up(right[inside], codes[inside], groups)
+    low, high = find_clustered_share(counts, add_up(np.ones(number), codes[inside], groups))
+    return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson, of groups")
