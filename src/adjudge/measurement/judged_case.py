@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from adjudge.dataset.case import Case, LabelValue
+from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label import Label, LabelDesign, find_truth
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.judges.pair import PairResult
@@ -107,7 +108,21 @@ def _find_design(labels: Sequence[Label]) -> LabelDesign | None:
     return next((label.design for label in labels if label.design is not None), None)
 
 
-def read_own_truth(case: Case) -> CaseTruth | None:
+class Labelled(Protocol):
+    """Anything that has the labels of a data set's case."""
+
+    @property
+    def label(self) -> LabelValue:
+        """What a person decided."""
+        ...
+
+    @property
+    def labels(self) -> Mapping[str, LabelValue]:
+        """What each rater said; ``None`` could not tell."""
+        ...
+
+
+def read_own_truth(case: Labelled) -> CaseTruth | None:
     """What a case of a data set says itself: its ``label``, else what more than half of its ``labels`` are."""
     if case.label is None and not case.labels:
         return None

@@ -66,6 +66,8 @@ class MeasurementTally:
         """All cases by verdict, labelled or not."""
         self.table: Counter[tuple[LabelledVerdict, TruthHeap]] = Counter()
         """Labelled cases by verdict and truth."""
+        self.strata: Counter[tuple[str | None, LabelledVerdict]] = Counter()
+        """All cases by the stratum of the run's plan and verdict; empty without a plan."""
         self.overrides = 0
         self.repeated = 0
         """Cases that were judged more than once."""
@@ -78,6 +80,8 @@ class MeasurementTally:
         self.groups, self.kinds, self.designs = array("i"), array("i"), array("i")
         self.properties: list[array[float]] = [array("d"), array("d"), array("i")]
         """Length, format (0 or 1) and language of each labelled case; of a pair, how the first differs."""
+        self.pairs = 0
+        """Labelled comparisons."""
         self.forward, self.backward = array("b"), array("b")
         """The verdict of each order of each labelled pair."""
         self._groups, self._kinds, self._designs = _Codes(), _Codes(), _Codes()
@@ -87,6 +91,8 @@ class MeasurementTally:
     def add(self, found: CaseVerdict, truth: CaseTruth | None, case: ComparedCase) -> None:
         """Count a case; ``truth`` is ``None`` where nobody labelled it."""
         self.cases[found.verdict] += 1
+        if case.stratum is not None:
+            self.strata[case.stratum, found.verdict] += 1
         if found.judgements > 1:
             self.repeated += 1
             self.flipped += found.flipped
@@ -128,9 +134,9 @@ class MeasurementTally:
         length.append(math.nan if first is None else first.length - (second.length if second else 0.0))
         formatted.append(math.nan if first is None else first.formatted - (second.formatted if second else 0))
         language.append(self._languages.find(first.language if first else ""))
-        if case.orders is not None:
-            for kept, side in zip((self.forward, self.backward), case.orders, strict=True):
-                kept.append(_VERDICT_CODES.get(side, _UNDECIDED))  # type: ignore[call-overload] - any word
+        self.pairs += case.orders is not None
+        for kept, side in zip((self.forward, self.backward), case.orders or (None, None), strict=True):
+            kept.append(_VERDICT_CODES.get(side, _UNDECIDED))  # type: ignore[call-overload] - any word
 
     @property
     def labelled(self) -> int:
