@@ -1,0 +1,121 @@
+"""The rate at which people would pass, from labels drawn from the run: double sampling with MOVER limits.
+
+The cases of a run fall into heaps, by the judge's verdict. In each heap the labels say which share is really good; the
+shares are weighed by the sizes of the heaps. Nothing has to be assumed about the judge: a bad one only makes the heaps
+alike. All arrays hold the heaps in their last axis, and any number of repetitions before it.
+
+Sources: A. Tenenbein, "A double sampling scheme for estimating from binomial data with misclassifications", 1970 (the
+estimate); G. Y. Zou and A. Donner, 2008 (the limits); L. Kish, "Survey sampling", 1965 (the design effect).
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal
+
+from adjudge.trust.intervals import LEVEL, IntervalMethod, combine_shares
+
+if TYPE_CHECKING:
+    from adjudge.trust.extra import Floats
+
+Target = Literal["run", "system"]
+"""What the rate is of: the cases of this ``run``, or everything that the ``system`` produces."""
+
+
+def compute_double_sampling(
+    good: Floats,
+    labelled: Floats,
+    cases: Floats,
+    *,
+    target: Target = "run",
+    shrink: Floats | float = 1.0,
+    between: Floats | float = 1.0,
+    level: float = LEVEL,
+    method: IntervalMethod = "wilson",
+) -> tuple[Floats, Floats, Floats]:
+    """Rates with their lower and upper limits, from good and labelled cases and the sizes of the heaps.
+
+    Labels that come in groups count less: the counts are divided by ``shrink``. ``between`` is the design effect of
+    how the run's cases are distributed over the heaps, which matters for the ``system`` alone.
+    """
+    import numpy as np
+
+    whole = np.sum(cases, axis=-1, keepdims=True)
+    weights = cases / whole
+    by = np.asarray(shrink, dtype=float)[..., None]
+    if target == "run":
+        # The share that is left is that of the cases themselves: what was labelled is known, in groups or not.
+        left = np.where(cases > 0, 1 - labelled / np.where(cases > 0, cases, 1), 0.0)
+        return combine_shares(good / by, labelled / by, weights, left, level=level, method=method)
+    shares = compute_shares(good, labelled)
+    rate = np.sum(weights * shares, axis=-1)
+    spread = np.maximum(np.sum(weights * shares**2, axis=-1) - rate**2, 0.0) / whole[..., 0] * between
+    return combine_shares(good / by, labelled / by, weights, spread=spread, level=level, method=method)
+
+
+def compute_shares(good: Floats, labelled: Floats) -> Floats:
+    """The share of good among the labelled cases of each heap; 0.5 of nothing."""
+    import numpy as np
+
+    return np.where(labelled > 0, good / np.where(labelled > 0, labelled, 1), 0.5)
+
+
+def compute_design_effects(good: Floats, labelled: Floats, cases: Floats) -> tuple[Floats, Floats]:
+    """How much more the rate varies because labels come in groups: within the heaps, and between them.
+
+    ``good`` and ``labelled`` have the groups in the axis before the last; there must be two or more. The first is the
+    larger one of two estimates of the variance: linearised, and by leaving out each group in turn (the jackknife). They
+    are equal where each group has as many labels in each heap. Where a heap lives on a few groups, the linearised one
+    is too small: at 15 groups its intervals cover as little as 92 %.
+    """
+    import numpy as np
+
+    weights = cases / np.sum(cases, axis=-1, keepdims=True)
+    number = np.sum(labelled, axis=-2)
+    shares = compute_shares(np.sum(good, axis=-2), number)
+    rate = np.sum(weights * shares, axis=-1, keepdims=True)
+    each = np.where(number > 0, weights / np.where(number > 0, number, 1), 0.0)
+    errors = each[..., None, :] * (good - shares[..., None, :] * labelled)
+    across = np.sum((each * (shares - rate))[..., None, :] * labelled, axis=-1)
+    # Groups of equal answers, if nothing varies in what was seen: a design effect of 1 would be a claim.
+    same = np.sum(np.sum(labelled, axis=-1) ** 2, axis=-1) / np.maximum(np.sum(labelled, axis=(-2, -1)), 1)
+    plain = _compute_variance(np.sum(errors, axis=-1))
+    seen = np.maximum(plain, _compute_jackknife(errors, labelled, number))
+    return (
+        _divide(seen, np.sum(each * weights * shares * (1 - shares), axis=-1), same),
+        _divide(_compute_variance(across), np.sum(each * weights * (shares - rate) ** 2, axis=-1), same),
+    )
+
+
+def compute_shrink(deff: Floats, groups: int, *, level: float = LEVEL) -> Floats:
+    """What counts are divided by: the design effect, and Student's t for having measured it from few groups."""
+    from scipy.special import stdtrit
+
+    tail = (1 + level) / 2
+    return deff * (stdtrit(groups - 1, tail) / NormalDist().inv_cdf(tail)) ** 2
+
+
+def _compute_variance(by_group: Floats) -> Floats:
+    import numpy as np
+
+    groups = by_group.shape[-1]
+    return groups / (groups - 1) * np.sum(by_group**2, axis=-1)
+
+
+def _compute_jackknife(errors: Floats, labelled: Floats, number: Floats) -> Floats:
+    """The variance of the rate over leaving out each group in turn."""
+    import numpy as np
+
+    groups, rest = labelled.shape[-2], number[..., None, :] - labelled
+    # A heap whose labels are all of one group has no error that could be seen, with or without that group.
+    left_out = errors * np.where(rest > 0, number[..., None, :] / np.where(rest > 0, rest, 1), 1.0)
+    return (groups - 1) / groups * np.sum(np.sum(left_out, axis=-1) ** 2, axis=-1)
+
+
+def _divide(seen: Floats, expected: Floats, same: Floats) -> Floats:
+    """A variance over that of labels that are each for themselves, at least 1."""
+    import numpy as np
+
+    # Rounding leaves variances like 1e-34 where there is none.
+    some = expected > 1e-18
+    return np.where(some, np.maximum(1.0, seen / np.where(some, expected, 1)), same)

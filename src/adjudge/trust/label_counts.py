@@ -1,0 +1,218 @@
+"""Labelled cases as counts: by the judge's verdict, by stratum and by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.trust.extra import check_extra
+from adjudge.trust.lang_reiczigel import KnownErrors
+
+if TYPE_CHECKING:
+    from adjudge.trust.extra import Floats
+
+HeapVerdict = Literal["passed", "failed", "undecided"]
+
+MOST_STRATA = 6
+"""With more, intervals cover too much: their heaps hold too few labels each."""
+
+FEWEST_IN_HEAP = 5
+
+MOST_SPLITS = 51
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heap:
+    """Cases of a run that the judge treated alike, with the labels among them.
+
+    A run has one for each verdict; with several judges or with strata, one for each combination. Within a heap each
+    case must have had the same chance of being labelled.
+    """
+
+    verdict: HeapVerdict
+    """Of the judge whose rate is corrected."""
+    cases: int
+    """Cases of the run in this heap, labelled ones included."""
+    good: int = 0
+    """Labelled cases that people passed."""
+    bad: int = 0
+    unresolved: int = 0
+    """Labelled cases whose truth people did not settle: they could not tell, or were split."""
+    stratum: str | None = None
+    """Part of the run from which labels were drawn with a probability of its own."""
+
+    @property
+    def labels(self) -> int:
+        """Labelled cases, with the unresolved ones."""
+        return self.good + self.bad + self.unresolved
+
+    def to_counts(self) -> LabelCounts:
+        """The labels alone; an undecided verdict is not a pass."""
+        how = "passed" if self.verdict == "passed" else "failed"
+        return LabelCounts(**{f"good_{how}": self.good, f"bad_{how}": self.bad, f"unresolved_{how}": self.unresolved})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelCounts:
+    """Labelled cases by what people and the judge decided. *Failed* is whatever the judge did not pass."""
+
+    good_passed: int = 0
+    good_failed: int = 0
+    bad_passed: int = 0
+    bad_failed: int = 0
+    unresolved_passed: int = 0
+    """Passed by the judge; people did not settle what is true."""
+    unresolved_failed: int = 0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            _check_count(getattr(self, item.name), item.name)
+
+    def __add__(self, other: LabelCounts) -> LabelCounts:
+        return LabelCounts(**{item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)})
+
+    @property
+    def total(self) -> int:
+        """Labelled cases, with the unresolved ones."""
+        return sum(getattr(self, item.name) for item in fields(self))
+
+    @property
+    def unresolved(self) -> int:
+        """Labelled cases without a truth."""
+        return self.unresolved_passed + self.unresolved_failed
+
+    def split_unresolved(self) -> KnownErrors:
+        """The labels with a truth: first without the unresolved cases, then with each truth of them.
+
+        At most 51 splits of the passed and of the failed ones are tried, all good and all bad among them. The rate is
+        not monotone in them, so the ends alone would not do.
+        """
+        import numpy as np
+
+        of_passed, of_failed = (
+            np.unique(np.linspace(0, number, min(number + 1, MOST_SPLITS)).round())
+            for number in (self.unresolved_passed, self.unresolved_failed)
+        )
+        passed, failed = (item.ravel() for item in np.meshgrid(of_passed, of_failed))
+        good_passed = np.concatenate([[0], passed]) + self.good_passed
+        good = np.concatenate([[0], passed + failed]) + self.good_passed + self.good_failed
+        bad_failed = np.concatenate([[0], self.unresolved_failed - failed]) + self.bad_failed
+        wrong = np.concatenate([[0], self.unresolved_passed - passed]) + self.bad_passed
+        return KnownErrors(good_passed, good, bad_failed, bad_failed + wrong)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupCounts:
+    """Labelled cases by group: a row for each group, a column for each heap. `count_groups` makes it."""
+
+    good: Floats
+    bad: Floats
+    unresolved: Floats
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether any group has more than one labelled case."""
+        return bool(((self.good + self.bad + self.unresolved).sum(axis=-1) > 1).any())
+
+
+def count_groups(
+    groups: Sequence[str | int], heaps: Sequence[int], truths: Sequence[bool | None], *, columns: int
+) -> GroupCounts:
+    """Labelled cases counted by group, from three lists with an entry for each labelled case.
+
+    ``heaps`` are places in the list of heaps, which has ``columns`` entries; a truth of ``None`` is unresolved. Needs
+    ``adjudge[trust]``; raises ``UsageError`` for lists of different lengths and for places that do not exist.
+    """
+    check_extra()
+    import numpy as np
+
+    if not len(groups) == len(heaps) == len(truths):
+        raise UsageError(
+            f"each labelled case needs a group, a heap and a truth; got {len(groups)}, {len(heaps)} and {len(truths)}"
+        )
+    names: dict[str | int, int] = {}
+    rows = np.asarray([names.setdefault(name, len(names)) for name in groups], dtype=np.int64)
+    places = np.asarray(heaps)
+    if len(rows) and not (places.dtype.kind in "iu" and places.min() >= 0 and places.max() < columns):
+        raise UsageError(f"heaps are places from 0 to {columns - 1}; got {places.min()} to {places.max()}")
+    kinds = np.asarray([2 if truth is None else int(not truth) for truth in truths], dtype=np.int64)
+    cells = (rows * columns + places.astype(np.int64)) * 3 + kinds
+    table = np.bincount(cells, minlength=len(names) * columns * 3).reshape(len(names), columns, 3).astype(float)
+    return GroupCounts(good=table[..., 0], bad=table[..., 1], unresolved=table[..., 2])
+
+
+def check_heaps(heaps: Sequence[Heap], groups: GroupCounts | None = None) -> None:
+    """Raise ``UsageError`` unless these counts can be those of a run, and those of the groups add up to them."""
+    for item in heaps:
+        for name in ("cases", "good", "bad", "unresolved"):
+            _check_count(getattr(item, name), f"{name} of a heap")
+        if item.verdict not in get_args(HeapVerdict):
+            known = ", ".join(get_args(HeapVerdict))
+            raise UsageError(f"the verdict of a heap is one of {known}; got {item.verdict!r}")
+        if item.labels > item.cases:
+            raise UsageError(
+                f"a heap of {item.cases:,} cases cannot have {item.labels:,} labels; cases include labelled ones"
+            )
+    if not sum(item.cases for item in heaps):
+        raise UsageError("a rate needs a run of one case or more; the heaps are empty")
+    strata = len({item.stratum for item in heaps})
+    if strata > MOST_STRATA:
+        raise UsageError(f"a run may have up to {MOST_STRATA} strata, and this has {strata}; merge some of them")
+    if groups is not None:
+        _check_groups(heaps, groups)
+
+
+def merge_sparse(heaps: Sequence[Heap], groups: GroupCounts | None) -> tuple[Sequence[Heap], GroupCounts | None]:
+    """Heaps in which no stratum of several has a heap with fewer than 5 labels: such a stratum becomes one heap.
+
+    Merging is right whatever the labels are, since within a stratum each case had the same chance of being drawn.
+    Without strata nothing is merged.
+    """
+    if len({item.stratum for item in heaps}) < 2:
+        return heaps, groups
+    import numpy as np
+
+    order = sorted(range(len(heaps)), key=lambda place: str(heaps[place].stratum))
+    parts: list[list[int]] = []
+    for _, places in groupby(order, key=lambda place: heaps[place].stratum):
+        part = [place for place in places if heaps[place].cases]
+        sparse = any(heaps[place].labels < min(FEWEST_IN_HEAP, heaps[place].cases) for place in part)
+        parts += [part] if sparse else [[place] for place in part]
+    merged = [_merge([heaps[place] for place in part]) for part in parts]
+    if groups is None:
+        return merged, None
+    tables = [
+        np.stack([table[:, part].sum(axis=-1) for part in parts], axis=-1)
+        for table in (groups.good, groups.bad, groups.unresolved)
+    ]
+    return merged, GroupCounts(good=tables[0], bad=tables[1], unresolved=tables[2])
+
+
+def _merge(heaps: Sequence[Heap]) -> Heap:
+    # The verdict means nothing any more; the judge's own rate is counted before heaps are merged.
+    return Heap(
+        verdict=heaps[0].verdict,
+        cases=sum(item.cases for item in heaps),
+        good=sum(item.good for item in heaps),
+        bad=sum(item.bad for item in heaps),
+        unresolved=sum(item.unresolved for item in heaps),
+        stratum=heaps[0].stratum,
+    )
+
+
+def _check_groups(heaps: Sequence[Heap], groups: GroupCounts) -> None:
+    for name in ("good", "bad", "unresolved"):
+        table = getattr(groups, name)
+        expected = [getattr(item, name) for item in heaps]
+        if table.ndim != 2 or table.sum(axis=0).tolist() != expected:
+            raise UsageError(
+                f"{name} of the groups must add up to the heaps' {expected}; use count_groups on the labels"
+            )
+
+
+def _check_count(value: object, name: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(f"{name} must be a whole number of 0 or more; got {value!r}")

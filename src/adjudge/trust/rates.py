@@ -1,0 +1,575 @@
+"""The rate at which people would pass, estimated from the judge's verdicts and some labels.
+
+The judge's own rate is off by its errors. Where the labels come from decides how it is corrected: if they are a random
+sample of the run (the *internal* design), nothing has to be assumed about the judge; if they come from elsewhere (the
+*external* design), the judge must err in the run as often as on the labels. `choose_design` decides which applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.trust.double_sampling import (
+    Target,
+    compute_design_effects,
+    compute_double_sampling,
+    compute_shrink,
+)
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL, IntervalMethod, Share, combine_shares
+from adjudge.trust.label_counts import GroupCounts, Heap, LabelCounts, check_heaps, merge_sparse
+from adjudge.trust.lang_reiczigel import (
+    FEWEST,
+    LEAST_YOUDEN,
+    KnownErrors,
+    compute_lang_reiczigel,
+    compute_youden_limit,
+    is_refused,
+)
+
+if TYPE_CHECKING:
+    from adjudge.trust.extra import Floats
+
+Design = Literal["internal", "external"]
+"""``internal``: the labels are a random sample of the run. ``external``: they come from elsewhere."""
+
+FEWEST_GROUPS = 10
+"""With fewer, the design effect is not known well enough for any interval."""
+
+ENOUGH_GROUPS = 15
+
+GUARD = 0.01
+"""Labels whose pass rate differs from that of the rest with a smaller p-value are not taken for a random sample."""
+
+MOST_MORE = 10_000
+"""More labels than this are no remedy."""
+
+RefusalReason = Literal["no_labels", "few_groups", "few_good", "few_bad", "weak_judge", "grouped", "not_done"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedRate:
+    """The rate at which people would pass, with its interval, and the judge's own rate beside it."""
+
+    value: float
+    low: float
+    """The lower limit; it holds for every truth of the cases that are unresolved."""
+    high: float
+    level: float
+    """How often intervals made this way contain the true rate."""
+    target: Target
+    """What the rate is of: the cases of this ``run``, or all that the ``system`` produces."""
+    design: Design
+    method: str
+    """How it was computed, in the field's words."""
+    cases: int
+    """Cases of the run."""
+    labels: int
+    """Labelled cases, with the unresolved ones."""
+    unresolved: int
+    """Labelled cases whose truth people did not settle."""
+    bounds: tuple[float, float] | None
+    """The rate if every unresolved case is bad, and if every one is good; ``None`` where none is unresolved."""
+    groups: int | None
+    """Groups that the labels come in; ``None`` where each label is for itself."""
+    deff: float | None
+    """The design effect: how much more the rate varies because labels come in groups."""
+    naive: Share
+    """What the judge passed of the run; undecided is not passed."""
+    worth: int | None
+    """Labels that people alone would need for an interval as narrow; ``None`` with groups or unresolved cases."""
+    assumptions: tuple[str, ...]
+    """What must be true for the interval to be right, a sentence each."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know besides, such as why labels were not taken for a random sample."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Both limits."""
+        return self.low, self.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        changed = {"bounds": list(self.bounds) if self.bounds else None, "naive": self.naive.to_dict()}
+        return data | changed | {"assumptions": list(self.assumptions), "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why no rate is given, and what would help. The judge's own rate is beside it."""
+
+    because: RefusalReason
+    reason: str
+    """One sentence."""
+    remedy: str
+    """What to do, in one sentence."""
+    design: Design | None = None
+    more_good: int = 0
+    """Labelled good answers that are missing, as far as that can be said."""
+    more_bad: int = 0
+    more_groups: int = 0
+    naive: Share | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        return data | {"naive": self.naive.to_dict() if self.naive else None, "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesignChoice:
+    """Which design applies to some labels, and why."""
+
+    design: Design
+    reason: str
+    """One sentence."""
+    p_value: float | None
+    """Fisher's exact test of labelled against unlabelled cases; ``None`` where it was not needed."""
+
+
+def make_corrected_rate(
+    heaps: Sequence[Heap],
+    *,
+    sampled: bool = False,
+    outside: LabelCounts | None = None,
+    groups: GroupCounts | None = None,
+    target: Target = "run",
+    level: float = LEVEL,
+    method: IntervalMethod = "wilson",
+) -> CorrectedRate | Refusal:
+    """The corrected rate by the design that applies, or a refusal that says what would help.
+
+    ``heaps`` are the cases of the run with the labels in them, ``outside`` labelled cases that are not in the run.
+    ``sampled`` says that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them.
+    ``groups`` has the labels of the run group by group. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that
+    cannot be.
+    """
+    choice = choose_design(heaps, sampled=sampled, outside=outside.total if outside else 0, groups=groups)
+    if choice.design == "internal":
+        return make_internal_rate(heaps, groups=groups, target=target, level=level, method=method)
+    labelled = sum((item.to_counts() for item in heaps), start=outside or LabelCounts())
+    return make_external_rate(
+        labelled,
+        passes=sum(item.cases for item in heaps if item.verdict == "passed"),
+        cases=sum(item.cases for item in heaps),
+        grouped=groups is not None and groups.is_grouped,
+        target=target,
+        level=level,
+        notes=(choice.reason,),
+    )
+
+
+def choose_design(
+    heaps: Sequence[Heap], *, sampled: bool, outside: int = 0, groups: GroupCounts | None = None
+) -> DesignChoice:
+    """Which design applies to the labels of these heaps and to ``outside`` labelled cases that are not in the run.
+
+    Internal needs all three: every labelled case is in the run, the sampling is known, and within each stratum the
+    judge passed labelled and unlabelled cases alike (Fisher's exact test, two-sided, p of 0.01 or more after Bonferroni
+    over the strata). Counts of labels that come in groups are divided by the design effect of the verdict first.
+    """
+    check_heaps(heaps, groups)
+    if outside:
+        return DesignChoice(
+            design="external", reason=f"{outside:,} of the labelled cases are not in this run", p_value=None
+        )
+    if not sampled:
+        return DesignChoice(
+            design="external", reason="it is not known that the labelled cases were drawn at random", p_value=None
+        )
+    check_extra()
+    names = {item.stratum for item in heaps}
+    shrink = _find_verdict_shrink(heaps, groups)
+    found = [_compare_passes([item for item in heaps if item.stratum == name], shrink) for name in names]
+    p_value = min(1.0, len(found) * min(found))
+    if p_value < GUARD:
+        reason = (
+            "the labels do not look like a random sample of this run: "
+            f"the judge passed them at another rate than the other cases (p = {p_value:.2g})"
+        )
+        return DesignChoice(design="external", reason=reason, p_value=p_value)
+    return DesignChoice(design="internal", reason="the labelled cases are a random sample of this run", p_value=p_value)
+
+
+def make_internal_rate(
+    heaps: Sequence[Heap],
+    *,
+    groups: GroupCounts | None = None,
+    target: Target = "run",
+    level: float = LEVEL,
+    method: IntervalMethod = "wilson",
+) -> CorrectedRate | Refusal:
+    """The corrected rate from labels that are a random sample of the run: double sampling with MOVER limits.
+
+    Heaps may have strata, from which labels were drawn with other probabilities: sizes are the weights. A stratum of
+    several in which some heap has fewer than 5 labels is taken as one heap. There is no refusal for a bad judge.
+    """
+    check_heaps(heaps, groups)
+    _check_words(target, level)
+    check_extra()
+    naive = _find_naive(heaps)
+    heaps, groups = merge_sparse(heaps, groups)
+    labels = sum(item.labels for item in heaps)
+    if not labels:
+        return Refusal(
+            because="no_labels",
+            reason="no case of the run has a label",
+            remedy="label at least 50 cases drawn at random from the run",
+            design="internal",
+            naive=naive,
+        )
+    number = len(groups.good) if groups else None
+    if number is not None and number < FEWEST_GROUPS:
+        return _refuse_groups(number, naive)
+    estimates, deff = _estimate_internal(heaps, groups, target=target, level=level, method=method)
+    unresolved = sum(item.unresolved for item in heaps)
+    whole = sum(item.cases for item in heaps)
+    value, low, high = estimates[0][0], min(item[1] for item in estimates), max(item[2] for item in estimates)
+    alone = not unresolved and groups is None
+    return CorrectedRate(
+        value=value,
+        low=low,
+        high=high,
+        level=level,
+        target=target,
+        design="internal",
+        method=f"double sampling, MOVER with {method.capitalize()} limits",
+        cases=whole,
+        labels=labels,
+        unresolved=unresolved,
+        bounds=(estimates[1][0], estimates[2][0]) if unresolved else None,
+        groups=number,
+        deff=deff,
+        naive=naive,
+        worth=find_worth(value, high - low, cases=whole, target=target, level=level, method=method) if alone else None,
+        assumptions=_say_internal(heaps, number, unresolved, target),
+        notes=_say_groups(number),
+    )
+
+
+def make_external_rate(
+    labelled: LabelCounts,
+    *,
+    passes: int,
+    cases: int,
+    grouped: bool = False,
+    target: Target = "run",
+    level: float = LEVEL,
+    notes: tuple[str, ...] = (),
+) -> CorrectedRate | Refusal:
+    """The corrected rate from labels that are not drawn from the run: Lang and Reiczigel's limits.
+
+    The judge passed ``passes`` of the run's ``cases``. Refused with fewer than 10 good or 10 bad labelled answers,
+    where sensitivity + specificity - 1 is not shown to exceed 0.10, and for labels that come in groups.
+    """
+    _check_words(target, level)
+    if not (_is_count(passes) and _is_count(cases) and 0 <= passes <= cases and cases):
+        raise UsageError(
+            f"passes must be a count from 0 to the run's cases, of which there is one; got {passes} of {cases}"
+        )
+    check_extra()
+    naive = Share(count=passes, of=cases)
+    refusal = _refuse_external(labelled, naive=naive, grouped=grouped, level=level, notes=notes)
+    if refusal is not None:
+        return refusal
+    import numpy as np
+
+    splits = labelled.split_unresolved()
+    # The first is that of the resolved labels alone; the others give the unresolved ones every truth they can have.
+    found = compute_lang_reiczigel(np.asarray(passes), np.asarray(cases), splits, level=level)
+    value, low, high = float(found[0][0]), float(np.min(found[1])), float(np.max(found[2]))
+    worth = find_worth(value, high - low, cases=cases, target="system", level=level)
+    unresolved = labelled.unresolved
+    return CorrectedRate(
+        value=value,
+        low=low,
+        high=high,
+        level=level,
+        target=target,
+        design="external",
+        method="Lang-Reiczigel",
+        cases=cases,
+        labels=labelled.total,
+        unresolved=unresolved,
+        bounds=(float(np.min(found[0])), float(np.max(found[0]))) if unresolved else None,
+        groups=None,
+        deff=None,
+        naive=naive,
+        worth=None if unresolved else worth,
+        assumptions=_say_external(unresolved, target),
+        notes=notes,
+    )
+
+
+def find_worth(
+    value: float,
+    width: float,
+    *,
+    cases: int,
+    target: Target = "run",
+    level: float = LEVEL,
+    method: IntervalMethod = "wilson",
+) -> int:
+    """How many labels people alone would need for an interval of this width around this rate; at most all ``cases``."""
+    check_extra()
+    import numpy as np
+
+    if not (0 <= value <= 1 and width >= 0 and cases >= 1):
+        raise UsageError(
+            f"a rate from 0 to 1, a width of 0 or more and a case are needed; got {value}, {width}, {cases}"
+        )
+
+    def measure(numbers: Floats) -> Floats:
+        labels = numbers[:, None]
+        left = np.maximum(0.0, 1 - labels / cases) if target == "run" else np.ones_like(labels)
+        _, low, high = combine_shares(value * labels, labels, np.ones(1), left, level=level, method=method)
+        return high - low
+
+    grid = np.linspace(1.0, float(cases), 2)
+    for _ in range(3):  # a thousandth of the range each time: far below one label, of any number of cases
+        grid = np.linspace(grid[0], grid[-1], 1000)
+        enough = measure(grid) <= width
+        at = int(np.argmax(enough)) if enough.any() else len(grid) - 1
+        grid = grid[max(at - 1, 0) : at + 1]
+    return round(float(grid[-1]))
+
+
+def refuse_unsupported(what: Literal["difference", "ordinal", "missing", "poisson"]) -> Refusal:
+    """The refusal of something that is not done, because no method for it was shown to keep its promise.
+
+    ``difference``: of the rates of two systems. ``ordinal``: labels that are scores. ``missing``: labels that are
+    absent for a reason. ``poisson``: cases drawn each with a probability of its own.
+    """
+    if what not in _NOT_DONE:
+        raise UsageError(f"{what!r} is nothing that is known to be refused; there are {', '.join(_NOT_DONE)}")
+    reason, remedy = _NOT_DONE[what]
+    return Refusal(because="not_done", reason=reason, remedy=remedy)
+
+
+_NOT_DONE = {
+    "difference": (
+        "no interval is given for the difference of two corrected rates",
+        "compare the two intervals, or label the same cases of both runs and use compute_mcnemar",
+    ),
+    "ordinal": (
+        "labels that are scores cannot correct a rate",
+        "label good or bad, or state the score from which an answer is good",
+    ),
+    "missing": (
+        "labels that are absent for a reason, such as hard cases, make every correction wrong",
+        "draw the cases at random and label each of them; cannot_tell counts as unresolved",
+    ),
+    "poisson": (
+        "cases drawn each with a probability of its own cannot be weighed",
+        "draw a fixed number at random from each stratum, or from the run",
+    ),
+}
+
+
+# ------------------------------------------------------------------------------------------- labels drawn from the run
+
+
+def _estimate_internal(
+    heaps: Sequence[Heap], groups: GroupCounts | None, *, target: Target, level: float, method: IntervalMethod
+) -> tuple[list[tuple[float, float, float]], float | None]:
+    """Estimates without the unresolved cases, with each of them bad, and with each good; and the design effect."""
+    import numpy as np
+
+    cases = np.asarray([item.cases for item in heaps], dtype=float)
+    tables = np.asarray([(item.good, item.bad, item.unresolved) for item in heaps], dtype=float).T
+    found, deffs = [], []
+    for of_good, of_bad in ((0, 0), (0, 1), (1, 0)) if tables[2].any() else ((0, 0),):
+        good, bad = tables[0] + of_good * tables[2], tables[1] + of_bad * tables[2]
+        shrink: Floats | float = 1.0
+        between: Floats | float = 1.0
+        if groups is not None:
+            each = groups.good + of_good * groups.unresolved
+            every = each + groups.bad + of_bad * groups.unresolved
+            deff, between = compute_design_effects(each, every, cases)
+            shrink = compute_shrink(deff, len(each), level=level)
+            deffs.append(float(deff))
+        found.append(
+            compute_double_sampling(
+                good,
+                good + bad,
+                cases,
+                target=target,
+                shrink=shrink,
+                between=between,
+                level=level,
+                method=method,
+            )
+        )
+    return [(float(value), float(low), float(high)) for value, low, high in found], deffs[0] if deffs else None
+
+
+def _refuse_groups(number: int, naive: Share) -> Refusal:
+    missing = FEWEST_GROUPS - number
+    return Refusal(
+        because="few_groups",
+        reason=f"the labels come in {number} groups, too few to see how alike the answers of a group are",
+        remedy=f"label {missing} more groups, better {ENOUGH_GROUPS - number}",
+        design="internal",
+        more_groups=missing,
+        naive=naive,
+    )
+
+
+def _find_naive(heaps: Sequence[Heap]) -> Share:
+    passes = sum(item.cases for item in heaps if item.verdict == "passed")
+    return Share(count=passes, of=sum(item.cases for item in heaps))
+
+
+def _say_internal(heaps: Sequence[Heap], groups: int | None, unresolved: int, target: Target) -> tuple[str, ...]:
+    several = len({item.stratum for item in heaps}) > 1
+    units = "groups" if groups is not None else "cases"
+    sentences = [
+        f"The labelled {units} were drawn at random {'from each stratum of' if several else 'from'} this run.",
+        "The labels are right.",
+    ]
+    if groups is not None:
+        sentences.append("The groups do not depend on one another.")
+    if target == "system":
+        sentences.append("The run is a random sample of what the system produces.")
+    return (*sentences, *_say_unresolved(unresolved))
+
+
+def _say_unresolved(unresolved: int) -> tuple[str, ...]:
+    if not unresolved:
+        return ()
+    return (f"Nothing is assumed about the {unresolved:,} unresolved cases: the limits hold if they are good or bad.",)
+
+
+def _say_groups(number: int | None) -> tuple[str, ...]:
+    if number is None or number >= ENOUGH_GROUPS:
+        return ()
+    return (f"{number} groups are few: label {ENOUGH_GROUPS - number} more for an interval that covers as it should.",)
+
+
+# ------------------------------------------------------------------------------------------------ labels from elsewhere
+
+
+def _refuse_external(
+    labelled: LabelCounts, *, naive: Share, grouped: bool, level: float, notes: tuple[str, ...]
+) -> Refusal | None:
+    """Why these labels do not give a rate; ``None`` if they do, whatever the unresolved ones are."""
+    import numpy as np
+
+    random = "draw the labels at random from this run: then nothing has to be known about the judge"
+    common: dict[str, Any] = {"design": "external", "naive": naive, "notes": notes}
+    if not labelled.total:
+        return Refusal(because="no_labels", reason="there are no labels", remedy=random, **common)
+    if grouped:
+        reason = "labels that are not drawn from the run come in groups, and no interval is known to hold for them"
+        return Refusal(because="grouped", reason=reason, remedy=f"keep one label of each group, or {random}", **common)
+    splits = labelled.split_unresolved()
+    refused = is_refused(splits, level=level)
+    if not refused.any():
+        return None
+    # The worst of the truths that the unresolved labels may have: what would help there helps in each.
+    at = int(np.argmin(np.where(refused, compute_youden_limit(splits, level=level), 2.0)))
+    worst = KnownErrors(*(item[at] for item in splits))
+    few_good, few_bad = (max(0, FEWEST - int(number)) for number in (worst.good, worst.bad))
+    if few_good or few_bad:
+        missing = _join(few_good, few_bad)
+        reason = (
+            f"{int(worst.good)} of the labelled answers are good and {int(worst.bad)} bad; {FEWEST} of each are needed"
+        )
+        because: RefusalReason = "few_bad" if few_bad else "few_good"
+        remedy = f"label {missing}, or {random}"
+        return Refusal(because=because, reason=reason, remedy=remedy, more_good=few_good, more_bad=few_bad, **common)
+    return _refuse_weak(worst, level=level, random=random, common=common)
+
+
+def _refuse_weak(worst: KnownErrors, *, level: float, random: str, common: dict[str, Any]) -> Refusal:
+    seen = float(worst.good_passed / worst.good + worst.bad_failed / worst.bad - 1)
+    limit = float(compute_youden_limit(worst, level=level))
+    reason = (
+        f"sensitivity + specificity - 1 is {seen:.2f}, and may be as low as {limit:.2f}: "
+        f"it must be shown to exceed {LEAST_YOUDEN:.2f}"
+    )
+    more = _find_more(worst, level=level)
+    if more is None:
+        return Refusal(because="weak_judge", reason=reason, remedy=f"use a better judge, or {random}", **common)
+    remedy = f"label about {_join(*more)} if the judge goes on as on these labels, or {random}"
+    return Refusal(because="weak_judge", reason=reason, remedy=remedy, more_good=more[0], more_bad=more[1], **common)
+
+
+def _join(good: int, bad: int) -> str:
+    return " and ".join(
+        f"{number:,} more {name} answer{'s' * (number > 1)}"
+        for number, name in ((good, "good"), (bad, "bad"))
+        if number
+    )
+
+
+def _find_more(worst: KnownErrors, *, level: float) -> tuple[int, int] | None:
+    """The fewest labels, of either class or both, with which this sensitivity and specificity would be enough."""
+    import numpy as np
+
+    times = np.geomspace(1, 1000, 4000)
+    found: list[tuple[int, int]] = []
+    for of_good, of_bad in ((1, 0), (0, 1), (1, 1)):
+        more, less = times**of_good, times**of_bad
+        grown = KnownErrors(worst.good_passed * more, worst.good * more, worst.bad_failed * less, worst.bad * less)
+        enough = compute_youden_limit(grown, level=level) > LEAST_YOUDEN
+        if enough.any():
+            at = int(np.argmax(enough))
+            found.append((int(np.ceil(grown.good[at] - worst.good)), int(np.ceil(grown.bad[at] - worst.bad))))
+    fewest = min(found, key=sum, default=None)
+    return fewest if fewest and sum(fewest) <= MOST_MORE else None
+
+
+def _say_external(unresolved: int, target: Target) -> tuple[str, ...]:
+    sentences = [
+        "The judge passes the same share of good answers in this run as among the labelled cases, and of bad ones.",
+        "The labels are right, and each is for itself.",
+        "An undecided verdict counts as not passed.",
+    ]
+    if target == "system":
+        sentences.append("The run is a random sample of what the system produces.")
+    return (*sentences, *_say_unresolved(unresolved))
+
+
+# ------------------------------------------------------------------------------------------------------ which design
+
+
+def _compare_passes(heaps: Sequence[Heap], shrink: float) -> float:
+    """Fisher's exact p-value: are labelled and unlabelled cases passed alike?"""
+    from scipy.stats import fisher_exact
+
+    labelled = [sum(item.labels for item in heaps if (item.verdict == "passed") is passed) for passed in (True, False)]
+    whole = [sum(item.cases for item in heaps if (item.verdict == "passed") is passed) for passed in (True, False)]
+    rest = [size - number for size, number in zip(whole, labelled, strict=True)]
+    table = [[round(number / shrink) for number in row] for row in (labelled, rest)]
+    return float(fisher_exact(table)[1])
+
+
+def _find_verdict_shrink(heaps: Sequence[Heap], groups: GroupCounts | None) -> float:
+    """What counts of passes are divided by because whole groups were labelled: 1 where each case is for itself."""
+    if groups is None or len(groups.good) < 2:
+        return 1.0
+    import numpy as np
+
+    passed = np.asarray([item.verdict == "passed" for item in heaps])
+    labels = groups.good + groups.bad + groups.unresolved
+    each = np.sum(labels * passed, axis=-1, keepdims=True).astype(float)
+    every = np.sum(labels, axis=-1, keepdims=True).astype(float)
+    deff, _ = compute_design_effects(each, every, np.ones(1))
+    return max(1.0, float(compute_shrink(deff, len(each))))
+
+
+def _check_words(target: str, level: float) -> None:
+    if target not in get_args(Target):
+        raise UsageError(f"there is no target {target!r}; there are {' and '.join(get_args(Target))}")
+    if not 0 < level < 1:
+        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95; got {level!r}")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
