@@ -1,3 +1,9 @@
+from adjudge.labels.queue import LabelQueue as LabelQueue
+from adjudge.labels.queue import open_label_queue as open_label_queue
+from adjudge.labels.task import LabelImport as LabelImport
+from adjudge.labels.task import LabelProgress as LabelProgress
+from adjudge.labels.task import LabelTask as LabelTask
+from adjudge.labels.task import UndoneAnswer as UndoneAnswer
 from adjudge.labels.truth import LabelledVerdict as LabelledVerdict
 from adjudge.labels.truth import SettledBy as SettledBy
 from adjudge.labels.truth import Truth as Truth

@@ -268,6 +268,18 @@ class RunStore:
         with self._reading() as connection:
             return [row[0] for row in connection.execute("SELECT id FROM cases ORDER BY place LIMIT ?", (most,))]
 
+    def count_cases(self) -> int:
+        """How many cases are kept."""
+        with self._reading() as connection:
+            return connection.execute("SELECT count(*) FROM cases").fetchone()[0]
+
+    def list_subjects(self) -> Iterator[tuple[str, str]]:
+        """Id and subject of every case that is kept, in the order of the data set."""
+        with self._reading(once=True) as connection:
+            rows = connection.execute("SELECT id, subject FROM cases ORDER BY place")
+            while page := rows.fetchmany(PAGE):
+                yield from page
+
     def add_costs(self) -> tuple[float, int]:
         """What all kept replies cost as far as that is known, and of how many it is not."""
         with self._reading() as connection:

@@ -1,0 +1,118 @@
+"""In which order cases are labelled: that of the run's plan, else a random one over all cases.
+
+Either way the labels are a sample whose probabilities are known, so that they speak for the cases nobody looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adjudge.dataset.label import LabelDesign
+from adjudge.errors import UsageError
+from adjudge.formats.files import read_text
+from adjudge.formats.text import show
+from adjudge.labels.source import LabelSource
+from adjudge.labels.store import Drawn, LabelStore
+
+PLAN_FILE = "plan.json"
+
+PLAN_SCHEMA = "adjudge/plan/1"
+
+_LARGEST = 500_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedOrder:
+    """The order of a plan."""
+
+    plan: str
+    """The plan's id."""
+    digest: str
+    """SHA-256 of the file, by which a plan that was continued is known."""
+    drawn: tuple[Drawn, ...]
+
+
+def load_order(folder: Path | None) -> PlannedOrder | None:
+    """The order of the plan in a run's folder, or ``None`` where there is none; raises ``UsageError``."""
+    path = None if folder is None else folder / PLAN_FILE
+    if path is None or not path.exists():
+        return None
+    text = read_text(path, what="a plan", most=_LARGEST)
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path} is not JSON; draw the plan again (adjudge plan)") from None
+    if not isinstance(said, dict) or said.get("schema") != PLAN_SCHEMA:
+        found = said.get("schema") if isinstance(said, dict) else said
+        raise UsageError(f"{path} is of the schema {show(found)}, not {PLAN_SCHEMA!r}; draw the plan again")
+    plan, order = said.get("id"), said.get("order")
+    if not isinstance(plan, str) or not plan or not isinstance(order, list):
+        raise UsageError(f"{path} has no id or no order; draw the plan again (adjudge plan)")
+    drawn = tuple(_read_drawn(path, plan, place, item) for place, item in enumerate(order))
+    if len({item.case for item in drawn}) != len(drawn):
+        raise UsageError(f"{path} names a case twice in its order; draw the plan again (adjudge plan)")
+    return PlannedOrder(plan=plan, digest=hashlib.sha256(text.encode()).hexdigest(), drawn=drawn)
+
+
+def _read_drawn(path: Path, plan: str, place: int, item: Any) -> Drawn:
+    if not isinstance(item, Mapping) or not isinstance(item.get("case"), str):
+        raise UsageError(f"{path}: order[{place}] names no case: {show(item)}; draw the plan again (adjudge plan)")
+    try:
+        design = LabelDesign(plan=plan, stratum=item.get("stratum"), p=item.get("p"))  # type: ignore[arg-type] - checked
+    except UsageError as error:
+        raise UsageError(f"{path}: order[{place}] is no case of a plan ({error}); draw the plan again") from None
+    return Drawn(case=item["case"], position=place, stratum=design.stratum, p=design.p)
+
+
+def find_position(seed: int, case: str) -> int:
+    """The place of a case in the random order: by a digest, so that it is the same wherever else cases are added."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{case}".encode(errors="surrogatepass")).digest()[:7])
+
+
+def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None:
+    """Bring the cases and their order in the file of labels up to date; raises ``UsageError``."""
+    planned = load_order(source.folder)
+    with store.change():
+        chosen = _choose_seed(store, seed)
+        was = store.find_fact("plan")
+        now = planned.digest if planned is not None else None
+        changed = source.has_changed(store)
+        if not changed and (was or None) == now:
+            return
+        if changed or now is None:
+            store.clear_order()
+            for name, subject, body in source.list_cases():
+                store.add_case(name, subject, find_position(chosen, name), body)
+            source.remember(store)
+        if planned is not None:
+            _set_order(store, planned)
+        store.keep_fact("plan", now or "")
+        store.keep_fact("plan_id", planned.plan if planned is not None else "")
+
+
+def _set_order(store: LabelStore, planned: PlannedOrder) -> None:
+    store.clear_order()
+    for drawn in planned.drawn:
+        if not store.set_order(drawn):
+            raise UsageError(
+                f"the plan {show(planned.plan)} names the case {show(drawn.case)}, which the run does not have; draw "
+                "the plan again (adjudge plan)"
+            )
+
+
+def _choose_seed(store: LabelStore, seed: int | None) -> int:
+    kept = store.find_fact("seed")
+    if kept is not None and seed is not None and kept != str(seed):
+        raise UsageError(f"the labels in {store.path} were begun with seed {kept}, got {seed}; leave the seed out")
+    if kept is not None:
+        return int(kept)
+    # Not a fixed one: whoever names the cases could otherwise choose which of them people look at first.
+    chosen = secrets.randbits(32) if seed is None else seed
+    store.keep_fact("seed", str(chosen))
+    return chosen

@@ -1,0 +1,569 @@
+"""The queue of labelling: who gets which case next, and what became of it. A terminal and a web page both use it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, Self
+
+from adjudge.dataset.case import LabelValue, check_text
+from adjudge.dataset.dataset import Dataset
+from adjudge.dataset.label import Label, LabelDesign, LabelOrder
+from adjudge.dataset.label_map import CANNOT_TELL
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_above_zero, check_flag, check_label, check_whole_number
+from adjudge.formats.text import show
+from adjudge.labels.order import take_in
+from adjudge.labels.source import LabelSource, SourceCase, open_source
+from adjudge.labels.store import RANDOM, Event, LabelMode, LabelStore
+from adjudge.labels.task import LabelImport, LabelProgress, LabelTask, UndoneAnswer
+from adjudge.labels.truth import Truth, find_truths
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Criterion, Rubric
+from adjudge.runs.folder import Run
+
+LONGEST_NAME, LONGEST_COMMENT = 200, 10_000
+
+LEASE_SECONDS = 900.0
+"""How long a case is kept for whoever got it."""
+
+_PACED = 21
+"""Answers that the pace is taken from."""
+
+_PAUSE = timedelta(minutes=10)
+"""Between two answers further apart, the rater did something else."""
+
+
+class LabelQueue:
+    """Hands the cases of a run or a data set to raters, and keeps what they say. ``open_label_queue`` opens one.
+
+    Every call is on the disk when it returns. Any number of processes and raters may use one file at once. A case that
+    is handed out is kept for its rater for 15 minutes: others get it in their place only afterwards, or when the queue
+    is closed. An answer that comes later counts all the same, because no work of a person is thrown away.
+
+    ``session`` tells apart two places in which one rater works; by default it is this queue. A web page passes the
+    rater's name or a sign-in, so that a page that is loaded again shows the same case.
+    """
+
+    def __init__(
+        self, source: LabelSource, store: LabelStore, *, per_case: int, by_criterion: bool, lease_seconds: float
+    ) -> None:
+        self._source, self._store = source, store
+        self._per_case, self._seconds = per_case, lease_seconds
+        self._mode: LabelMode = "criteria" if by_criterion else "whole"
+        self._session = secrets.token_hex(8)
+
+    @property
+    def path(self) -> Path:
+        """The file in which the labels are."""
+        return self._store.path
+
+    @property
+    def plan(self) -> str | None:
+        """The id of the plan that gives the order; ``None`` where the order is a random one over all cases."""
+        return self._store.find_fact("plan_id") or None
+
+    # ---------------------------------------------------------------- a rater's work
+
+    def next(
+        self, rater: str, *, blind: bool = True, skipped: bool = False, session: str | None = None
+    ) -> LabelTask | None:
+        """The next question to a rater, or ``None`` where nothing is left for them now.
+
+        The same question comes again until it is answered or skipped. ``skipped=True`` hands out what they skipped.
+        ``blind=False`` shows what the judge made of the case; that is remembered, and their labels of it are never
+        blind from then on. Raises ``UsageError`` for a rater without a printable name.
+        """
+        _check_rater(rater)
+        session = session or self._session
+        with self._store.change():
+            while True:
+                name = self._store.find_next(rater, session, self._mode, per_case=self._per_case, skipped=skipped)
+                if name is None:
+                    return None
+                found = self._source.read(name, self._store)
+                criterion = self._find_criterion(found, rater)
+                if criterion is None and self._mode == "criteria":
+                    # Its criteria are all decided by rules, or were answered in a file that was imported.
+                    self._mark_done(name, rater, session)
+                    continue
+                self._store.mark_seen(name, rater, "drawn")
+                until = self._store.take_lease(name, rater, session, self._mode, self._seconds)
+                return self._make_task(found, rater, criterion, until, blind=blind, skipped=skipped)
+
+    def _make_task(
+        self,
+        found: SourceCase,
+        rater: str,
+        criterion: Criterion | None,
+        until: float,
+        *,
+        blind: bool,
+        skipped: bool = False,
+        others: tuple[Label, ...] = (),
+    ) -> LabelTask:
+        case = found.case
+        if not check_flag("blind", blind) and found.results:
+            self._store.mark_seen(case.id, rater, "verdict")
+        return LabelTask(
+            case=case.id,
+            content=case.content,
+            task=case.task,
+            reference=case.reference,
+            context=case.context,
+            rubric=found.rubric,
+            criterion=criterion,
+            order=self._choose_order(found, rater),
+            comment=self._store.find_comment(case.id, rater, None if criterion is None else criterion.name),
+            until=datetime.fromtimestamp(until, UTC),
+            skipped=skipped,
+            results=() if blind else found.results,
+            others=others,
+        )
+
+    def record(
+        self,
+        rater: str,
+        case: str,
+        value: LabelValue,
+        *,
+        criterion: str | None = None,
+        comment: str | None = None,
+        session: str | None = None,
+    ) -> Label:
+        """Keep a rater's answer, and return it as a label; it replaces what they answered before.
+
+        ``value`` is true, false, a number or ``cannot_tell``; of a pair ``first``, ``second``, ``tie`` or
+        ``cannot_tell``, naming the case's own sides: ``LabelTask.name_shown`` has the side that was shown in a place.
+        ``comment`` is what was written with it; without one, what ``comment`` kept before. Raises ``UsageError`` for a
+        case or a criterion that is not asked for, or a value that is no answer.
+        """
+        _check_rater(rater)
+        session = session or self._session
+        with self._store.change():
+            found = self._read(case)
+            self._check_criterion(found, criterion)
+            label = self._make_label(found, rater, value, criterion, comment)
+            for seq, before in self._store.list_answers(case, rater):
+                if before.criterion == criterion and before.kind == "person":
+                    self._take_back(seq, rater, session, case, self._mode)
+            done = len(self._list_open(found, rater)) <= 1
+            drawn = RANDOM if self._is_random(case, rater) else None
+            self._add_label(label, session, self._mode, done=done, drawn=drawn)
+            if done:
+                self._store.free_leases(session, case)
+            return label
+
+    def skip(self, rater: str, case: str, *, session: str | None = None) -> None:
+        """Put a case off: it comes again when ``next`` is asked for what was skipped."""
+        _check_rater(rater)
+        self._skip(rater, case, session or self._session, self._mode)
+
+    def undo(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
+        """Take back the rater's last answer or skip, and hand the case to them again; ``None`` if there is none.
+
+        What was done in this session goes first. The answer stays in the file with a mark that takes it back.
+        """
+        _check_rater(rater)
+        session = session or self._session
+        with self._store.change():
+            last = self._store.find_last(rater, session)
+            if last is None:
+                return None
+            self._take_back(last.seq, rater, session, last.case, last.mode)
+            for seq in self._store.list_marks(last.case, rater, last.mode, after=last.seq):
+                self._take_back(seq, rater, session, last.case, last.mode)
+            self._store.free_leases(session)
+            self._store.take_lease(last.case, rater, session, last.mode, self._seconds)
+            return UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
+
+    def comment(
+        self, rater: str, case: str, text: str, *, criterion: str | None = None, session: str | None = None
+    ) -> None:
+        """Keep what a rater writes about a case; it goes with their answer, given before or afterwards.
+
+        An empty text takes the comment away. Raises ``UsageError`` for one of more than 10,000 characters.
+        """
+        _check_rater(rater)
+        _check_comment(text)
+        session = session or self._session
+        with self._store.change():
+            self._check_criterion(self._read(case), criterion)
+            mode, at = self._mode, self._store.find_time()
+            self._store.add(
+                Event(action="comment", rater=rater, session=session, case=case, mode=mode, criterion=criterion,
+                      text=text), at=at,
+            )  # fmt: skip
+            answers = [(seq, label) for seq, label in self._store.list_answers(case, rater) if label.kind == "person"]
+            for _, before in answers:
+                if before.criterion == criterion:
+                    self.record(rater, case, before.value, criterion=criterion, comment=text, session=session)
+                    return
+
+    def progress(self, rater: str) -> LabelProgress:
+        """How far labelling is, for everybody and for one rater."""
+        _check_rater(rater)
+        return LabelProgress(
+            total=self._store.count_ordered(),
+            per_case=self._per_case,
+            complete=self._store.count_done(self._mode, least=self._per_case),
+            mine=self._store.count_done(self._mode, rater=rater),
+            skipped=self._store.count_skipped(self._mode, rater),
+            seconds_per_answer=_find_pace(self._store.list_times(rater, _PACED)),
+        )
+
+    # ---------------------------------------------------------------- what people differ about
+
+    def truths(self, *, criterion: str | None = None) -> dict[str, Truth]:
+        """The truth of every labelled case by its id, as ``find_truths`` has it."""
+        return find_truths(self._store.labels(), criterion=criterion)
+
+    def list_differences(self) -> tuple[Truth, ...]:
+        """What people differ about and nobody has settled: the cases, then the criteria; the unresolved first."""
+        labels = self._store.labels()
+        names = sorted({label.criterion for label in labels if label.criterion is not None})
+        found = [
+            truth
+            for name in (None, *names)
+            for truth in find_truths(labels, criterion=name).values()
+            if truth.differs and truth.adjudication is None
+        ]
+        return tuple(sorted(found, key=lambda truth: truth.value is not None))
+
+    def next_difference(self, rater: str, *, blind: bool = True, session: str | None = None) -> LabelTask | None:
+        """The next difference to settle, with what everybody said; ``None`` where nothing is left now.
+
+        What this rater skipped, and what another session has, is left out. Whoever is shown what others said of a case
+        is not asked to label it any more.
+        """
+        _check_rater(rater)
+        session = session or self._session
+        with self._store.change():
+            taken = self._store.list_leased(session, "adjudicate")
+            for truth in self.list_differences():
+                if truth.case in taken or self._has_skipped(truth.case, rater):
+                    continue
+                found = self._read(truth.case)
+                self._store.mark_seen(truth.case, rater, "labels")
+                criterion = _name_criterion(found, truth.criterion)
+                until = self._store.take_lease(truth.case, rater, session, "adjudicate", self._seconds)
+                return self._make_task(found, rater, criterion, until, blind=blind, others=truth.labels)
+            return None
+
+    def settle(
+        self,
+        rater: str,
+        case: str,
+        value: LabelValue,
+        *,
+        criterion: str | None = None,
+        comment: str | None = None,
+        session: str | None = None,
+    ) -> Label:
+        """Keep how a difference was settled, as a label of the kind ``adjudication``: it decides over all others.
+
+        Raises ``UsageError`` where nobody labelled the case, or for a value that is no answer.
+        """
+        _check_rater(rater)
+        session = session or self._session
+        with self._store.change():
+            found = self._read(case)
+            if not self._has_people(case, criterion):
+                about = "" if criterion is None else f" for {show(criterion)}"
+                raise UsageError(
+                    f"nobody labelled the case {show(case)}{about}, so there is nothing to settle; label it"
+                )
+            self._store.mark_seen(case, rater, "labels")
+            label = replace(self._make_label(found, rater, value, criterion, comment), kind="adjudication", design=None)
+            self._add_label(label, session, "adjudicate", done=True)
+            self._store.free_leases(session, case)
+            return label
+
+    def skip_difference(self, rater: str, case: str, *, session: str | None = None) -> None:
+        """Leave a difference open; ``next_difference`` does not hand it to this rater again."""
+        _check_rater(rater)
+        self._skip(rater, case, session or self._session, "adjudicate")
+
+    # ---------------------------------------------------------------- in and out
+
+    def labels(self) -> Iterator[Label]:
+        """Every label that was not taken back, in the order in which they came; ``write_labels`` writes a file.
+
+        The design of labels in random order says how many of all cases came up so far.
+        """
+        yield from self._store.labels()
+
+    def import_labels(self, labels: Iterable[Label], *, session: str | None = None) -> LabelImport:
+        """Take in labels from elsewhere, in one step; importing them again changes nothing.
+
+        They keep their raters, kinds, times and designs. What was taken back here stays taken back. Labels of cases
+        that are not here are counted and left out. Raises ``UsageError``, and takes in none, for what is no label.
+        """
+        added = known = 0
+        elsewhere: dict[str, None] = {}
+        touched: dict[tuple[str, str], None] = {}
+        session = session or self._session
+        with self._store.change():
+            at = self._store.find_time()
+            for label in labels:
+                _check_import(label)
+                if not self._store.knows(label.case):
+                    elsewhere[label.case] = None
+                elif self._import(label, session, at):
+                    added += 1
+                    if label.criterion is not None and label.kind == "person":
+                        touched[label.case, label.rater] = None
+                else:
+                    known += 1
+            for case, rater in touched:
+                found = self._source.read(case, self._store)
+                if not self._list_open(found, rater, "criteria"):
+                    self._mark_done(case, rater, session)
+        return LabelImport(added=added, known=known, elsewhere=tuple(elsewhere))
+
+    def close(self) -> None:
+        """Give back the cases that this queue handed out, and close the file."""
+        self._store.free_leases(self._session)
+        self._store.close()
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- within
+
+    def _read(self, case: str) -> SourceCase:
+        if not isinstance(case, str) or not self._store.knows(case):
+            raise UsageError(f"{self.path} has no case {show(case)}; label a case that `next` hands out")
+        return self._source.read(case, self._store)
+
+    def _find_criterion(self, found: SourceCase, rater: str) -> Criterion | None:
+        if self._mode != "criteria":
+            return None
+        if found.rubric is None:
+            raise UsageError(f"the case {show(found.case.id)} has no criteria to ask for; name a rubric (--rubric R)")
+        names = self._list_open(found, rater)
+        return next((item for item in list_asked(found.rubric) if item.name in names), None)
+
+    def _list_open(self, found: SourceCase, rater: str, mode: LabelMode | None = None) -> list[str]:
+        """The criteria that a rater has not answered; none where the case is asked for as a whole."""
+        if (mode or self._mode) != "criteria":
+            return []
+        answers = self._store.list_answers(found.case.id, rater)
+        answered = {label.criterion for _, label in answers if label.kind == "person"}
+        return [item.name for item in list_asked(found.rubric) if item.name not in answered]
+
+    def _check_criterion(self, found: SourceCase, criterion: str | None) -> None:
+        if self._mode != "criteria":
+            if criterion is not None:
+                raise UsageError(f"the case is asked for as a whole, got criterion={show(criterion)}; leave it out")
+            return
+        names = [item.name for item in list_asked(found.rubric)]
+        if criterion not in names:
+            raise UsageError(f"criterion must be one of {', '.join(map(show, names))}; got {show(criterion)}")
+
+    def _make_label(
+        self, found: SourceCase, rater: str, value: LabelValue, criterion: str | None, comment: str | None
+    ) -> Label:
+        name = found.case.id
+        said = _check_value(found, value)
+        if comment is None:
+            comment = self._store.find_comment(name, rater, criterion)
+        _check_comment(comment or "")
+        blind = not self._store.was_seen(name, rater, "verdict")
+        return Label(
+            case=name, rater=rater, value=said, criterion=criterion, run=None if blind else self._source.run,
+            order=self._choose_order(found, rater), at=self._store.find_time(), blind=blind,
+            design=self._find_design(name, rater), comment=comment or None,
+        )  # fmt: skip
+
+    def _find_design(self, case: str, rater: str) -> LabelDesign | None:
+        """How the plan drew a case that it handed to this rater."""
+        drawn = self._store.find_drawn(case)
+        if drawn is None or drawn.stratum is None or drawn.p is None or not self._store.was_seen(case, rater, "drawn"):
+            return None
+        return LabelDesign(plan=self.plan or "plan", stratum=drawn.stratum, p=drawn.p)
+
+    def _is_random(self, case: str, rater: str) -> bool:
+        # Only a case that came up by itself: one that somebody picked is no part of a random sample.
+        drawn = self._store.find_drawn(case)
+        return drawn is not None and drawn.stratum is None and self._store.was_seen(case, rater, "drawn")
+
+    def _choose_order(self, found: SourceCase, rater: str) -> LabelOrder | None:
+        """In which order a rater sees a pair: by chance, and the same whenever they see it again."""
+        if not found.pair:
+            return None
+        text = f"{self._store.find_fact('seed')}:{rater}:{found.case.id}"
+        return "ba" if sha256(text.encode(errors="surrogatepass")).digest()[0] & 1 else "ab"
+
+    def _add_label(self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: str | None = None) -> None:
+        event = Event(
+            action="label", rater=label.rater, session=session, case=label.case, mode=mode, criterion=label.criterion,
+            label=label, done=done, drawn=drawn,
+        )  # fmt: skip
+        at = label.at or self._store.find_time()
+        self._store.add(event, at=at)
+
+    def _import(self, label: Label, session: str, at: datetime) -> bool:
+        whole = label.criterion is None
+        mode: LabelMode = "adjudicate" if label.kind == "adjudication" else "whole" if whole else "criteria"
+        done = whole and label.kind == "person"
+        event = Event(
+            action="import", rater=label.rater, session=session, case=label.case, mode=mode, criterion=label.criterion,
+            label=label, done=done,
+        )  # fmt: skip
+        return self._store.add(event, at=at)
+
+    def _take_back(self, seq: int, rater: str, session: str, case: str, mode: LabelMode) -> None:
+        event = Event(action="undo", rater=rater, session=session, case=case, mode=mode, undoes=seq)
+        self._store.add(event, at=self._store.find_time())
+
+    def _mark_done(self, case: str, rater: str, session: str) -> None:
+        event = Event(action="done", rater=rater, session=session, case=case, mode="criteria", done=True)
+        self._store.add(event, at=self._store.find_time())
+        self._store.free_leases(session, case)
+
+    def _skip(self, rater: str, case: str, session: str, mode: LabelMode) -> None:
+        with self._store.change():
+            self._read(case)
+            event = Event(action="skip", rater=rater, session=session, case=case, mode=mode)
+            self._store.add(event, at=self._store.find_time())
+            self._store.free_leases(session, case)
+
+    def _has_skipped(self, case: str, rater: str) -> bool:
+        return self._store.has_skipped(case, rater, "adjudicate")
+
+    def _has_people(self, case: str, criterion: str | None) -> bool:
+        return any(label.kind == "person" and label.criterion == criterion for label in self._store.labels(case))
+
+
+def list_asked(rubric: Rubric | None) -> tuple[Criterion, ...]:
+    """The criteria that people are asked about: those that no rule decides."""
+    return () if rubric is None else tuple(item for item in rubric.criteria if item.rule is None)
+
+
+def _check_value(found: SourceCase, value: LabelValue) -> bool | float | str:
+    """The value, or ``UsageError`` unless it is an answer to what is asked of such a case."""
+    words = ("first", "second", "tie", CANNOT_TELL) if found.pair else (CANNOT_TELL,)
+    fits = value in words if isinstance(value, str) else not found.pair and value is not None
+    if value is None or not fits:
+        answers = "true, false, a number" if not found.pair else "first, second, tie"
+        raise UsageError(
+            f"the answer to the case {show(found.case.id)} is {answers} or {CANNOT_TELL}; got {show(value)}"
+        )
+    return value
+
+
+def _name_criterion(found: SourceCase, name: str | None) -> Criterion | None:
+    if name is None:
+        return None
+    known = () if found.rubric is None else found.rubric.criteria
+    return next((item for item in known if item.name == name), None) or Criterion(name=name, description=name)
+
+
+def _find_pace(times: Iterable[datetime]) -> float | None:
+    given = list(times)
+    gaps = [later - earlier for later, earlier in pairwise(given)]
+    steady = [gap.total_seconds() for gap in gaps if timedelta(0) < gap <= _PAUSE]
+    return median(steady) if len(steady) >= 2 else None
+
+
+def _check_rater(rater: object) -> None:
+    check_label("rater", rater)
+    if isinstance(rater, str) and len(rater) > LONGEST_NAME:
+        raise UsageError(f"rater must have at most {LONGEST_NAME} characters, got {len(rater):,}; shorten the name")
+
+
+def _check_comment(text: object) -> None:
+    if not isinstance(text, str):
+        raise UsageError(f"a comment must be a text, got {show(text)}")
+    if len(text) > LONGEST_COMMENT:
+        raise UsageError(f"a comment has at most {LONGEST_COMMENT:,} characters, got {len(text):,}; shorten it")
+    check_text(text)
+
+
+def _check_import(label: Any) -> None:
+    if not isinstance(label, Label):
+        raise UsageError(f"labels must be Label, got {show(label)}; load_labels reads a file of them")
+    try:
+        check_text(label.to_dict())
+    except UsageError as error:
+        raise UsageError(f"the label of {show(label.rater)} for {show(label.case)} cannot be kept: {error}") from None
+
+
+def open_label_queue(
+    source: Run | Dataset | str | os.PathLike[str],
+    *,
+    store: str | os.PathLike[str] | None = None,
+    per_case: int = 1,
+    by_criterion: bool = False,
+    rubric: Rubric | str | os.PathLike[str] | None = None,
+    pairs: bool = False,
+    seed: int | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+) -> LabelQueue:
+    """Open the queue of labels of a run, given as a ``Run`` or its folder, or of a data set, given as it is or by path.
+
+    Labels are kept in ``store``: by default ``labels.sqlite`` in the run's folder, or beside the file of a data set
+    with ``.labels.sqlite`` after its name; readable by its owner alone. The order is that of the run's plan, else a
+    random one over all cases by ``seed``, which is drawn when the file is begun.
+
+    Args:
+        source: What is labelled.
+        store: The file of labels; needed for a ``Dataset``.
+        per_case: How many raters each case is to have.
+        by_criterion: Ask for each criterion of the rubric, and not for the case as a whole; rules are not asked for.
+        rubric: By what the cases are good; by default that of the run, or the case's own.
+        pairs: Whether the contents of a data set are pairs; a run says so itself.
+        seed: Which random order; only for a new file.
+        lease_seconds: How long a case is kept for whoever got it.
+
+    Raises:
+        UsageError: Nothing can be read there, it changed since it was labelled, or the file holds something else.
+    """
+    check_whole_number("per_case", per_case, least=1)
+    check_flag("by_criterion", by_criterion)
+    check_above_zero("lease_seconds", lease_seconds, of=" of seconds")
+    if seed is not None:
+        check_whole_number("seed", seed, least=0)
+    chosen = load_rubric(rubric) if rubric is not None else None
+    found, default = open_source(source, rubric=chosen, pairs=check_flag("pairs", pairs))
+    try:
+        return _open(
+            found,
+            LabelStore(_check_place(store, default)),
+            seed,
+            per_case,
+            by_criterion=by_criterion,
+            seconds=lease_seconds,
+        )
+    except BaseException:
+        found.close()
+        raise
+
+
+def _check_place(store: str | os.PathLike[str] | None, default: Path | None) -> Path:
+    if store is None and default is None:
+        raise UsageError("store is missing: name the file in which the labels of a Dataset are kept")
+    return Path(store) if store is not None else Path(default or "")
+
+
+def _open(
+    source: LabelSource, store: LabelStore, seed: int | None, per_case: int, *, by_criterion: bool, seconds: float
+) -> LabelQueue:
+    try:
+        take_in(store, source, seed=seed)
+        return LabelQueue(source, store, per_case=per_case, by_criterion=by_criterion, lease_seconds=seconds)
+    except BaseException:
+        store.close()
+        raise

@@ -1,0 +1,206 @@
+"""What is labelled: the cases of a run with what was judged of them, or those of a data set that no run judged."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from adjudge.dataset.case import Case
+from adjudge.dataset.dataset import Dataset, open_dataset
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+from adjudge.judges.evaluate import resolve_rubric
+from adjudge.judges.pair import PairResult
+from adjudge.labels.store import LabelStore
+from adjudge.result import JudgeResult
+from adjudge.rubric.rubric import Rubric
+from adjudge.runs.folder import Run, open_run
+from adjudge.runs.item import encode_case, read_case
+
+STORE_FILE = "labels.sqlite"
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCase:
+    """A case to label, and what is known of it."""
+
+    case: Case
+    rubric: Rubric | None
+    """By what it is judged."""
+    pair: bool
+    """Whether its content is two contents to choose between."""
+    results: tuple[JudgeResult | PairResult, ...] = ()
+    """What the judge made of it, once for each time it was judged."""
+
+
+class LabelSource(Protocol):
+    """Where cases come from."""
+
+    run: str | None
+    """The id of the run, if it is one."""
+    folder: Path | None
+    """The folder of the run, if it is one."""
+
+    def has_changed(self, store: LabelStore) -> bool:
+        """Whether there may be cases that the file of labels has not seen."""
+        ...
+
+    def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
+        """Id, digest and, where it is not kept elsewhere, the body of each case."""
+        ...
+
+    def remember(self, store: LabelStore) -> None:
+        """Note in the file of labels that all cases were taken in."""
+        ...
+
+    def read(self, name: str, store: LabelStore) -> SourceCase:
+        """A case with its id."""
+        ...
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        ...
+
+
+class RunCases:
+    """The cases of a run."""
+
+    def __init__(self, run: Run, *, owned: bool, rubric: Rubric | None = None) -> None:
+        self._run, self._owned, self._rubric = run, owned, rubric
+        self.run: str | None = run.id
+        self.folder: Path | None = run.folder
+
+    def has_changed(self, store: LabelStore) -> bool:
+        """Whether the run has other cases than the file of labels; raises ``UsageError`` for the file of another."""
+        kept = store.find_fact("run")
+        if kept is not None and kept != self.run:
+            raise UsageError(
+                f"{store.path} holds labels of the run {show(kept)}, and this is {show(self.run)}; name another file "
+                "(--store FILE)"
+            )
+        return kept is None or store.find_fact("cases") != str(self._run.store.count_cases())
+
+    def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
+        """Id and digest of each case; the run keeps the bodies."""
+        for name, subject in self._run.store.list_subjects():
+            yield name, subject, None
+
+    def remember(self, store: LabelStore) -> None:
+        """Note which run it is, and how many cases it had."""
+        store.keep_fact("run", str(self.run))
+        store.keep_fact("cases", str(self._run.store.count_cases()))
+
+    def read(self, name: str, store: LabelStore) -> SourceCase:
+        """A case of the run, with the rubric that it was judged by and its results."""
+        del store
+        items = self._run.read_case(name)
+        if not items:
+            raise UsageError(f"the run {self._run.folder} holds no result of the case {show(name)}; resume it")
+        first = items[0]
+        results = tuple(item.result for item in items)
+        return SourceCase(
+            case=first.case,
+            rubric=self._rubric or first.rubric,
+            pair=self._run.compares,
+            results=results,
+        )
+
+    def close(self) -> None:
+        """Close the run, if it was opened here."""
+        if self._owned:
+            self._run.close()
+
+
+class DatasetCases:
+    """The cases of a data set; the file of labels keeps them, so that a case is found without reading all."""
+
+    def __init__(self, dataset: Dataset, *, path: Path | None, pairs: bool, rubric: Rubric | None) -> None:
+        self._dataset, self._path, self._pairs, self._rubric = dataset, path, pairs, rubric
+        self._digest = None if path is None else _digest_file(path)
+        self.run: str | None = None
+        self.folder: Path | None = None
+
+    def has_changed(self, store: LabelStore) -> bool:
+        """Whether the data set's file is another than when it was last read; raises ``UsageError`` for a run's."""
+        if store.find_fact("run") is not None:
+            raise UsageError(f"{store.path} holds labels of a run; name another file (--store FILE)")
+        return self._digest is None or store.find_fact("data") != self._digest
+
+    def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
+        """Id, digest and body of each case; the digest leaves labels out, so that a relabelled case is the same."""
+        for case in self._dataset:
+            if self._pairs:
+                _check_pair(case)
+            body = encode_case(_strip(case))
+            yield case.id, hashlib.sha256(body).hexdigest(), body
+
+    def remember(self, store: LabelStore) -> None:
+        """Note which file was read."""
+        if self._digest is not None:
+            store.keep_fact("data", self._digest)
+
+    def read(self, name: str, store: LabelStore) -> SourceCase:
+        """A case as the file of labels keeps it."""
+        body = store.find_body(name)
+        if body is None:
+            raise UsageError(f"{store.path} has no case {show(name)}; label a case of the data set")
+        try:
+            case = read_case(body)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise UsageError(f"{store.path}: the case {show(name)} cannot be read; restore the file") from None
+        return SourceCase(case=case, rubric=_find_rubric(case, self._rubric), pair=self._pairs)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _digest_file(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; name a data set or the folder of a run") from None
+    return digest.hexdigest()
+
+
+def _strip(case: Case) -> Case:
+    # Neither labels nor metadata: both may hold what others think of the case, and a rater is to see none of it.
+    own = {name: getattr(case, name) for name in case.own}
+    return Case(id=case.id, content=case.content, reference=case.reference, task=case.task, context=case.context, **own)
+
+
+def _find_rubric(case: Case, rubric: Rubric | None) -> Rubric | None:
+    if case.criteria is None and case.rubric is None:
+        return rubric
+    return resolve_rubric(case.rubric, None, {"criteria": case.criteria, "threshold": case.threshold})
+
+
+def _check_pair(case: Case) -> None:
+    if not isinstance(case.content, dict) or set(case.content) != {"a", "b"}:
+        raise UsageError(f'the case {show(case.id)} is no pair; a pair has the content {{"a": ..., "b": ...}}')
+
+
+def open_source(
+    source: Run | Dataset | str | os.PathLike[str], *, rubric: Rubric | None, pairs: bool
+) -> tuple[LabelSource, Path | None]:
+    """Where cases come from, and where their labels are kept by default; raises ``UsageError``."""
+    if isinstance(source, Run):
+        return RunCases(source, owned=False, rubric=rubric), source.folder / STORE_FILE
+    if isinstance(source, Dataset):
+        return DatasetCases(source, path=None, pairs=pairs, rubric=rubric), None
+    path = Path(source)
+    if os.fspath(source) == "-":
+        raise UsageError("the data set must be a file, because answers come from standard input; name it")
+    if path.is_dir():
+        return RunCases(open_run(path), owned=True, rubric=rubric), path / STORE_FILE
+    dataset = open_dataset(path)
+    beside = path.with_name(f"{path.name}.{STORE_FILE}")
+    return DatasetCases(dataset, path=path, pairs=pairs, rubric=rubric), beside

@@ -1,0 +1,431 @@
+"""Where labels are kept: one SQLite file, to which events are only added.
+
+What was recorded is on the disk when the call returns, so a process that is killed loses nothing. An answer that is
+taken back stays in the file, with a mark that takes it back. Several processes may label at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from adjudge.dataset.label import Label, LabelDesign
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.sqlite import UNUSABLE, enter_wal, open_sqlite
+from adjudge.formats.text import clean, show
+
+SCHEMA = "adjudge/label-store/1"
+
+LabelMode = Literal["whole", "criteria", "adjudicate"]
+
+Action = Literal["label", "skip", "comment", "done", "undo", "import"]
+
+RANDOM = "random"
+"""In place of a design: the case came up in a random order over all cases, whose probability follows from how far
+that order has been followed when the labels are read."""
+
+_DDL = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
+    """CREATE TABLE cases (
+        id TEXT PRIMARY KEY, subject TEXT NOT NULL, position INTEGER, stratum TEXT, p REAL, body BLOB) STRICT""",
+    "CREATE INDEX cases_position ON cases (position, id) WHERE position IS NOT NULL",
+    """CREATE TABLE events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, action TEXT NOT NULL, rater TEXT NOT NULL,
+        session TEXT NOT NULL, case_id TEXT NOT NULL, criterion TEXT, mode TEXT NOT NULL, kind TEXT,
+        done INTEGER NOT NULL, drawn TEXT, undoes INTEGER UNIQUE, digest TEXT UNIQUE, body TEXT) STRICT""",
+    "CREATE INDEX events_case ON events (case_id, rater)",
+    "CREATE INDEX events_rater ON events (rater, seq)",
+    # Whoever deletes a label by hand has to say so to SQLite first: no statement of ours may do it by mistake.
+    "CREATE TRIGGER events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'labels are only added'); END",
+    "CREATE TRIGGER events_keep BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'labels are only added'); END",
+    """CREATE VIEW live AS SELECT * FROM events e WHERE action <> 'undo'
+        AND NOT EXISTS (SELECT 1 FROM events u WHERE u.undoes = e.seq)""",
+    """CREATE TABLE leases (
+        case_id TEXT NOT NULL, rater TEXT NOT NULL, session TEXT NOT NULL, mode TEXT NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY (case_id, session, mode)) STRICT""",
+    """CREATE TABLE seen (
+        case_id TEXT NOT NULL, rater TEXT NOT NULL, what TEXT NOT NULL, PRIMARY KEY (case_id, rater, what)) STRICT""",
+)
+
+_NEXT = """
+    SELECT c.id FROM cases c WHERE c.position IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM live l WHERE l.case_id = c.id AND l.rater = :rater AND l.mode = :mode
+            AND (l.done OR l.action = 'skip'))
+        AND {free}
+    ORDER BY c.position, c.id LIMIT 1"""
+
+_SKIPPED = """
+    SELECT c.id FROM cases c JOIN
+        (SELECT case_id, max(seq) AS last FROM live WHERE rater = :rater AND mode = :mode AND action = 'skip'
+            GROUP BY case_id) s ON s.case_id = c.id
+    WHERE c.position IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM live l WHERE l.case_id = c.id AND l.rater = :rater AND l.mode = :mode AND l.done)
+        AND {free}
+    ORDER BY s.last LIMIT 1"""
+
+# Nobody else is at it now beyond `per_case`, the rater is not at it elsewhere, and has not seen what others said of it.
+_FREE = """
+    NOT EXISTS (SELECT 1 FROM leases o WHERE o.case_id = c.id AND o.rater = :rater AND o.session <> :session
+        AND o.mode = :mode AND o.until > :now)
+    AND NOT EXISTS (SELECT 1 FROM seen n WHERE n.case_id = c.id AND n.rater = :rater AND n.what = 'labels')
+    AND :per_case > (SELECT count(*) FROM (
+        SELECT rater FROM live WHERE case_id = c.id AND rater <> :rater AND mode = :mode AND done
+        UNION SELECT rater FROM leases WHERE case_id = c.id AND rater <> :rater AND mode = :mode AND until > :now))"""
+
+_MINE = """
+    SELECT o.case_id FROM leases o WHERE o.session = :session AND o.rater = :rater AND o.mode = :mode
+        AND o.until > :now AND EXISTS (SELECT 1 FROM cases c WHERE c.id = o.case_id AND c.position IS NOT NULL)
+    ORDER BY o.until DESC LIMIT 1"""
+
+_LAST = """
+    SELECT seq, action, case_id, criterion, mode, body FROM live
+    WHERE rater = :rater AND action IN ('label', 'skip') ORDER BY session = :session DESC, seq DESC LIMIT 1"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened, to be added to the file."""
+
+    action: Action
+    rater: str
+    session: str
+    case: str
+    mode: LabelMode
+    criterion: str | None = None
+    label: Label | None = None
+    done: bool = False
+    """Whether the rater has answered everything that is asked of the case."""
+    drawn: str | None = None
+    text: str | None = None
+    """A comment."""
+    undoes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastAction:
+    """What a rater did last, and can take back."""
+
+    seq: int
+    action: str
+    case: str
+    criterion: str | None
+    mode: LabelMode
+    label: Label | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A case and how the order of labelling has it; ``stratum`` and ``p`` only where a plan drew it."""
+
+    case: str
+    position: int
+    stratum: str | None = None
+    p: float | None = None
+
+
+def digest_label(label: Label) -> str:
+    """By what a label is known again when it comes back from a file, whatever else that file says of its design."""
+    said = label.to_dict()
+    for name in ("design", "run", "schema"):
+        said.pop(name, None)
+    if isinstance(label.value, int | float) and not isinstance(label.value, bool):
+        said["value"] = float(label.value)  # a table may have 1 for 1.0
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+class LabelStore:
+    """One file of labels, for one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        try:
+            self._connection = open_sqlite(path, mode="make", prepare=self._prepare)
+        except UNUSABLE as error:
+            raise self._refuse(error) from None
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        enter_wal(connection, durable=True)
+        connection.execute("BEGIN IMMEDIATE")
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            for statement in _DDL:
+                connection.execute(statement)
+            connection.execute("INSERT INTO about VALUES ('schema', ?)", (SCHEMA,))
+        found = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
+        connection.execute("COMMIT")
+        if found is None or found[0] != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Do several things in one step, after those of every other process; raises what went wrong, and undoes all."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield
+                return
+            with self._guard():
+                self._connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield
+                    self._connection.execute("COMMIT")
+                finally:
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise AdjudgeError(f"{self.path} cannot be written: {clean(str(error), keep_lines=False)}") from None
+        except sqlite3.Error as error:
+            raise self._refuse(error) from None
+
+    def _refuse(self, error: Exception) -> UsageError:
+        why = clean(str(error)[:200], keep_lines=False)
+        return UsageError(f"{self.path} cannot be used to keep labels: {why}; name another file (--store FILE)")
+
+    def _ask(self, query: str, **values: object) -> list[tuple[Any, ...]]:
+        with self._lock, self._guard():
+            return self._connection.execute(query, values).fetchall()
+
+    def _do(self, statement: str, **values: object) -> int:
+        with self._lock, self._guard():
+            return self._connection.execute(statement, values).rowcount
+
+    # ---------------------------------------------------------------- facts and cases
+
+    def find_fact(self, name: str) -> str | None:
+        """A fact about the whole file."""
+        found = self._ask("SELECT said FROM about WHERE name = :name", name=name)
+        return found[0][0] if found else None
+
+    def keep_fact(self, name: str, said: str) -> None:
+        """Keep a fact about the whole file."""
+        self._do("INSERT OR REPLACE INTO about VALUES (:name, :said)", name=name, said=said)
+
+    def count_cases(self) -> int:
+        """How many cases are known."""
+        return self._ask("SELECT count(*) FROM cases")[0][0]
+
+    def count_ordered(self) -> int:
+        """How many cases are in the order of labelling."""
+        return self._ask("SELECT count(*) FROM cases WHERE position IS NOT NULL")[0][0]
+
+    def add_case(self, name: str, subject: str, position: int, body: bytes | None) -> None:
+        """Take a case in at its place of the order, or back in; raises ``UsageError`` if it changed after a label."""
+        before = self._ask("SELECT subject FROM cases WHERE id = :id", id=name)
+        if before and before[0][0] != subject and self.has_labels(name):
+            # The labels that are there would pass for labels of what the case says now.
+            raise UsageError(
+                f"the case {show(name)} changed after it was labelled ({self.path}); restore it, give the new text an "
+                "id of its own, or label into another file (--store FILE)"
+            )
+        self._do(
+            "INSERT OR REPLACE INTO cases VALUES (:id, :subject, :position, NULL, NULL, :body)",
+            id=name, subject=subject, position=position, body=body,
+        )  # fmt: skip
+
+    def clear_order(self) -> None:
+        """Take every case out of the order of labelling; none is handed out then."""
+        self._do("UPDATE cases SET position = NULL, stratum = NULL, p = NULL")
+
+    def list_ids(self) -> list[str]:
+        """The ids of all cases."""
+        return [row[0] for row in self._ask("SELECT id FROM cases")]
+
+    def set_order(self, drawn: Drawn) -> bool:
+        """Give a case its place in the order of labelling; false where the case is not known."""
+        given = {"position": drawn.position, "stratum": drawn.stratum, "p": drawn.p}
+        statement = "UPDATE cases SET position = :position, stratum = :stratum, p = :p WHERE id = :id"
+        return self._do(statement, id=drawn.case, **given) > 0
+
+    def find_drawn(self, case: str) -> Drawn | None:
+        """How the order of labelling has a case; ``None`` where it does not."""
+        query = "SELECT id, position, stratum, p FROM cases WHERE id = :id AND position IS NOT NULL"
+        found = self._ask(query, id=case)
+        return Drawn(case=found[0][0], position=found[0][1], stratum=found[0][2], p=found[0][3]) if found else None
+
+    def find_body(self, case: str) -> bytes | None:
+        """The case as it was taken in; ``None`` where it is not known or kept elsewhere."""
+        found = self._ask("SELECT body FROM cases WHERE id = :id", id=case)
+        return found[0][0] if found else None
+
+    def knows(self, case: str) -> bool:
+        """Whether there is a case of this id."""
+        return bool(self._ask("SELECT 1 FROM cases WHERE id = :id", id=case))
+
+    def has_labels(self, case: str) -> bool:
+        """Whether anybody labelled a case."""
+        return bool(self._ask("SELECT 1 FROM live WHERE case_id = :id AND kind IS NOT NULL LIMIT 1", id=case))
+
+    # ---------------------------------------------------------------- handing out
+
+    def find_next(
+        self, rater: str, session: str, mode: LabelMode, *, per_case: int, skipped: bool = False
+    ) -> str | None:
+        """The case that a rater gets next: the one they have, else the first that is free for them."""
+        given = {"rater": rater, "session": session, "mode": mode, "now": time.time(), "per_case": per_case}
+        mine = self._ask(_MINE, **{name: given[name] for name in ("rater", "session", "mode", "now")})
+        if mine:
+            return mine[0][0]
+        found = self._ask((_SKIPPED if skipped else _NEXT).format(free=_FREE), **given)
+        return found[0][0] if found else None
+
+    def take_lease(self, case: str, rater: str, session: str, mode: LabelMode, seconds: float) -> float:
+        """Keep a case for a session, and return until when, in seconds since 1970; leases that ended are removed."""
+        now = time.time()
+        self._do("DELETE FROM leases WHERE until <= :now", now=now)
+        self._do(
+            "INSERT OR REPLACE INTO leases VALUES (:case, :rater, :session, :mode, :until)",
+            case=case, rater=rater, session=session, mode=mode, until=now + seconds,
+        )  # fmt: skip
+        return now + seconds
+
+    def free_leases(self, session: str, case: str | None = None) -> None:
+        """Give the cases of a session back, or one of them."""
+        self._do("DELETE FROM leases WHERE session = :session AND (:case IS NULL OR case_id = :case)",
+                 session=session, case=case)  # fmt: skip
+
+    def list_leased(self, session: str, mode: LabelMode) -> set[str]:
+        """The cases that other sessions have now."""
+        query = "SELECT case_id FROM leases WHERE session <> :session AND mode = :mode AND until > :now"
+        return {row[0] for row in self._ask(query, session=session, mode=mode, now=time.time())}
+
+    def mark_seen(self, case: str, rater: str, what: str) -> None:
+        """Remember for good that a rater was shown something of a case."""
+        self._do("INSERT OR IGNORE INTO seen VALUES (:case, :rater, :what)", case=case, rater=rater, what=what)
+
+    def was_seen(self, case: str, rater: str, what: str) -> bool:
+        """Whether a rater was shown something of a case."""
+        query = "SELECT 1 FROM seen WHERE case_id = :case AND rater = :rater AND what = :what"
+        return bool(self._ask(query, case=case, rater=rater, what=what))
+
+    # ---------------------------------------------------------------- events
+
+    def find_time(self) -> datetime:
+        """Now, or just after the last event where this clock has not come past it: the later label counts."""
+        now = datetime.now(UTC)
+        found = self._ask("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
+        last = datetime.fromisoformat(found[0][0]) if found else now
+        # Only for a clock that stood or went back a little: one that was in another year must not set the next labels.
+        return last + timedelta(microseconds=1) if now <= last < now + timedelta(minutes=5) else now
+
+    def add(self, event: Event, *, at: datetime) -> bool:
+        """Add an event; false, and nothing is added, for a label that is in the file already."""
+        label = event.label
+        try:
+            return self._insert(event, at, None if label is None else digest_label(label))
+        except UnicodeEncodeError:
+            raise UsageError(f"the label of {show(event.rater)} holds half of a character; write it as text") from None
+
+    def _insert(self, event: Event, at: datetime, digest: str | None) -> bool:
+        label = event.label
+        if digest is not None and self._ask("SELECT 1 FROM events WHERE digest = :digest", digest=digest):
+            return False
+        self._do(
+            """INSERT INTO events (at, action, rater, session, case_id, criterion, mode, kind, done, drawn, undoes,
+                digest, body) VALUES (:at, :action, :rater, :session, :case, :criterion, :mode, :kind, :done, :drawn,
+                :undoes, :digest, :body)""",
+            at=at.isoformat(), action=event.action, rater=event.rater, session=event.session, case=event.case,
+            criterion=event.criterion, mode=event.mode, kind=None if label is None else label.kind,
+            done=int(event.done), drawn=event.drawn, undoes=event.undoes, digest=digest,
+            body=event.text if label is None else json.dumps(label.to_dict(), ensure_ascii=False),
+        )  # fmt: skip
+        return True
+
+    def find_last(self, rater: str, session: str) -> LastAction | None:
+        """The last answer or skip of a rater, in this session if there is one."""
+        found = self._ask(_LAST, rater=rater, session=session)
+        if not found:
+            return None
+        seq, action, case, criterion, mode, body = found[0]
+        label = self._read_label(seq, body) if action == "label" else None
+        return LastAction(seq=seq, action=action, case=case, criterion=criterion, mode=mode, label=label)
+
+    def list_marks(self, case: str, rater: str, mode: LabelMode, *, after: int = 0) -> list[int]:
+        """The marks that a rater has answered everything asked of a case, as numbers of events."""
+        query = """SELECT seq FROM live WHERE case_id = :case AND rater = :rater AND mode = :mode AND action = 'done'
+            AND seq > :after"""
+        return [row[0] for row in self._ask(query, case=case, rater=rater, mode=mode, after=after)]
+
+    def has_skipped(self, case: str, rater: str, mode: LabelMode) -> bool:
+        """Whether a rater put a case off."""
+        query = """SELECT 1 FROM live WHERE case_id = :case AND rater = :rater AND mode = :mode AND action = 'skip'
+            LIMIT 1"""
+        return bool(self._ask(query, case=case, rater=rater, mode=mode))
+
+    def list_answers(self, case: str, rater: str) -> list[tuple[int, Label]]:
+        """The labels of a case that a rater gave and did not take back, each with the number of its event."""
+        query = """SELECT seq, body FROM live WHERE case_id = :case AND rater = :rater AND kind IS NOT NULL
+            ORDER BY seq"""
+        return [(seq, self._read_label(seq, body)) for seq, body in self._ask(query, case=case, rater=rater)]
+
+    def find_comment(self, case: str, rater: str, criterion: str | None) -> str | None:
+        """What a rater last wrote about a case before they answered."""
+        query = """SELECT body FROM live WHERE case_id = :case AND rater = :rater AND criterion IS :criterion
+            AND action = 'comment' ORDER BY seq DESC LIMIT 1"""
+        found = self._ask(query, case=case, rater=rater, criterion=criterion)
+        return (found[0][0] or None) if found else None
+
+    def labels(self, case: str | None = None) -> list[Label]:
+        """Every label that was not taken back, in the order in which they came; of one case, if it is named."""
+        query = """SELECT seq, body, drawn FROM live WHERE kind IS NOT NULL AND (:case IS NULL OR case_id = :case)
+            ORDER BY seq"""
+        design = self._find_random_design()
+        found = []
+        for seq, body, drawn in self._ask(query, case=case):
+            label = self._read_label(seq, body, design if drawn == RANDOM else None)
+            found.append(label)
+        return found
+
+    def _find_random_design(self) -> Mapping[str, Any] | None:
+        """How a case came up that was drawn by the random order: one of so many, of which so many came up so far."""
+        query = "SELECT count(DISTINCT case_id) FROM live WHERE drawn = :random"
+        number, total = self._ask(query, random=RANDOM)[0][0], self.count_cases()
+        if not number:
+            return None
+        plan = f"random order, seed {self.find_fact('seed')}"
+        return LabelDesign(plan=plan, stratum="all", p=min(1.0, number / max(total, 1))).to_dict()
+
+    def _read_label(self, seq: int, body: str, design: Mapping[str, Any] | None = None) -> Label:
+        try:
+            said = json.loads(body)
+            return Label.from_dict(said if design is None else {**said, "design": design})
+        except (ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
+            why = clean(str(error)[:200], keep_lines=False)
+            raise UsageError(f"{self.path}: event {seq} holds no label ({why}); restore the file") from None
+
+    # ---------------------------------------------------------------- counting
+
+    def count_done(self, mode: LabelMode, *, rater: str | None = None, least: int = 1) -> int:
+        """Cases that a rater, or at least so many raters, have answered."""
+        query = """SELECT count(*) FROM (SELECT case_id FROM live WHERE mode = :mode AND done
+            AND (:rater IS NULL OR rater = :rater) GROUP BY case_id HAVING count(DISTINCT rater) >= :least)"""
+        return self._ask(query, mode=mode, rater=rater, least=least)[0][0]
+
+    def count_skipped(self, mode: LabelMode, rater: str) -> int:
+        """Cases that a rater skipped and has not answered since."""
+        query = """SELECT count(DISTINCT case_id) FROM live s WHERE mode = :mode AND rater = :rater AND action = 'skip'
+            AND NOT EXISTS (SELECT 1 FROM live l WHERE l.case_id = s.case_id AND l.rater = :rater AND l.mode = :mode
+                AND l.done)"""
+        return self._ask(query, mode=mode, rater=rater)[0][0]
+
+    def list_times(self, rater: str, most: int) -> Sequence[datetime]:
+        """When a rater's last answers were given, latest first."""
+        query = "SELECT at FROM live WHERE rater = :rater AND action = 'label' ORDER BY seq DESC LIMIT :most"
+        return [datetime.fromisoformat(row[0]) for row in self._ask(query, rater=rater, most=most)]

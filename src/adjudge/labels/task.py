@@ -1,0 +1,154 @@
+"""What a rater is shown, and how far the labelling is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from adjudge.content import write_content
+from adjudge.dataset.label import Label, LabelOrder
+from adjudge.errors import UsageError
+from adjudge.judges.pair import PairResult
+from adjudge.result import JudgeResult
+from adjudge.rubric.rubric import Criterion, Rubric
+
+_SWAPPED: Mapping[str, Literal["first", "second"]] = {"first": "second", "second": "first"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelTask:
+    """One question to one rater: a case, and what to say of it.
+
+    It holds nothing that a judge or another rater said, unless it was asked for: neither the labels of the case nor its
+    metadata and group, which may tell them.
+    """
+
+    schema: ClassVar[str] = "adjudge/label-task/1"
+
+    case: str
+    """The id of the case."""
+    content: object
+    """What is judged; of a pair a mapping with ``a`` and ``b``. ``parts`` has the texts to show."""
+    task: object = None
+    reference: object = None
+    context: object = None
+    rubric: Rubric | None = None
+    """By what the case is judged, if anything was said about that."""
+    criterion: Criterion | None = None
+    """The criterion that is asked for; ``None`` asks for the case as a whole."""
+    order: LabelOrder | None = None
+    """In which order the sides of a pair are to be shown; ``None`` where it is no pair."""
+    comment: str | None = None
+    """What this rater wrote about it already."""
+    until: datetime
+    """Until when nobody else gets the case in this rater's place."""
+    skipped: bool = False
+    """Whether the rater skipped it before."""
+    results: tuple[JudgeResult | PairResult, ...] = ()
+    """What the judge made of it; empty where the rater is blind."""
+    others: tuple[Label, ...] = ()
+    """What others said of it; only where their difference is to be settled."""
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two contents are to be compared."""
+        return self.order is not None
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """What to show, as names and texts in their order; the sides of a pair are ``A`` and ``B`` as shown.
+
+        The texts are data from anywhere: neutralise them for the place where they are shown.
+        """
+        shown: list[tuple[str, object]] = [("task", self.task), ("context", self.context)]
+        if self.is_pair and isinstance(self.content, Mapping):
+            sides = ("a", "b") if self.order == "ab" else ("b", "a")
+            shown += [(name, self.content.get(side)) for name, side in zip("AB", sides, strict=True)]
+        else:
+            shown.append(("content", self.content))
+        shown.append(("reference", self.reference))
+        return tuple((name, _write(value)) for name, value in shown if value is not None)
+
+    def name_shown(self, place: Literal["first", "second"]) -> Literal["first", "second"]:
+        """The case's own side that was shown at this place; it is the value of the label. No pair: ``UsageError``."""
+        if place not in _SWAPPED:
+            raise UsageError(f"place must be 'first' or 'second', got {place!r}")
+        if not self.is_pair:
+            raise UsageError(f"the case {self.case!r} is no pair, so no side of it was shown {place}")
+        return place if self.order == "ab" else _SWAPPED[place]
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {
+            "schema": self.schema,
+            "case": self.case,
+            "parts": [{"name": name, "text": text} for name, text in self.parts],
+            "rubric": None if self.rubric is None else self.rubric.to_dict(),
+            "criterion": None if self.criterion is None else self.criterion.to_dict(),
+            "order": self.order,
+            "comment": self.comment,
+            "until": self.until.isoformat(),
+            "skipped": self.skipped,
+            "results": [result.to_dict() for result in self.results],
+            "others": [label.to_dict() for label in self.others],
+        }
+
+
+def _write(value: object) -> str:
+    try:
+        return write_content(value)[0]
+    except UsageError as error:
+        return f"(this cannot be shown: {error})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelProgress:
+    """How far labelling is, for one rater."""
+
+    schema: ClassVar[str] = "adjudge/label-progress/1"
+
+    total: int
+    """Cases in the order of labelling: all cases, or those that the plan drew."""
+    per_case: int
+    """How many raters each case is to have."""
+    complete: int
+    """Cases that at least so many raters have answered."""
+    mine: int
+    """Cases that this rater has answered."""
+    skipped: int
+    """Cases that this rater skipped and has not answered since."""
+    seconds_per_answer: float | None = None
+    """The median pace of this rater's last answers; ``None`` before the third."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        names = ("total", "per_case", "complete", "mine", "skipped", "seconds_per_answer")
+        return {"schema": self.schema} | {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoneAnswer:
+    """What was taken back."""
+
+    case: str
+    """The id of the case, which its rater has again."""
+    criterion: str | None
+    label: Label | None
+    """The answer; ``None`` where the case had been skipped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelImport:
+    """What came of importing labels."""
+
+    added: int
+    known: int
+    """Labels that were there already, or had been taken back here."""
+    elsewhere: tuple[str, ...]
+    """Ids of labelled cases that are not here; their labels were not taken in."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {"added": self.added, "known": self.known, "elsewhere": list(self.elsewhere)}
