@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from adjudge import __version__
+from adjudge.cli.commands.agree import agree
 from adjudge.cli.commands.approvals import approvals_app
 from adjudge.cli.commands.cache import cache_app
 from adjudge.cli.commands.completion import COMPLETE, SHELLS, print_completion
@@ -45,6 +46,7 @@ WIDEST = 160
 
 GROUPS = {
     "Everyday": ("judge", "run", "report", "diff", "redecide"),
+    "Measure": ("agree",),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
     "Set up": ("init", "demo", "doctor", "rubric", "dataset", "cache", "completion"),
@@ -79,6 +81,8 @@ app.command()(judge)
 app.command("run")(run_data)
 
 app.command()(report)
+
+app.command()(agree)
 
 app.command("diff")(diff_runs)
 

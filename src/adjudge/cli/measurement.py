@@ -32,7 +32,9 @@ def check_target(target: str, labels_are: str | None) -> None:
     if target not in ("run", "system"):
         raise UsageError(f"--target is run (these cases) or system (all that it produces); got {target!r}")
     if labels_are not in (None, "random"):
-        raise UsageError(f"--labels-are says that the labels are a random sample of the run: random; got {labels_are!r}")
+        raise UsageError(
+            f"--labels-are says that the labels are a random sample of the run: random; got {labels_are!r}"
+        )
 
 
 def print_measurement(found: Measurement, top: int) -> None:

@@ -200,3 +200,20 @@ OnConflict = Annotated[
 FailUnder = Annotated[
     float | None, typer.Option("--fail-under", metavar="SHARE", help="The share that has to pass, from 0 to 1.")
 ]
+
+
+# How labels are used to measure a judge.
+LabelFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--labels", metavar="FILE", help="Labels of people; several count together. Default: the run's own."),
+]
+
+LabelsAre = Annotated[
+    str | None,
+    typer.Option("--labels-are", metavar="random", help="Say that the labels are a random sample of the run."),
+]
+
+RateTarget = Annotated[
+    str,
+    typer.Option("--target", metavar="run|system", help="The rate of these cases, or of all that the system produces."),
+]

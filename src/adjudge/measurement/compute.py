@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
+from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.measurement import Measurement, MeasurementKind
 from adjudge.measurement.rate import Sampling, compute_rate
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
@@ -43,6 +44,8 @@ _SHARE_SIDES: dict[Category, float] = {"first": 1.0, "tie": 0.5, "second": 0.0, 
 class MeasurementOptions:
     """What somebody asked for."""
 
+    criterion: str | None = None
+    """What is compared; ``None`` is the case as a whole."""
     said_random: bool = False
     """Whether the labelled cases are a random sample, as the user says."""
     target: Target = "run"
@@ -52,6 +55,8 @@ class MeasurementOptions:
     epsilon: float = EPSILON
     outside: LabelCounts | None = None
     """Labels of another run of the same judge."""
+    most_disagreements: int = MOST
+    """How many of each sort are kept."""
 
 
 @dataclass(slots=True)
@@ -152,6 +157,9 @@ def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap
 def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
     if work.kind == "number":
         work.left_out["rate"] = "labels that are numbers correct no rate; label good or bad"
+        return None, "unknown"
+    if not work.tally.cases:
+        work.left_out["rate"] = "no case was judged"
         return None, "unknown"
     options = work.options
     rate, sampling, notes = compute_rate(
@@ -279,8 +287,8 @@ def _compute_bias(work: _Computation) -> Bias | None:
         return None
     kept = [at for at, _ in rows]
     properties: dict[str, list[float] | list[bool] | list[str]] = {
-        "length (doubled)": [length[at] for at in kept],
-        "formatting": [bool(formatted[at]) for at in kept],
+        "length (log2, so that a unit is a doubling)": [length[at] for at in kept],
+        "format": ["marked up" if formatted[at] else "plain" for at in kept],
         "language": tally.list_languages(kept),
     }
     return work.attempt(
@@ -308,9 +316,9 @@ def _compute_position_bias(work: _Computation) -> Bias | None:
         work.left_out["bias"] = "no labelled pair that the judge decided has its contents here"
         return None
     properties: dict[str, list[float] | list[bool] | list[str]] = {
-        "position (shown first)": [shown for _, _, shown in rows],
-        "length (doubled, first to second)": [length[at] for at, _, _ in rows],
-        "formatting (first, not second)": [formatted[at] for at, _, _ in rows],
+        "position": ["shown first" if shown else "shown second" for _, _, shown in rows],
+        "length (log2, of the first to the second)": [length[at] for at, _, _ in rows],
+        "formatting of the first, not the second": [formatted[at] for at, _, _ in rows],
     }
     groups = [tally.groups[at] for at, _, _ in rows]
     return work.attempt("bias", lambda: make_bias([error for _, error, _ in rows], properties, groups=groups))

@@ -41,7 +41,7 @@ class Measurement:
     cases: int
     """Judged cases, labelled or not."""
     verdicts: Mapping[LabelledVerdict, int]
-    """Judged cases by verdict. A case that was judged repeatedly has the verdict of more than half of its judgements."""
+    """Judged cases by verdict. One that was judged repeatedly has the verdict of more than half of its judgements."""
     table: Mapping[LabelledVerdict, Mapping[TruthHeap, int]]
     """Labelled cases by verdict and truth; undecided verdicts, ``cannot_tell`` and unresolved cases are heaps of their
     own."""
@@ -118,5 +118,5 @@ class Measurement:
 OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")
 """The heaps of cases whose truth is open."""
 
-_PARTS = ("agreement", "ceiling", "correlation", "slices", "flipped", "error_parts", "order_flips", "alternative", "bias",
-          "rate")  # fmt: skip
+_PARTS = ("agreement", "ceiling", "correlation", "slices", "flipped", "error_parts", "order_flips", "alternative",
+          "bias", "rate")  # fmt: skip

@@ -129,7 +129,7 @@ class MeasurementTally:
 
     def _keep_properties(self, case: ComparedCase) -> None:
         sides = case.properties()
-        first, second = (sides + (None, None))[:2]
+        first, second = sides[0] if sides else None, sides[1] if len(sides) > 1 else None
         length, formatted, language = self.properties
         length.append(math.nan if first is None else first.length - (second.length if second else 0.0))
         formatted.append(math.nan if first is None else first.formatted - (second.formatted if second else 0))
@@ -207,7 +207,7 @@ class MeasurementTally:
 
 
 def _agrees(verdict: LabelledVerdict, heap: TruthHeap) -> bool:
-    return (verdict, heap) in {("passed", "good"), ("failed", "bad")} or verdict == heap or heap == "number"
+    return (verdict, heap) in {("passed", "good"), ("failed", "bad")} or heap in (verdict, "number")
 
 
 def _read_number(value: LabelValue) -> float:

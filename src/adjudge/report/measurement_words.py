@@ -17,7 +17,7 @@ from adjudge.trust.rates import CorrectedRate, Refusal
 _SAMPLING: dict[Sampling, str] = {
     "census": "Every case has a label, so nothing is estimated.",
     "plan": "The labelled cases were drawn from this run, and the draw is recorded.",
-    "random": "The labelled cases are a random sample of this run, as you said.",
+    "random": "You said that the labelled cases are a random sample of this run.",
     "unknown": "Nobody recorded how the labelled cases were chosen.",
 }
 
@@ -93,9 +93,10 @@ def _describe_correlation(found: Measurement) -> str:
     if found.correlation is None:
         return ""
     value = found.correlation.per_item.spearman
+    said = format_estimate(value, share=False)
     return (
-        f"The judge's scores and people's go together with a Spearman correlation of {format_estimate(value, share=False)} "
-        f"over {format_count(value.of, 'labelled case')}."
+        f"The judge's scores and people's have a Spearman correlation of {said} over "
+        f"{format_count(value.of, 'labelled case')}."
     )
 
 
@@ -194,20 +195,16 @@ def name_category(category: LabelValue) -> str:
 
 def list_confusion(found: Measurement) -> tuple[list[str], list[list[str]]]:
     """The confusion table as texts: a column for each verdict, a row for each heap of truths."""
-    verdicts = [name for name in VERDICTS if found.verdicts.get(name)]
-    if found.kind == "verdict":
-        verdicts = list(dict.fromkeys(("passed", "failed", *verdicts)))
-    heaps = [heap for heap in HEAPS if _count_heap(found, heap)]
-    rows = [
-        [f"people: {HEAPS[heap]}", *(f"{found.count(name, heap):,}" for name in verdicts), f"{_count_heap(found, heap):,}"]
-        for heap in heaps
-    ]
-    unlabelled = [
-        f"{number - sum(found.table.get(name, {}).values()):,}" for name in verdicts if (number := found.verdicts.get(name, 0)) is not None
-    ]
-    rest = found.cases - found.labelled
-    if rest:
-        rows.append(["not labelled", *unlabelled, f"{rest:,}"])
+    expected: tuple[LabelledVerdict, ...] = ("passed", "failed") if found.kind == "verdict" else ()
+    verdicts = [name for name in VERDICTS if found.verdicts.get(name) or name in expected]
+    rows = []
+    for heap, name_of_heap in HEAPS.items():
+        if number := _count_heap(found, heap):
+            counts = [f"{found.count(name, heap):,}" for name in verdicts]
+            rows.append([f"people: {name_of_heap}", *counts, f"{number:,}"])
+    if found.cases > found.labelled:
+        rest = [found.verdicts.get(name, 0) - sum(found.table.get(name, {}).values()) for name in verdicts]
+        rows.append(["not labelled", *(f"{number:,}" for number in (*rest, sum(rest)))])
     return ["", *(f"judge: {VERDICTS[name]}" for name in verdicts), "cases"], rows
 
 
@@ -225,7 +222,10 @@ def list_rate_facts(found: Measurement) -> Iterator[tuple[str, str]]:
             yield "if every unresolved case is bad, or good", " to ".join(format_rate(end) for end in rate.bounds)
         yield "computed by", _describe_method(rate)
         if rate.worth is not None and rate.worth > rate.labels:
-            yield "worth", f"people alone would need about {rate.worth:,} labels for this width, instead of {rate.labels:,}"
+            yield (
+                "worth",
+                f"people alone would need about {rate.worth:,} labels for this width, instead of {rate.labels:,}",
+            )
     if rate is not None and rate.naive is not None:
         yield "the judge's own rate", format_share(rate.naive)
 
@@ -264,7 +264,8 @@ def list_remarks(found: Measurement) -> Iterator[str]:
     if found.flipped is not None:
         yield f"Judged again, the verdict differs in {format_share(found.flipped)} of the cases."
     if found.error_parts is not None and found.error_parts.noise_share.value is not None:
-        yield f"Noise between judgements of one case is {format_whole(found.error_parts.noise_share.value)} of its error."
+        noise = format_whole(found.error_parts.noise_share.value)
+        yield f"Noise between judgements of one case is {noise} of the judge's error."
     if found.order_flips is not None:
         flips = found.order_flips
         yield f"The two orders of a pair disagree in {format_share(flips.flips)}."

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.commands.run import DONE, UNKNOWN
 from adjudge.cli.measurement import check_target, print_measurement, read_labels
 from adjudge.cli.output import note, print_line, show_progress, write_file, write_json
-from adjudge.cli.results import DONE, UNKNOWN
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number
 
@@ -31,7 +31,8 @@ def agree(
         str | None, typer.Option("--criterion", metavar="NAME", help="Compare this criterion instead of the whole.")
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="FIELD", help="Compare kinds of cases: group, or a key of the metadata.")
+        str | None,
+        typer.Option("--by", metavar="FIELD", help="Compare kinds of cases: group, or a key of the metadata."),
     ] = None,
     judge: Annotated[
         str | None, typer.Option("--judge", metavar="NAME", help="Of a FILE: the rater who is the judge.")
@@ -68,12 +69,12 @@ def agree(
     check_target(target, labels_are)
     most = _MOST if top is None else top
     with show_progress("comparing"):
-        found = _measure(
-            source, labels, judge, criterion=criterion, by=by, target=target, most_disagreements=min(most, _MOST),
-            labels_are_random=labels_are == "random", alternative=alternative, epsilon=epsilon,
-        )  # fmt: skip
+        handicap = {} if epsilon is None else {"epsilon": epsilon}
+        options = {"criterion": criterion, "by": by, "target": target, "alternative": alternative, **handicap}
+        options |= {"labels_are_random": labels_are == "random", "most_disagreements": min(most, _MOST)}
+        found = _measure(source, labels, judge, **options)
     if html is not None:
-        from adjudge.report.html_measurement import render_measurement_html
+        from adjudge.report.html_agree import render_measurement_html
 
         write_file(html, [render_measurement_html(found)])
     if as_json:
@@ -110,7 +111,8 @@ def _check(
 
 
 def _measure(source: Path, labels: list[Path] | None, judge: str | None, **options: object) -> tuple[Measurement, ...]:
-    from adjudge.measurement.measure import make_measurement, measure_file
+    from adjudge.measurement.measure import make_measurement
+    from adjudge.measurement.measure_file import measure_file
 
     given = read_labels(labels)
     if source.is_dir():
