@@ -136,6 +136,7 @@ def make_bias(
             column,
             (float(fit.values[at + 1]), float(low[at + 1]), float(high[at + 1])),
             (float(p_values[at]), adjusted[at]),
+            len(kept),
         )
         for at, column in enumerate(kept)
     ]
@@ -228,7 +229,9 @@ def _find_reason(
     return ""
 
 
-def _make_effect(column: _Column, limits: tuple[float, float, float], p_values: tuple[float, float]) -> Effect:
+def _make_effect(
+    column: _Column, limits: tuple[float, float, float], p_values: tuple[float, float], number: int
+) -> Effect:
     effect, low, high = (value / column.unit for value in limits)
     found = Effect(
         name=column.name,
@@ -241,16 +244,17 @@ def _make_effect(column: _Column, limits: tuple[float, float, float], p_values: 
         adjusted=p_values[1],
         words="",
     )
-    return replace(found, words=_write_words(found))
+    return replace(found, words=_write_words(found, number))
 
 
-def _write_words(effect: Effect) -> str:
+def _write_words(effect: Effect, number: int) -> str:
     name = clean(effect.name, keep_lines=False)
     what = f"for each unit of {name}"
     if effect.level is not None and effect.baseline is not None:
         level, baseline = clean(effect.level, keep_lines=False), clean(effect.baseline, keep_lines=False)
         what = f"where {name} is {level} than where it is {baseline}"
-    figures = f"95 % interval {effect.low:+.3g} to {effect.high:+.3g}, adjusted p = {effect.adjusted:.3g}"
+    figures = f"95 % interval {effect.low:+.3g} to {effect.high:+.3g}; p = {effect.adjusted:.3g}"
+    figures += f", adjusted for {number} effects" if number > 1 else ""
     direction = "higher" if effect.effect > 0 else "lower"
     size = f"The judge's error is {abs(effect.effect):.3g} {direction} {what}"
     if effect.is_shown:

@@ -120,7 +120,7 @@ def resample(
     if counts is None and isinstance(rows, np.ndarray):
         drawn_from, repeats = np.unique(rows, axis=0, return_counts=True)
         counts = repeats.astype(float)
-    units, columns = np.shape(drawn_from)
+    units, columns = (int(size) for size in drawn_from.shape or ())
     counts = np.ones(units) if counts is None else counts
     total, shares = int(counts.sum()), counts / counts.sum()
     random = np.random.default_rng(seed)
