@@ -25,6 +25,7 @@ from adjudge.cli.commands.doctor import doctor
 from adjudge.cli.commands.gate import gate_app, resume
 from adjudge.cli.commands.init import init
 from adjudge.cli.commands.judge import judge
+from adjudge.cli.commands.label import label
 from adjudge.cli.commands.ledger import ledger_app
 from adjudge.cli.commands.ledger import report as report_ledger
 from adjudge.cli.commands.probe import probe
@@ -46,7 +47,7 @@ WIDEST = 160
 
 GROUPS = {
     "Everyday": ("judge", "run", "report", "diff", "redecide"),
-    "Measure": ("agree",),
+    "Measure": ("label", "agree"),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
     "Set up": ("init", "demo", "doctor", "rubric", "dataset", "cache", "completion"),
@@ -81,6 +82,8 @@ app.command()(judge)
 app.command("run")(run_data)
 
 app.command()(report)
+
+app.command()(label)
 
 app.command()(agree)
 

@@ -85,6 +85,11 @@ def write_file(path: Path, parts: Iterable[str], *, tell: bool = True) -> None:
         note(f"wrote {path}")
 
 
+def write_screen(text: str) -> None:
+    """Draw on the terminal: our own control characters, around lines that were cleaned before."""
+    _write(sys.stdout, text)
+
+
 def show_drawing(drawing: RenderableType) -> None:
     """Something rich can draw, on standard output; colours and boxes only where a terminal can show them."""
     from rich.console import Console

@@ -1,5 +1,6 @@
 from adjudge.labels.queue import LabelQueue as LabelQueue
 from adjudge.labels.queue import open_label_queue as open_label_queue
+from adjudge.labels.task import LabelDraws as LabelDraws
 from adjudge.labels.task import LabelImport as LabelImport
 from adjudge.labels.task import LabelProgress as LabelProgress
 from adjudge.labels.task import LabelTask as LabelTask

@@ -36,6 +36,8 @@ class PlannedOrder:
     digest: str
     """SHA-256 of the file, by which a plan that was continued is known."""
     drawn: tuple[Drawn, ...]
+    sizes: Mapping[str, int]
+    """How many cases each stratum has, drawn or not, as far as the plan says."""
 
 
 def load_order(folder: Path | None) -> PlannedOrder | None:
@@ -57,7 +59,15 @@ def load_order(folder: Path | None) -> PlannedOrder | None:
     drawn = tuple(_read_drawn(path, plan, place, item) for place, item in enumerate(order))
     if len({item.case for item in drawn}) != len(drawn):
         raise UsageError(f"{path} names a case twice in its order; draw the plan again (adjudge plan)")
-    return PlannedOrder(plan=plan, digest=hashlib.sha256(text.encode()).hexdigest(), drawn=drawn)
+    sizes = _read_sizes(said.get("strata"))
+    return PlannedOrder(plan=plan, digest=hashlib.sha256(text.encode()).hexdigest(), drawn=drawn, sizes=sizes)
+
+
+def _read_sizes(strata: Any) -> Mapping[str, int]:
+    """The sizes of the strata; empty where they cannot be read, and then nothing is estimated from them."""
+    rows = [item for item in strata if isinstance(item, Mapping)] if isinstance(strata, list) else []
+    sizes = {str(item.get("name")): item.get("size") for item in rows}
+    return {name: size for name, size in sizes.items() if type(size) is int and size > 0}
 
 
 def _read_drawn(path: Path, plan: str, place: int, item: Any) -> Drawn:

@@ -20,10 +20,10 @@ from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_flag, check_label, check_whole_number
 from adjudge.formats.text import show
-from adjudge.labels.order import take_in
+from adjudge.labels.order import load_order, take_in
 from adjudge.labels.source import LabelSource, SourceCase, open_source
 from adjudge.labels.store import RANDOM, Event, LabelMode, LabelStore
-from adjudge.labels.task import LabelImport, LabelProgress, LabelTask, UndoneAnswer
+from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Criterion, Rubric
@@ -327,6 +327,31 @@ class LabelQueue:
                 if not self._list_open(found, rater, "criteria"):
                     self._mark_done(case, rater, session)
         return LabelImport(added=added, known=known, elsewhere=tuple(elsewhere))
+
+    def list_draws(self) -> LabelDraws | None:
+        """What the labels say of a rate so far: each labelled case in its order, with the stratum it was drawn from.
+
+        The strata are those of the plan, else the verdicts of the judge, else all cases are one. ``None`` where the
+        answers are not good or bad: criteria and pairs.
+        """
+        planned = load_order(self._source.folder) if self.plan is not None else None
+        verdicts = self._source.count_verdicts()
+        if self._mode != "whole" or (self._source.run is not None and not verdicts):
+            return None
+        sizes = planned.sizes if planned is not None else verdicts or {"all": self._store.count_cases()}
+        truths = self.truths()
+        draws: dict[str, tuple[str, bool | None]] = {}
+        for label in self._store.labels():
+            truth = truths.get(label.case)
+            if label.design is None or truth is None or label.case in draws:
+                continue
+            stratum = label.design.stratum if planned is not None else self._find_verdict(label.case)
+            if stratum in sizes:
+                draws[label.case] = (stratum, truth.value if isinstance(truth.value, bool) else None)
+        return LabelDraws(sizes=dict(sizes), draws=tuple(draws.values()))
+
+    def _find_verdict(self, case: str) -> str:
+        return "all" if self._source.run is None else self._source.find_verdict(case) or ""
 
     def close(self) -> None:
         """Give back the cases that this queue handed out, and close the file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -63,6 +63,14 @@ class LabelSource(Protocol):
         """A case with its id."""
         ...
 
+    def count_verdicts(self) -> Mapping[str, int]:
+        """How many cases have which verdict of the judge; empty where there is none, or none that is good or bad."""
+        ...
+
+    def find_verdict(self, name: str) -> str | None:
+        """The verdict of the judge on a case."""
+        ...
+
     def close(self) -> None:
         """Close what was opened here."""
         ...
@@ -111,6 +119,14 @@ class RunCases:
             results=results,
         )
 
+    def count_verdicts(self) -> Mapping[str, int]:
+        """How many cases have which outcome; empty for a run of pairs."""
+        return {} if self._run.compares else self._run.store.count_first()
+
+    def find_verdict(self, name: str) -> str | None:
+        """The outcome of a case."""
+        return self._run.store.find_outcome(name)
+
     def close(self) -> None:
         """Close the run, if it was opened here."""
         if self._owned:
@@ -156,6 +172,14 @@ class DatasetCases:
             raise UsageError(f"{store.path}: the case {show(name)} cannot be read; restore the file") from None
         return SourceCase(case=case, rubric=_find_rubric(case, self._rubric), pair=self._pairs)
 
+    def count_verdicts(self) -> Mapping[str, int]:
+        """Nobody judged the cases."""
+        return {}
+
+    def find_verdict(self, name: str) -> str | None:
+        """Nobody judged the case."""
+        del name
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -193,14 +217,18 @@ def open_source(
 ) -> tuple[LabelSource, Path | None]:
     """Where cases come from, and where their labels are kept by default; raises ``UsageError``."""
     if isinstance(source, Run):
-        return RunCases(source, owned=False, rubric=rubric), source.folder / STORE_FILE
+        return RunCases(source, owned=False, rubric=rubric), find_store(source.folder)
     if isinstance(source, Dataset):
         return DatasetCases(source, path=None, pairs=pairs, rubric=rubric), None
     path = Path(source)
     if os.fspath(source) == "-":
         raise UsageError("the data set must be a file, because answers come from standard input; name it")
     if path.is_dir():
-        return RunCases(open_run(path), owned=True, rubric=rubric), path / STORE_FILE
-    dataset = open_dataset(path)
-    beside = path.with_name(f"{path.name}.{STORE_FILE}")
-    return DatasetCases(dataset, path=path, pairs=pairs, rubric=rubric), beside
+        return RunCases(open_run(path), owned=True, rubric=rubric), find_store(path)
+    return DatasetCases(open_dataset(path), path=path, pairs=pairs, rubric=rubric), find_store(path)
+
+
+def find_store(source: str | os.PathLike[str]) -> Path:
+    """Where labels are kept by default: in the folder of a run, or beside the file of a data set."""
+    path = Path(source)
+    return path / STORE_FILE if path.is_dir() else path.with_name(f"{path.name}.{STORE_FILE}")

@@ -152,3 +152,14 @@ class LabelImport:
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
         return {"added": self.added, "known": self.known, "elsewhere": list(self.elsewhere)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelDraws:
+    """Labelled cases as a sample, for a rate of good cases."""
+
+    sizes: Mapping[str, int]
+    """How many cases each stratum has, labelled ones included."""
+    draws: tuple[tuple[str, bool | None], ...]
+    """The stratum of each labelled case and whether it is good, in the order in which they were labelled; ``None`` is
+    open: people cannot tell, or do not agree."""

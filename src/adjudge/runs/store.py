@@ -273,6 +273,19 @@ class RunStore:
         with self._reading() as connection:
             return connection.execute("SELECT count(*) FROM cases").fetchone()[0]
 
+    def find_outcome(self, name: str) -> str | None:
+        """The outcome of the first judgement of the case with this id."""
+        query = "SELECT r.outcome FROM results r JOIN cases c USING (place) WHERE c.id = ? ORDER BY r.sample LIMIT 1"
+        with self._reading() as connection:
+            row = connection.execute(query, (name,)).fetchone()
+        return row[0] if row else None
+
+    def count_first(self) -> Mapping[str, int]:
+        """How many cases have which outcome, by the first judgement of each."""
+        query = "SELECT outcome, count(*) FROM results WHERE sample = 0 GROUP BY outcome"
+        with self._reading() as connection:
+            return dict(connection.execute(query).fetchall())
+
     def list_subjects(self) -> Iterator[tuple[str, str]]:
         """Id and subject of every case that is kept, in the order of the data set."""
         with self._reading(once=True) as connection:

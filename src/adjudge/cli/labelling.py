@@ -1,0 +1,311 @@
+"""One person's labelling on the command line: what is asked, what each key does, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from shlex import quote
+from typing import TYPE_CHECKING, Literal
+
+from adjudge.cli.output import format_seconds
+from adjudge.cli.screen import Passage
+from adjudge.dataset.label_map import CANNOT_TELL
+from adjudge.errors import UsageError
+from adjudge.formats.display import describe_outcome
+from adjudge.formats.text import clean
+from adjudge.judges.pair import PairResult
+
+if TYPE_CHECKING:
+    from adjudge.dataset.label import Label
+    from adjudge.labels.live import LiveEstimate
+    from adjudge.labels.queue import LabelQueue
+    from adjudge.labels.task import LabelProgress, LabelTask
+    from adjudge.result import JudgeResult
+    from adjudge.rubric.rubric import Rubric
+
+ANSWERS: Mapping[str, bool | str] = {"1": True, "2": False, "0": CANNOT_TELL}
+
+PREFERENCES: Mapping[str, Literal["first", "second", "tie", "cannot_tell"]] = {
+    "1": "first", "2": "second", "3": "tie", "0": "cannot_tell",
+}  # fmt: skip
+"""What each key says of a pair, in the order in which it is shown."""
+
+_WORDS = {"True": "good", "False": "bad", CANNOT_TELL: "cannot tell", "tie": "equal"}
+
+_SHORT = 60
+"""Characters of an id in a line about something else."""
+
+KEYS = (
+    ("1", "good; of a pair: A is better"),
+    ("2", "bad; of a pair: B is better"),
+    ("3", "of a pair: A and B are equally good"),
+    ("0", "cannot tell: you looked, and cannot decide"),
+    ("s", "skip: put it off until the end"),
+    ("u", "undo your last answer or skip, and show its case again"),
+    ("c", "write a comment; it goes with your answer"),
+    ("space, b", "next page, page before (or PgDn, PgUp)"),
+    ("j, k", "line down, line up (or the arrows)"),
+    ("g, G", "beginning, end"),
+    ("q", "quit; every answer is kept already"),
+)
+
+
+def describe_value(value: object) -> str:
+    """An answer in the words of the keys."""
+    return _WORDS.get(str(value), clean(str(value), keep_lines=False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabellingOptions:
+    """How somebody labels."""
+
+    rater: str
+    blind: bool = True
+    adjudicate: bool = False
+    source: str = "RUN"
+    """The run or the data set as it was named."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Labelling:
+    """Somebody at work on a queue."""
+
+    queue: LabelQueue
+    options: LabellingOptions
+    estimate: Callable[[LabelQueue], LiveEstimate | None]
+    task: LabelTask | None = None
+    said: str = ""
+    """What became of the last key."""
+    answered: int = 0
+    _revisits: bool = False
+    _again: set[str] = field(default_factory=set)
+    _estimated: tuple[int, LiveEstimate | None] = (-1, None)
+
+    def fetch(self) -> LabelTask | None:
+        """The next question; ``None`` when there is none any more."""
+        rater, blind = self.options.rater, self.options.blind
+        if self.options.adjudicate:
+            self.task = self.queue.next_difference(rater, blind=blind)
+            return self.task
+        task = None if self._revisits else self.queue.next(rater, blind=blind)
+        if task is None and self.queue.progress(rater).skipped:
+            if not self._revisits:
+                self.said = "only what you skipped is left"
+            self._revisits = True
+            task = self.queue.next(rater, blind=blind, skipped=True)
+        # What was skipped once more in this second round is enough for today.
+        self.task = None if task is None or task.case in self._again else task
+        return self.task
+
+    def press(self, key: str) -> bool:
+        """Do what a key asks for; false where it asks for nothing here."""
+        task = self.task
+        if task is None:
+            return False
+        if key == "s":
+            self._skip(task)
+        elif key == "u":
+            self._undo()
+        elif key in (PREFERENCES if task.is_pair else ANSWERS):
+            self._answer(task, key)
+        else:
+            return False
+        return True
+
+    def _skip(self, task: LabelTask) -> None:
+        if self.options.adjudicate:
+            self.queue.skip_difference(self.options.rater, task.case)
+        else:
+            self.queue.skip(self.options.rater, task.case)
+        if self._revisits:
+            self._again.add(task.case)
+        self.said = f"{_shorten(task.case)}: skipped"
+
+    def _undo(self) -> None:
+        undone = self.queue.undo(self.options.rater)
+        if undone is None:
+            self.said = "there is nothing to undo"
+            return
+        self._again.discard(undone.case)
+        self._revisits = False
+        if undone.label is not None:
+            self.answered -= 1
+        what = "the skip" if undone.label is None else describe_value(undone.label.value)
+        self.said = f"{_shorten(undone.case)}: {what} is undone"
+
+    def _answer(self, task: LabelTask, key: str) -> None:
+        value: bool | str = PREFERENCES[key] if task.is_pair else ANSWERS[key]
+        if value in ("first", "second"):
+            value = task.name_shown("first" if value == "first" else "second")
+        keep = self.queue.settle if self.options.adjudicate else self.queue.record
+        name = None if task.criterion is None else task.criterion.name
+        keep(self.options.rater, task.case, value, criterion=name)
+        self.answered += 1
+        shown = {"1": "A is better", "2": "B is better"}.get(key) if task.is_pair else None
+        about = "" if name is None else f", {_shorten(name)}"
+        self.said = f"{_shorten(task.case)}{about}: {shown or describe_value(value)}"
+
+    def comment(self, text: str) -> None:
+        """Keep a comment for the question; what is wrong with it is said, and nothing ends."""
+        if self.task is None:
+            return
+        name = None if self.task.criterion is None else self.task.criterion.name
+        # Half a character, as a terminal of another encoding sends it, has no place in any file.
+        written = text.strip().encode(errors="replace").decode()
+        try:
+            self.queue.comment(self.options.rater, self.task.case, written, criterion=name)
+            self.task = replace(self.task, comment=written or None)
+            self.said = "comment kept" if written else "no comment"
+        except UsageError as error:
+            self.said = str(error)
+
+    # ---------------------------------------------------------------- words
+
+    def describe_head(self) -> str:
+        """Who labels what, and how."""
+        how = "differences" if self.options.adjudicate else "labels"
+        seen = "blind" if self.options.blind else "the judge's verdict is shown"
+        return f"{how} of {self.options.source} as {self.options.rater}; {seen}"
+
+    def describe_progress(self) -> str:
+        """How far it is, and how fast."""
+        if self.options.adjudicate:
+            left = len(self.queue.list_differences())
+            return f"{left:,} difference{'s' * (left != 1)} to settle"
+        progress = self.queue.progress(self.options.rater)
+        said = [_describe_done(progress)]
+        said += [f"{progress.skipped:,} skipped"] if progress.skipped else []
+        said += _describe_pace(progress)
+        return "; ".join(said)
+
+    def describe_rate(self) -> str | None:
+        """How well the rate of good cases is known, and how many labels are still needed; ``None`` says nothing."""
+        if self.options.adjudicate:
+            return None
+        done = self.queue.progress(self.options.rater).mine
+        if self._estimated[0] != done:
+            self._estimated = (done, self.estimate(self.queue))
+        live = self._estimated[1]
+        return None if live is None else describe_live(live)
+
+    def describe_question(self) -> str:
+        """What is asked, in one line."""
+        task = self.task
+        if task is None:
+            return ""
+        what = "this" if task.criterion is None else f"“{clean(task.criterion.name, keep_lines=False)}”"
+        if self.options.adjudicate:
+            return f"How is {'it' if task.criterion is None else what} settled?"
+        if task.is_pair:
+            return "Which is better?" if task.criterion is None else f"Which is better on {what}?"
+        return "Is it good?" if task.criterion is None else f"Is it good on {what}?"
+
+    def describe_keys(self, columns: int = 1_000) -> str:
+        """The keys, in one line; only those with an answer are explained where there is no room."""
+        pair = self.task is not None and self.task.is_pair
+        answers = "1 A  2 B  3 equal  0 cannot tell" if pair else "1 good  2 bad  0 cannot tell"
+        whole = f"{answers}   s skip  u undo  c comment  ? keys  q quit"
+        return whole if len(whole) <= columns else f"{answers}  s u c q, ? keys"
+
+    def list_text(self) -> list[Passage]:
+        """What is judged."""
+        if self.task is None:
+            return []
+        parts = [Passage(name, text or "(empty)") for name, text in self.task.parts]
+        return [Passage(f"case {_shorten(self.task.case)}"), *parts]
+
+    def list_notes(self) -> list[Passage]:
+        """What it is judged by, and what others made of it where that is shown."""
+        if self.task is None:
+            return []
+        task = self.task
+        notes = [] if task.rubric is None else list(_list_rubric(task.rubric, task))
+        notes += [Passage("what people said", "\n".join(map(_describe_label, task.others)))] if task.others else []
+        for result in task.results:
+            notes.append(Passage("what the judge made of it", _describe_result(result)))
+        return notes + ([Passage("your comment", task.comment)] if task.comment else [])
+
+    def describe_end(self) -> list[str]:
+        """What somebody did, where it is, and what to do next."""
+        progress = self.queue.progress(self.options.rater)
+        what = "settlement" if self.options.adjudicate else "answer"
+        said = [f"{self.answered:,} {what}{'s' * (self.answered != 1)} kept in {self.queue.path}"]
+        if not self.options.adjudicate:
+            said[0] += f"; {_describe_done(progress)}"
+        open_ones = len(self.queue.list_differences())
+        if open_ones and not self.options.adjudicate:
+            again = f"adjudge label {quote(self.options.source)} --adjudicate"
+            said.append(f"people differ on {open_ones:,}; to settle them: {again}")
+        elif open_ones:
+            said.append(f"{open_ones:,} left open")
+        return said
+
+    def describe_nothing(self) -> str:
+        """Why no question comes."""
+        if self.options.adjudicate:
+            return "no difference is left for you to settle"
+        progress = self.queue.progress(self.options.rater)
+        if progress.skipped:
+            return f"nothing is left but the {progress.skipped:,} that you skipped; label again to see them"
+        if progress.total == 0:
+            return "there is no case to label"
+        left = progress.total - progress.complete
+        if left:
+            return f"nothing is left for you; {left:,} of {progress.total:,} wait for another rater or are with one now"
+        return "nothing is left: every case has its labels"
+
+
+def describe_live(live: LiveEstimate) -> str:
+    """How well the rate is known, and how many labels are still needed."""
+    aim = f"± {live.within * 100:g} points"
+    rate = f"people pass {live.value * 100:.1f} % ({live.low * 100:.1f} to {live.high * 100:.1f})"
+    if live.more is None:
+        return rate
+    return f"{rate}; about {live.more:,} more until {aim}" if live.more else f"{rate}; enough for {aim}"
+
+
+def _describe_done(progress: LabelProgress) -> str:
+    if progress.per_case == 1:
+        return f"{progress.complete:,} of {progress.total:,} labelled"
+    both = f"{progress.complete:,} of {progress.total:,} have {progress.per_case} labels"
+    return f"{progress.mine:,} of {progress.total:,} labelled by you; {both}"
+
+
+def _describe_pace(progress: LabelProgress) -> list[str]:
+    pace = progress.seconds_per_answer
+    if pace is None:
+        return []
+    done = progress.complete if progress.per_case == 1 else progress.mine
+    left = pace * max(0, progress.total - done)
+    return [f"{format_seconds(pace)} an answer, about {format_seconds(left)} left" if left else ""][: bool(left)]
+
+
+def _list_rubric(rubric: Rubric, task: LabelTask) -> list[Passage]:
+    criteria = rubric.criteria if task.criterion is None else (task.criterion,)
+    found = [Passage(f"rubric: {rubric.name}")]
+    for item in criteria:
+        levels = "".join(f"\n{score:g}: {meaning}" for score, meaning in item.levels)
+        rule = "\n(a rule decides this)" if item.rule is not None else ""
+        weight = f" (weight {item.weight:g})" if item.weight != 1 and task.criterion is None else ""
+        found.append(Passage(f"{item.name}{weight}", f"{item.description}{levels}{rule}"))
+    return found
+
+
+def _describe_label(label: Label) -> str:
+    comment = f" — {clean(label.comment, keep_lines=False)}" if label.comment else ""
+    return f"{clean(label.rater, keep_lines=False)}: {describe_value(label.value)}{comment}"
+
+
+def _describe_result(result: JudgeResult | PairResult) -> str:
+    if isinstance(result, PairResult):
+        return f"preferred: {result.preferred or 'undecided'} (of the case's own sides)"
+    lines = [describe_outcome(result)]
+    for item in result.criteria:
+        score = "-" if item.score is None else f"{item.score:.2f}"
+        lines.append(f"{score}  {item.name}" + (f": {item.reasoning}" if item.reasoning else ""))
+    return "\n".join([*lines, *([result.reasoning] if result.reasoning else [])])
+
+
+def _shorten(text: str) -> str:
+    shown = clean(text[: _SHORT + 1], keep_lines=False)
+    return shown if len(text) <= _SHORT else f"{shown[:_SHORT]}…"

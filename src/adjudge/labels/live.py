@@ -1,0 +1,65 @@
+"""How well the rate of good cases is known while people label: the one place that asks ``trust.live``."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.labels.queue import LabelQueue
+
+WITHIN = 0.03
+
+FEWEST = 10
+"""Below so many labels the limits are too far apart to be of use to anybody."""
+
+
+def prepare_live() -> None:
+    """Begin to load what ``estimate_live`` needs, beside what else is going on: it takes seconds the first time."""
+    if find_spec("adjudge.trust.live") is not None:
+        threading.Thread(target=_load, daemon=True).start()
+
+
+def _load() -> None:
+    with suppress(ImportError):
+        import_module("scipy.optimize")
+        import_module("scipy.stats")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveEstimate:
+    """The rate of good cases so far, with limits that may be looked at after every label."""
+
+    value: float
+    low: float
+    high: float
+    within: float
+    """The half width that is aimed at."""
+    more: int | None
+    """About how many labels are still needed for that; ``None`` is not known yet."""
+
+
+def estimate_live(queue: LabelQueue, *, within: float = WITHIN) -> LiveEstimate | None:
+    """The rate of good cases from the labels of a queue so far, and about how many more are needed.
+
+    ``None`` where there is nothing to say: fewer than 10 labels, answers that are not good or bad, an order that is not random, or
+    ``adjudge[trust]`` is not installed.
+    """
+    found = queue.list_draws()
+    if found is None or len(found.draws) < FEWEST or find_spec("adjudge.trust.live") is None:
+        return None
+    live: Any = import_module("adjudge.trust.live")
+    names = list(found.sizes)
+    draws = [(names.index(stratum), good) for stratum, good in found.draws]
+    try:
+        rate = live.compute_live_rate(list(found.sizes.values()), draws)
+    except UsageError:  # without numpy and scipy; the labels are kept all the same
+        return None
+    if not rate.in_random_order:
+        return None
+    more = live.estimate_more_labels(rate, within=within)
+    return LiveEstimate(value=rate.value, low=rate.low, high=rate.high, within=within, more=more)
