@@ -1,0 +1,398 @@
+"""A rate that may be looked at after every label: its interval holds at all times at once.
+
+An ordinary 95 % interval is meant to be looked at once. Somebody who labels until it is narrow enough looks at it
+hundreds of times, and stops when chance made it narrow in the wrong place. The interval of this module contains the
+true rate at *every* moment, with a probability of 95 % for all moments together, so it may say when to stop.
+
+**Method.** Labels are drawn without replacement from strata of known size. For given numbers of good cases in the
+strata (the null), somebody bets on each label before it is seen, at fair odds: without replacement, the odds of the
+next label are known exactly. Their fortune is a martingale, so it exceeds 20 at any time with a probability of at most
+1/20 (Ville). All nulls under which it does not exceed 20 are kept, and the interval goes from the smallest to the
+largest rate among them. This is betting after Waudby-Smith and Ramdas; the strata share one fortune, which is a
+martingale in whatever order the strata are drawn from, as long as the order does not depend on labels not yet seen
+(Spertus and Stark). So there is no union bound over strata, and strata narrow the interval as they should.
+
+**Bets.** A fortune is split: half of most of it bets that the rate is higher, half that it is lower, each on three
+horizons (about 100, 220 and 700 labels). A stratum's bets are in proportion to its weight divided by its share of the
+labels, so that together they are a bet on the weighted rate alone. The rest of the fortune bets on each stratum for
+itself (a beta mixture); it excludes nulls that are far off in two strata and right in their sum. All bets depend on
+earlier labels alone. The logarithm of each part is convex in the null, so the limits follow from a convex problem; the
+limit that is given out is the bound from its tangent, which is safe even where the solver stopped too early.
+
+Sources: I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024, and
+"Confidence sequences for sampling without replacement", NeurIPS 2020; J. Spertus and P. Stark, "Sweeter than SUITE:
+supermartingale stratified union-intersection tests of elections", 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_above_zero, check_whole_number, is_finite
+from adjudge.formats.text import show
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from adjudge.trust.extra import Floats
+
+HORIZONS = (100.0, 220.0, 700.0)
+"""Numbers of labels for which the three bets are best; from there on, a bet is made for the labels there are."""
+
+SHARES = (0.15, 0.6, 0.25)
+"""How the fortune is split among the horizons."""
+
+APART = 0.03
+"""The part of the fortune that bets on each stratum for itself."""
+
+MOST = (0.8, 0.65, 0.6)
+"""The part of its stake that a bet of each horizon may lose: one that loses everything ends that part for good."""
+
+AHEAD = 60.0
+"""Over how many labels, at least, bets that a stratum lacks are made up for; later over 3 in 10 of those so far."""
+
+FIRST_LABELS = 10
+"""Below so many labels, how many more are needed is not estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """How labels are shared out among the strata, from some label on. Only the width of the interval depends on it."""
+
+    first: int
+    """The first label that is drawn like this, from 0."""
+    shares: tuple[float, ...]
+    """The share of these labels that each stratum gets; 0 where it gets none. They add up to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveRate:
+    """A rate with an interval that holds at all times at once: look after every label, and stop when it will do."""
+
+    schema: ClassVar[str] = "adjudge/live-rate/1"
+
+    value: float
+    """The share of good cases in the whole run as far as it is known: the labelled shares, by the strata's sizes."""
+    low: float
+    high: float
+    level: float
+    """The probability that the true rate is within the limits at every moment."""
+    labels: int
+    """How many cases are labelled, open ones included."""
+    open: int
+    """How many of them are neither good nor bad: the low limit counts them as bad, the high one as good."""
+    cases: int
+    """How many cases there are."""
+    in_random_order: bool = True
+    """False when the labels contradict a random order so clearly that no rate is left; the limits are then as wide as
+    what is not labelled. Somebody chose the cases, or the later ones are of another kind."""
+    method: ClassVar[str] = "betting without replacement, at all times"
+    target: ClassVar[str] = "run"
+    """The rate is that of these cases, not of everything that the system might produce."""
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval: 0.03 is "within 3 points"."""
+        return (self.high - self.low) / 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        names = ("value", "low", "high", "level", "labels", "open", "cases", "in_random_order", "method", "target")
+        return {"schema": self.schema} | {name: getattr(self, name) for name in names}
+
+
+def compute_live_rate(
+    sizes: Sequence[int],
+    draws: Iterable[tuple[int, bool | None]],
+    *,
+    allocations: Sequence[Allocation] = (),
+    level: float = LEVEL,
+) -> LiveRate:
+    """The rate of good cases in a run whose labels arrive one by one, with limits that hold at all times at once.
+
+    Args:
+        sizes: How many cases each stratum has, labelled ones included. The verdict of the judge makes good strata.
+        draws: Each labelled case in the order in which it was labelled: its stratum, from 0, and whether it is good.
+            ``None`` is open: looked at, and neither. Within each stratum the order must be random; the strata may
+            alternate in any way that does not depend on labels to come.
+        allocations: How labels are shared out among the strata, where that is not in proportion to their sizes.
+        level: The probability with which the rate is within the limits at every moment.
+
+    Without a label the interval is 0 to 1; when every case is labelled it is the rate itself. Needs
+    ``adjudge[trust]``; raises ``UsageError`` for numbers that no such run has.
+    """
+    check_extra()
+    given = _check_draws(sizes, draws)
+    _check_allocations(allocations, len(sizes))
+    if not is_finite(level) or not 0 < level < 1:
+        raise UsageError(f"level must be above 0 and below 1, got {show(level)}")
+    unsure = sum(good is None for _, good in given)
+    worst = Fortune(sizes, [(stratum, good is True) for stratum, good in given], allocations, level)
+    best = worst if not unsure else Fortune(sizes, [(s, good is not False) for s, good in given], allocations, level)
+    low, high = worst.find_limit(lower=True), best.find_limit(lower=False)
+    kept = low is not None and high is not None
+    return LiveRate(
+        value=(worst.value + best.value) / 2,
+        low=worst.least if low is None or high is None else low,
+        high=best.most if low is None or high is None else high,
+        level=level,
+        labels=len(given),
+        open=unsure,
+        cases=sum(sizes),
+        in_random_order=kept,
+    )
+
+
+def estimate_more_labels(rate: LiveRate, *, within: float) -> int | None:
+    """About how many more labels make the interval of ``rate`` as narrow as plus or minus ``within``; 0 when it is.
+
+    ``None`` below ten labels, where nothing can be said, and when open cases alone keep the interval wider. An
+    estimate and no promise: it assumes that the labels to come are like those there are.
+    """
+    check_above_zero("within", within)
+    if rate.half_width <= within:
+        return 0
+    if rate.labels < FIRST_LABELS:
+        return None
+    left = rate.cases - rate.labels
+    # Open cases widen the interval by a fixed piece, which no further label takes away.
+    fixed = rate.open / rate.cases / 2
+    if within <= fixed:
+        return None
+    # The width goes with the root of 1/n - 1/M, for M cases.
+    shrink = ((within - fixed) / max(rate.half_width - fixed, within)) ** 2
+    needed = 1 / (1 / rate.cases + shrink * (1 / rate.labels - 1 / rate.cases))
+    return min(max(math.ceil(needed) - rate.labels, 1), left)
+
+
+def _check_draws(sizes: Sequence[int], draws: Iterable[tuple[int, bool | None]]) -> list[tuple[int, bool | None]]:
+    if not sizes:
+        raise UsageError("a rate needs at least one stratum, got none; name the sizes of the strata")
+    for size in sizes:
+        check_whole_number("the size of a stratum", size, least=1)
+    found, counts = [], [0] * len(sizes)
+    for stratum, good in draws:
+        check_whole_number("the stratum of a label", stratum, least=0, most=len(sizes) - 1)
+        if good is not None and not isinstance(good, bool):
+            raise UsageError(f"a label is True, False or None for open, got {show(good)}")
+        counts[stratum] += 1
+        found.append((int(stratum), good))
+    for stratum, (count, size) in enumerate(zip(counts, sizes, strict=True)):
+        if count > size:
+            raise UsageError(f"stratum {stratum} has {size} cases, and {count} labels were given; count each case once")
+    return found
+
+
+def _check_allocations(allocations: Sequence[Allocation], strata: int) -> None:
+    before = -1
+    for item in allocations:
+        check_whole_number("the first label of an allocation", item.first, least=before + 1)
+        before = item.first
+        if len(item.shares) != strata or any(not is_finite(share) or share < 0 for share in item.shares):
+            raise UsageError(f"an allocation needs {strata} shares of 0 or more, got {show(item.shares)}")
+        if abs(sum(item.shares) - 1) > 1e-6:
+            raise UsageError(f"the shares of an allocation must add up to 1, got {show(item.shares)}")
+
+
+class Fortune:
+    """What betting on labels came to, as a function of the null: how many good cases each stratum has."""
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        draws: Sequence[tuple[int, bool]],
+        allocations: Sequence[Allocation] = (),
+        level: float = LEVEL,
+    ) -> None:
+        import numpy as np
+
+        self.sizes = np.array(sizes, dtype=float)
+        self.limit = -math.log(1 - level)
+        bets = _place_bets(sizes, draws, allocations)
+        table = np.array(bets, dtype=float).reshape(-1, 10)
+        self.strata = table[:, 0].astype(int)
+        self.good, self.earlier_good, self._left = table[:, 1] > 0, table[:, 2], table[:, 3]
+        self._stakes = np.expm1(_make_exponents(table, self.limit))
+        self._apart = table[:, 9]
+        drawn = _add_up(self.strata, np.ones(len(table)), len(sizes))
+        self.known_good = _add_up(self.strata, self.good.astype(float), len(sizes))
+        self.room = self.sizes - drawn
+        self._shares = np.log(np.array([*SHARES, *SHARES]) / 2 * (1 - APART))
+        smoothed = np.where(drawn > 0, self.known_good / np.maximum(drawn, 1), 0.5)
+        self.value = float(self.known_good.sum() + (self.room * smoothed).sum()) / float(self.sizes.sum())
+
+    @property
+    def least(self) -> float:
+        """The rate if every case without a label were bad."""
+        return float(self.known_good.sum() / self.sizes.sum())
+
+    @property
+    def most(self) -> float:
+        """The rate if every case without a label were good."""
+        return float((self.known_good + self.room).sum() / self.sizes.sum())
+
+    def trace(self, null: Sequence[float]) -> Floats:
+        """The logarithm of the fortune after each label, for one null: the true one exceeds ``limit`` rarely."""
+        import numpy as np
+        from scipy.special import logsumexp
+
+        odds, factors = self._find_factors(np.asarray(null, dtype=float))
+        wins = np.log1p(self._stakes) * self.good[:, None] - np.log(factors)
+        apart = self._apart - np.log(np.where(self.good, odds, 1 - odds))
+        parts = [np.cumsum(wins, axis=0) + self._shares, np.cumsum(apart)[:, None] + math.log(APART)]
+        return np.asarray(logsumexp(np.concatenate(parts, axis=1), axis=1))
+
+    def _find_factors(self, null: Floats) -> tuple[Floats, Floats]:
+        """The chance that each label is good, given the null and the labels before it; and the price of each bet."""
+        odds = (null[self.strata] - self.earlier_good) / self._left
+        return odds, 1 + odds[:, None] * self._stakes
+
+    def measure(self, null: Floats) -> tuple[float, Floats]:
+        """The logarithm of the fortune for a null, and its gradient; both are convex in the null."""
+        import numpy as np
+        from scipy.special import logsumexp
+
+        odds, factors = self._find_factors(null)
+        wins = (np.log1p(self._stakes) * self.good[:, None] - np.log(factors)).sum(axis=0) + self._shares
+        # At the very edge a label that was seen has no chance; the fortune is then infinite, and the null excluded.
+        chance = np.maximum(np.where(self.good, odds, 1 - odds), 1e-12)
+        parts = np.append(wins, (self._apart - np.log(chance)).sum() + math.log(APART))
+        total = float(logsumexp(parts))
+        shares = np.exp(parts - total)
+        slopes = -((self._stakes / factors) @ shares[:-1]) - np.where(self.good, 1.0, -1.0) / chance * shares[-1]
+        return total, _add_up(self.strata, slopes / self._left, len(self.sizes))
+
+    def find_limit(self, *, lower: bool) -> float | None:
+        """The smallest or largest rate that is not excluded; ``None`` when every null is."""
+        if not self.room.any() or not len(self.strata):
+            return self.least if lower else self.most
+        sign = 1.0 if lower else -1.0
+        null = self._solve(sign)
+        total, gradient = self.measure(null)
+        # The tangent lies below a convex function, so whatever the tangent excludes is excluded: the limit errs on the
+        # wide side only, wherever the solver stopped.
+        room = self.limit - total + float(gradient @ null)
+        low, high = self.known_good, self.known_good + self.room
+        edges = (low, high) if lower else (-high, -low)
+        found = _minimise_over_halfspace(sign * gradient, room, *edges)
+        return None if found is None else sign * found / float(self.sizes.sum())
+
+    def _solve(self, sign: float) -> Floats:
+        """About the null with the smallest or largest rate that is not excluded."""
+        import warnings
+
+        import numpy as np
+        from scipy.optimize import Bounds, NonlinearConstraint, minimize
+
+        low, high = self.known_good, self.known_good + self.room
+        start = np.where(self.room > 0, low + self.room * np.clip(self._guess(), 0.001, 0.999), low)
+        weights = sign * self.sizes / self.sizes.sum()
+
+        def clip(scaled: Floats) -> Floats:
+            return np.clip(scaled * self.sizes, low, high)
+
+        def measure(scaled: Floats) -> float:
+            return self.measure(clip(scaled))[0]
+
+        def find_slope(scaled: Floats) -> Floats:
+            return (self.measure(clip(scaled))[1] * self.sizes)[None, :]
+
+        def weigh(scaled: Floats) -> tuple[float, Floats]:
+            return float(weights @ scaled), weights
+
+        with warnings.catch_warnings():
+            # Older versions warn when a step ends a rounding error outside the bounds; what comes out is clipped.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = minimize(
+                weigh,
+                start / self.sizes,
+                jac=True,
+                bounds=Bounds(low / self.sizes, high / self.sizes),
+                constraints=[NonlinearConstraint(measure, -np.inf, self.limit, jac=find_slope)],
+                method="SLSQP",
+                options={"maxiter": 100, "ftol": 1e-8},
+            )
+        return clip(np.nan_to_num(found.x, nan=0.5))
+
+    def _guess(self) -> Floats:
+        drawn = self.sizes - self.room
+        return (self.known_good + 0.5) / (drawn + 1)
+
+
+def _add_up(strata: NDArray[np.int_], values: Floats, count: int) -> Floats:
+    """The sum of the values of each stratum."""
+    import numpy as np
+
+    return np.bincount(strata, weights=values, minlength=count).astype(float)
+
+
+def _place_bets(
+    sizes: Sequence[int], draws: Sequence[tuple[int, bool]], allocations: Sequence[Allocation]
+) -> list[tuple[float, ...]]:
+    """For each label the columns: stratum, good, good ones before it, cases left before it; what bets are based on.
+
+    These are the expected share of good ones, the size of the bet relative to other strata, the standard deviation of
+    a label, the largest expected shares of good and of bad ones, and the logarithm of the odds at which the beta
+    mixture took what came (the one column that may depend on the label itself). Nothing else may depend on its own
+    label or a later one: the fortune would be no martingale, and the interval would promise too much.
+    """
+    cases, count = sum(sizes), len(sizes)
+    weights = [size / cases for size in sizes]
+    good, drawn, placed = [0] * count, [0] * count, [0.0] * count
+    expectations = [0.5] * count
+    shares, waiting, rows = weights, list(allocations), []
+    for number, (stratum, is_good) in enumerate(draws):
+        while waiting and waiting[0].first <= number:
+            shares = [max(share, 0.1 * w) for share, w in zip(waiting.pop(0).shares, weights, strict=True)]
+        x, k, weight, share = good[stratum], drawn[stratum], weights[stratum], shares[stratum]
+        # The bets on a stratum should add up to its weight; what is missing is made up for over the labels ahead.
+        ahead = max(AHEAD, 0.3 * number)
+        even = weight / share
+        size = min(max((weight * (number + ahead) - placed[stratum]) / (share * ahead), 0.3 * even), 3 * even)
+        variance = sum(w * w / s * p * (1 - p) for w, s, p in zip(weights, shares, expectations, strict=True))
+        apart = math.log((x + 0.5 if is_good else k - x + 0.5) / (k + 1))
+        expected = expectations[stratum]
+        top, bottom = max(expectations), max(1 - item for item in expectations)
+        rows.append((stratum, is_good, x, sizes[stratum] - k, expected, size, math.sqrt(variance), top, bottom, apart))
+        placed[stratum] += size
+        drawn[stratum], good[stratum] = k + 1, x + is_good
+        expectations[stratum] = (good[stratum] + 1) / (drawn[stratum] + 2)
+    return rows
+
+
+def _make_exponents(table: Floats, limit: float) -> Floats:
+    """By what a good label multiplies each part of the fortune before the price is paid, as logarithms.
+
+    A bet of ``b`` on a label that is good with the chance ``p`` turns 1 into 1 + b(1 - p) or 1 - bp. Here ``p`` is what
+    was expected and not the null: only then is the logarithm convex in the null.
+    """
+    import numpy as np
+
+    number = np.arange(1, len(table) + 1, dtype=float)[:, None]
+    expected, size, deviation, top, bottom = (table[:, place : place + 1] for place in range(4, 9))
+    bets = np.sqrt(2 * (limit + math.log(2)) / np.maximum(number, np.array(HORIZONS))) / deviation
+    # The same bound for all strata: a bound for one alone would tilt the bets away from the weighted rate.
+    up = np.minimum(size * np.minimum(bets, np.array(MOST) / top), 0.9 / expected)
+    down = np.minimum(size * np.minimum(bets, np.array(MOST) / bottom), 0.9 / (1 - expected))
+    return np.concatenate([np.log1p(up / (1 - up * expected)), np.log1p(-down / (1 + down * expected))], axis=1)
+
+
+def _minimise_over_halfspace(slope: Floats, room: float, low: Floats, high: Floats) -> float | None:
+    """The smallest sum of a point between ``low`` and ``high`` with ``slope @ point <= room``; ``None`` without one."""
+    import numpy as np
+
+    total, excess = float(low.sum()), float(slope @ low) - room
+    for place in np.argsort(slope):
+        if excess <= 0 or slope[place] >= 0:
+            break
+        step = min(float(high[place] - low[place]), excess / -float(slope[place]))
+        total, excess = total + step, excess + step * float(slope[place])
+    # What rounding leaves over is no sign that nothing is left.
+    return total if excess <= 1e-9 * max(1.0, abs(room)) else None

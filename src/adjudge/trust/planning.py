@@ -1,0 +1,231 @@
+"""Which cases to label, and how many: strata without labels, a pilot, then labels where people disagree most.
+
+Cases are grouped by something that needs no label: the verdict of the judge, the votes of others, a score. A few of
+each group are labelled (the pilot). The remaining labels go where they narrow the interval most: in proportion to the
+size of a group times the standard deviation of its labels (Neyman). The strata make the interval narrower and never
+wrong: within each stratum the cases are drawn at random.
+
+Sources: J. Neyman, "On the two different aspects of the representative method", JRSS 1934; T. Dalenius and J. L.
+Hodges, "Minimum variance stratification", JASA 1959, for strata of about equal sums of standard deviations;
+W. G. Cochran, "Sampling techniques", 1977, for the formulas of sample sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_above_zero, check_share, check_whole_number
+from adjudge.formats.text import show
+from adjudge.trust.intervals import LEVEL
+
+MOST_STRATA = 6
+"""More strata cover more than they promise, and are wider for it."""
+
+STRATA = 4
+"""How many strata are made of a score."""
+
+LEAST_CASES = 10
+"""A stratum of fewer cases is joined with its neighbour: too few to say anything about it."""
+
+PILOT = 60
+"""Labels of a pilot, at least."""
+
+PILOT_SHARE = 0.25
+"""The share of all labels that a pilot takes, where that is more."""
+
+PILOT_EACH = 5
+"""Labels of the pilot in each stratum, at least."""
+
+RESERVE = 1.2
+"""By how much more labels are needed than the formula for the normal distribution says: measured, not derived."""
+
+LIVE_WIDTH = 1.5
+"""How many times as wide the interval for every moment is as the one for a single look: see scripts/coverage_live."""
+
+
+def score_signals(*, verdict: bool | None, votes: Sequence[bool] = (), score: float | None = None) -> float:
+    """How likely a case is good, from what is known without a label: above 0 and below 1.
+
+    ``verdict`` is the judge's (``None``: undecided), ``votes`` are those of other seats or judges, ``score`` is the
+    judge's score. The verdict counts as much as all others together. It is used to group cases and for nothing else,
+    so it need not be right: a bad one costs labels and no coverage.
+    """
+    own = [0.5 if verdict is None else float(verdict)] * max(1, len(votes))
+    given = [*own, *(float(vote) for vote in votes), *([] if score is None else [check_share("score", score)])]
+    return (sum(given) + 0.5) / (len(given) + 1)
+
+
+def group_scores(scores: Sequence[float], *, most: int = STRATA) -> tuple[int, ...]:
+    """The stratum of each case, from 0 for the lowest scores: at most ``most``, and never more than six.
+
+    The sums of ``sqrt(s(1 - s))`` are about equal, so that cases of which more can be expected to be disputed get
+    more strata. Equal scores stay together. A stratum of fewer than 10 cases is joined with its neighbour. Raises
+    ``UsageError`` for scores that are not from 0 to 1.
+    """
+    check_whole_number("most", most, least=1, most=MOST_STRATA)
+    counted = Counter(check_share("a score", score) for score in scores)
+    # At 0 and 1 nothing would be expected to be disputed, which no judge earns.
+    masses = {score: count * _find_deviation(min(max(score, 0.02), 0.98)) for score, count in counted.items()}
+    total, before = sum(masses.values()), 0.0
+    found: dict[float, int] = {}
+    for score in sorted(masses):
+        found[score] = min(int(most * (before + masses[score] / 2) / total), most - 1)
+        before += masses[score]
+    joined = _join_small(found, counted)
+    return tuple(joined[score] for score in scores)
+
+
+def _join_small(found: dict[float, int], counted: Counter[float]) -> dict[float, int]:
+    """The strata numbered from 0, without any of too few cases."""
+    groups: list[list[float]] = []
+    for score in sorted(found):
+        small = bool(groups) and sum(counted[item] for item in groups[-1]) < LEAST_CASES
+        if groups and (small or found[groups[-1][-1]] == found[score]):
+            groups[-1].append(score)
+        else:
+            groups.append([score])
+    if len(groups) > 1 and sum(counted[item] for item in groups[-1]) < LEAST_CASES:
+        last = groups.pop()
+        groups[-1] += last
+    return {score: number for number, group in enumerate(groups) for score in group}
+
+
+def _find_deviation(rate: float) -> float:
+    """The standard deviation of a label."""
+    return math.sqrt(rate * (1 - rate))
+
+
+# ---------------------------------------------------------------- how many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsNeeded:
+    """About how many labels make an interval of plus or minus ``within``, for the rate of this run."""
+
+    within: float
+    alone: int
+    """Without a judge: cases drawn at random, nothing else known of them."""
+    random: int
+    """Cases drawn at random; the strata are used afterwards."""
+    planned: int
+    """A pilot, then where people disagree most. For one look, when all of them are labelled."""
+    live: int
+    """As ``planned``, with a look after every label, and an end as soon as it is enough."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def compute_labels_needed(
+    sizes: Sequence[int], rates: Sequence[float], *, within: float, level: float = LEVEL
+) -> LabelsNeeded:
+    """About how many labels a width needs, from the sizes of the strata and the shares of good cases expected in them.
+
+    ``n0 = z² Σ w p (1 - p) / h²`` at random and ``z² (Σ w sqrt(p (1 - p)))² / h²`` as planned, then ``n0 / (1 + n0/M)``
+    for a run of M cases, and a fifth more, because real intervals are wider than the normal distribution says. It is an
+    estimate: the interval that comes out is what counts.
+    """
+    _check_sizes(sizes)
+    check_above_zero("within", within)
+    if len(rates) != len(sizes):
+        raise UsageError(f"{len(sizes)} strata need as many expected shares, got {len(rates)}")
+    given = [check_share("an expected share", rate) for rate in rates]
+    cases = sum(sizes)
+    weights = [size / cases for size in sizes]
+    mean = sum(w * p for w, p in zip(weights, given, strict=True))
+    apart = sum(w * p * (1 - p) for w, p in zip(weights, given, strict=True))
+    spread = sum(w * _find_deviation(p) for w, p in zip(weights, given, strict=True)) ** 2
+    square = (NormalDist().inv_cdf((1 + level) / 2) / within) ** 2
+
+    def count(variance: float, wider: float = 1.0) -> int:
+        needed = square * variance * wider**2
+        return min(cases, math.ceil(RESERVE * needed / (1 + needed / cases)))
+
+    # Nobody knows beforehand that a stratum has one kind of case only, so no plan is smaller than its pilot.
+    least = min(cases, PILOT)
+    return LabelsNeeded(
+        within=within,
+        alone=max(count(mean * (1 - mean)), least),
+        random=max(count(apart), least),
+        planned=max(count(spread), least),
+        live=max(count(spread, LIVE_WIDTH), least),
+    )
+
+
+# ---------------------------------------------------------------- where
+
+
+def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
+    """How many of ``labels`` planned ones each stratum gets in the pilot: in proportion to its size, at least 5 each.
+
+    The pilot has a quarter of the labels and at least 60; a stratum never gets more than it has.
+    """
+    _check_sizes(sizes)
+    check_whole_number("labels", labels, least=1)
+    total = min(max(PILOT, math.ceil(PILOT_SHARE * labels)), sum(sizes))
+    least = [min(PILOT_EACH, size) for size in sizes]
+    return _share_out(total, sizes, [float(size) for size in sizes], least)
+
+
+def allocate_labels(
+    sizes: Sequence[int], labels: int, *, labelled: Sequence[int], good: Sequence[int]
+) -> tuple[int, ...]:
+    """How many more labels each stratum gets, so that ``labels`` in all are where people disagree most (Neyman).
+
+    ``labelled`` and ``good`` are the counts so far. The share of good ones is smoothed, ``(x + 1) / (n + 2)``: a
+    stratum in which everybody agreed so far still gets labels. One that has more than its part keeps them.
+    """
+    _check_sizes(sizes)
+    if not len(sizes) == len(labelled) == len(good):
+        raise UsageError(f"{len(sizes)} strata need as many counts, got {len(labelled)} and {len(good)}")
+    for size, count, x in zip(sizes, labelled, good, strict=True):
+        check_whole_number("the labels of a stratum", count, least=0, most=size)
+        check_whole_number("the good ones of a stratum", x, least=0, most=count)
+    check_whole_number("labels", labels, least=0)
+    spread = [
+        size * _find_deviation((x + 1) / (count + 2)) for size, count, x in zip(sizes, labelled, good, strict=True)
+    ]
+    total = min(max(labels, sum(labelled)), sum(sizes))
+    shared = _share_out(total, sizes, spread, list(labelled))
+    return tuple(whole - count for whole, count in zip(shared, labelled, strict=True))
+
+
+def _share_out(total: int, sizes: Sequence[int], parts: Sequence[float], least: Sequence[int]) -> tuple[int, ...]:
+    """``total`` in proportion to ``parts``, with at least ``least`` and at most ``sizes`` in each; whole numbers."""
+    total = max(total, sum(least))
+    low, high = 0.0, 1.0
+    while (
+        sum(_bound(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)) < total and high < 1e12
+    ):
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        if sum(_bound(middle * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)) < total:
+            low = middle
+        else:
+            high = middle
+    exact = [_bound(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)]
+    found = [math.floor(item + 1e-9) for item in exact]
+    # What rounding down left over goes to the largest remainders.
+    for place in sorted(range(len(found)), key=lambda place: (found[place] - exact[place], place)):
+        if sum(found) < total and found[place] < sizes[place]:
+            found[place] += 1
+    return tuple(found)
+
+
+def _bound(value: float, least: int, most: int) -> float:
+    return min(max(value, float(least)), float(most))
+
+
+def _check_sizes(sizes: Sequence[int]) -> None:
+    if not 0 < len(sizes) <= MOST_STRATA:
+        raise UsageError(f"a plan has 1 to {MOST_STRATA} strata, got {show(len(sizes))}; join some")
+    for size in sizes:
+        check_whole_number("the size of a stratum", size, least=1)
