@@ -76,10 +76,8 @@ class JudgedCase:
 class Comparison:
     """All tallies of one source: one for the whole, and one for each criterion that people labelled."""
 
-    def __init__(
-        self, labels: PeopleLabels, options: MeasurementOptions, *, strata: Mapping[str, str] | None = None
-    ) -> None:
-        self._labels, self._options, self._strata = labels, options, strata or {}
+    def __init__(self, labels: PeopleLabels, options: MeasurementOptions) -> None:
+        self._labels, self._options = labels, options
         self._missing = labels.cases
         self.whole = MeasurementTally(options.criterion, most=options.most_disagreements)
         self.criteria = [MeasurementTally(name, most=options.most_disagreements) for name in labels.criteria]
@@ -117,7 +115,6 @@ class Comparison:
             texts=partial(_read_texts, judged),
             properties=partial(_read_sides, case),
             orders=_read_orders(judged.results),
-            stratum=self._strata.get(judged.id),
             criteria_agree=criteria_agree,
         )
 

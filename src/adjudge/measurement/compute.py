@@ -10,7 +10,7 @@ from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.measurement import Measurement, MeasurementKind
-from adjudge.measurement.rate import Sampling, compute_rate
+from adjudge.measurement.rate import Planned, Sampling, compute_rate
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
 from adjudge.trust.agreement import Agreement, make_agreement
 from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test
@@ -55,6 +55,8 @@ class MeasurementOptions:
     epsilon: float = EPSILON
     outside: LabelCounts | None = None
     """Labels of another run of the same judge."""
+    planned: Planned | None = None
+    """The strata of the run's plan."""
     most_disagreements: int = MOST
     """How many of each sort are kept."""
 
@@ -163,7 +165,11 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
         return None, "unknown"
     options = work.options
     rate, sampling, notes = compute_rate(
-        work.tally, said_random=options.said_random, target=options.target, outside=options.outside
+        work.tally,
+        said_random=options.said_random,
+        target=options.target,
+        outside=options.outside,
+        planned=options.planned,
     )
     work.notes += notes
     return rate, sampling

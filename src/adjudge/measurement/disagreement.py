@@ -89,8 +89,6 @@ class ComparedCase:
     """Of the content; of both sides of a pair; nothing where there is no content."""
     orders: tuple[str | None, str | None] | None = None
     """Of a pair: the better content in each order; ``None`` is undecided, or an order that was not asked."""
-    stratum: str | None = None
-    """Which stratum of the run's plan it is in, if there is one."""
     criteria_agree: bool = False
     """Whether the judge agrees with people on every labelled criterion."""
 

@@ -17,7 +17,7 @@ from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.judged_case import read_own_truth
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.rate import count_labels
-from adjudge.measurement.run_labels import find_strata, read_queue
+from adjudge.measurement.run_labels import find_planned, read_queue
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.trust.double_sampling import Target
@@ -75,12 +75,13 @@ def _measure(
 ) -> Measurement:
     if measured_on is not None:
         options = replace(options, outside=_count_outside(measured_on, run, options))
+    options = replace(options, planned=find_planned(run))
     return _compare(run, labels, options).finish(run=run.id, **_describe_run(run))
 
 
 def _compare(run: Run, labels: Iterable[Label] | None, options: MeasurementOptions) -> Comparison:
     people = PeopleLabels(read_queue(run) if labels is None else labels, options.criterion)
-    comparison = Comparison(people, options, strata=find_strata(run))
+    comparison = Comparison(people, options)
     for items in _group_items(run.items()):
         first = items[0]
         own = read_own_truth(first.case)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.tally import HEAPS, VERDICTS, MeasurementTally
 from adjudge.trust.double_sampling import Target
+from adjudge.trust.intervals import Share
 from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
-from adjudge.trust.rates import CorrectedRate, Refusal, make_corrected_rate
+from adjudge.trust.rates import CorrectedRate, Refusal, make_corrected_rate, make_internal_rate
 
 Sampling = Literal["census", "plan", "random", "unknown"]
 """How the labelled cases were chosen: all of them, by a recorded draw, at random as the user says, or nobody knows."""
@@ -21,7 +24,19 @@ _FAILS: tuple[LabelledVerdict, ...] = ("failed", "second", "tie")
 _TRUTHS: dict[TruthHeap, bool] = {"good": True, "first": True, "bad": False, "second": False, "tie": False}
 
 
-def find_sampling(tally: MeasurementTally, *, said_random: bool) -> tuple[Sampling, list[int], tuple[str, ...]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The strata that a plan drew the labelled cases of a run from."""
+
+    plan: str
+    """The plan's id, which the labels name."""
+    sizes: Mapping[str, int]
+    """How many cases each stratum has, drawn or not."""
+
+
+def find_sampling(
+    tally: MeasurementTally, *, said_random: bool, planned: Planned | None = None
+) -> tuple[Sampling, list[int], tuple[str, ...]]:
     """How the labels were drawn, which of the labelled cases count for a rate, and what a reader should know of it.
 
     Where a plan drew some of the labels, those alone are a sample; labels that somebody picked beside it are left out.
@@ -37,71 +52,87 @@ def find_sampling(tally: MeasurementTally, *, said_random: bool) -> tuple[Sampli
         return "unknown", every, ()
     plan, number = plans.most_common(1)[0]
     kept = [at for at in every if (design := designs[at]) is not None and design.plan == plan]
+    strata = {design.stratum for at in kept if (design := designs[at]) is not None}
+    if len(strata) > 1 and (planned is None or planned.plan != plan or not strata <= set(planned.sizes)):
+        # Without the sizes of the strata nobody knows what each of them counts for.
+        return "unknown", every, ("The labels name strata of a plan that is not this run's, so no plan is relied on.",)
     left = len(every) - number
-    notes = (f"{left:,} labels that the plan did not draw are not in the rate.",) if left else ()
-    chances = {design.p for at in kept if (design := designs[at]) is not None}
-    if len(chances) > 1 and not tally.strata:
-        return "unknown", every, ("The labels were drawn with several probabilities, and the plan is not in the run.",)
-    return "plan", kept, notes
+    return "plan", kept, (f"{left:,} labels that the plan did not draw are not in the rate.",) if left else ()
 
 
 def compute_rate(
-    tally: MeasurementTally, *, said_random: bool, target: Target, outside: LabelCounts | None = None
+    tally: MeasurementTally,
+    *,
+    said_random: bool,
+    target: Target,
+    outside: LabelCounts | None = None,
+    planned: Planned | None = None,
 ) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
     """The corrected rate or a refusal, how the labels were drawn, and notes on that.
 
     ``outside`` are labels of another run of the same judge; with them, sensitivity and specificity are carried over.
     """
-    sampling, places, notes = find_sampling(tally, said_random=said_random)
+    sampling, places, notes = find_sampling(tally, said_random=said_random, planned=planned)
     # Cases that were drawn one by one are a random sample of the run, alike or not. That the run itself has groups
     # matters for the system alone. Somebody who says "random" may have drawn whole groups.
     ungrouped = target == "run" and sampling in ("plan", "census")
     names = None if ungrouped else tally.list_groups(places)
-    heaps, groups = make_heaps(tally, places, by_stratum=sampling == "plan", names=names)
+    if sampling == "plan" and planned is not None and len(planned.sizes) > 1 and outside is None:
+        heaps, groups = _make_strata(tally, places, planned, names)
+        found = make_internal_rate(heaps, groups=groups, target=target)
+        return replace(found, naive=_count_passes(tally)), sampling, notes
+    heaps, groups = make_heaps(tally, places, names)
     found = make_corrected_rate(heaps, sampled=sampling != "unknown", outside=outside, groups=groups, target=target)
     return found, sampling, notes
 
 
 def make_heaps(
-    tally: MeasurementTally, places: list[int], *, by_stratum: bool, names: list[int] | None
+    tally: MeasurementTally, places: list[int], names: list[int] | None
 ) -> tuple[list[Heap], GroupCounts | None]:
-    """The cases of a run by verdict (and stratum), with the labels in them; and the labels by group.
+    """The cases of a run by verdict, with the labels in them; and the labels by group.
 
     Comparisons count as passed where the first is preferred.
     """
-    strata = tally.strata if by_stratum and tally.strata else None
-    sizes: Counter[tuple[str | None, HeapVerdict]] = Counter()
-    for (stratum, verdict), number in (strata or {(None, name): n for name, n in tally.cases.items()}).items():
-        sizes[stratum, _read_verdict(verdict)] += number
-    order = sorted(sizes, key=str)
-    columns = {key: at for at, key in enumerate(order)}
+    sizes: Counter[HeapVerdict] = Counter()
+    for verdict, number in tally.cases.items():
+        sizes[_read_verdict(verdict)] += number
+    order = sorted(sizes)
+    columns = {verdict: at for at, verdict in enumerate(order)}
+    found = [columns[_read_verdict(VERDICTS[tally.verdicts[at]])] for at in places]
+    truths = [_TRUTHS.get(HEAPS[tally.heaps[at]]) for at in places]
+    counted = Counter(zip(found, truths, strict=True))
+    heaps = [Heap(verdict=name, cases=sizes[name], **_split(counted, at)) for name, at in columns.items()]
+    return heaps, None if names is None else count_groups(names, found, truths, columns=len(order))
+
+
+def _make_strata(
+    tally: MeasurementTally, places: list[int], planned: Planned, names: list[int] | None
+) -> tuple[list[Heap], GroupCounts | None]:
+    """The same by the strata of a plan. Verdicts are not told apart in them: strata are of like verdicts already."""
+    columns = {name: at for at, name in enumerate(planned.sizes)}
     designs = tally.list_designs()
-    found: list[int] = []
-    truths: list[bool | None] = []
-    for at in places:
-        design = designs[at]
-        stratum = design.stratum if strata is not None and design is not None else None
-        found.append(columns[stratum, _read_verdict(VERDICTS[tally.verdicts[at]])])
-        truths.append(_TRUTHS.get(HEAPS[tally.heaps[at]]))
+    found = [columns[design.stratum] for at in places if (design := designs[at]) is not None]
+    truths = [_TRUTHS.get(HEAPS[tally.heaps[at]]) for at in places]
     counted = Counter(zip(found, truths, strict=True))
     heaps = [
-        Heap(
-            verdict=key[1],
-            cases=sizes[key],
-            good=counted[at, True],
-            bad=counted[at, False],
-            unresolved=counted[at, None],
-            stratum=key[0],
-        )
-        for key, at in columns.items()
+        Heap(verdict="passed", cases=size, stratum=name, **_split(counted, columns[name]))
+        for name, size in planned.sizes.items()
     ]
-    groups = None if names is None else count_groups(names, found, truths, columns=len(order))
-    return heaps, groups
+    return heaps, None if names is None else count_groups(names, found, truths, columns=len(heaps))
+
+
+def _split(counted: Counter[tuple[int, bool | None]], at: int) -> dict[str, int]:
+    return {"good": counted[at, True], "bad": counted[at, False], "unresolved": counted[at, None]}
+
+
+def _count_passes(tally: MeasurementTally) -> Share:
+    passes = sum(number for verdict, number in tally.cases.items() if verdict in _PASSES)
+    return Share(count=passes, of=sum(tally.cases.values()))
 
 
 def count_labels(tally: MeasurementTally) -> LabelCounts:
     """The labels of a measurement alone, to correct the rate of another run of the same judge."""
-    heaps, _ = make_heaps(tally, tally.list_places(HEAPS), by_stratum=False, names=None)
+    heaps, _ = make_heaps(tally, tally.list_places(HEAPS), None)
     return sum((heap.to_counts() for heap in heaps), start=LabelCounts())
 
 

