@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing
+from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share
 
 if TYPE_CHECKING:
     from adjudge.dataset.label import Label
     from adjudge.measurement.measurement import Measurement
+    from adjudge.runs.folder import Run
 
 _NAME, _WHY = 60, 160
 
 _MOST_ROWS = 20
 
 
-def read_labels(paths: Sequence[Path] | None) -> tuple[Label, ...] | None:
+def read_labels(paths: Sequence[str | Path] | None, label_map: str | None = None) -> tuple[Label, ...] | None:
     """The labels of several files; ``None`` where none was named, so that those of the run's queue count."""
     if not paths:
         return None
     from adjudge.dataset.label import load_labels
+    from adjudge.dataset.label_map import parse_label_map
 
-    return tuple(label for path in paths for label in load_labels(path))
+    words = parse_label_map(label_map) if label_map is not None else None
+    return tuple(label for path in paths for label in load_labels(path, label_map=words))
 
 
 def check_target(target: str, labels_are: str | None) -> None:
@@ -35,6 +40,100 @@ def check_target(target: str, labels_are: str | None) -> None:
         raise UsageError(
             f"--labels-are says that the labels are a random sample of the run: random; got {labels_are!r}"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureRequest:
+    """What a command was asked to measure a run with."""
+
+    labels: tuple[Label, ...] | None
+    """``None``: those of the run's own queue."""
+    labels_are: str | None = None
+    target: str = "run"
+    measured_on: Path | None = None
+    fail_under: float | None = None
+    criterion: str | None = None
+
+    def __post_init__(self) -> None:
+        check_target(self.target, self.labels_are)
+        if self.fail_under is not None:
+            check_share("--fail-under-corrected", self.fail_under)
+
+    @property
+    def asked(self) -> bool:
+        """Whether somebody asked for it, so that what keeps it from being measured is an error."""
+        given = (self.labels, self.labels_are, self.measured_on, self.fail_under)
+        return any(value is not None for value in given) or self.target != "run"
+
+    def measure(self, run: Run) -> Measurement | None:
+        """The measurement of a run; ``None`` where nobody asked for it and nobody labelled the run."""
+        from adjudge.labels.source import STORE_FILE
+
+        if not self.asked and not (run.folder / STORE_FILE).is_file():
+            return None
+        if not self.asked and find_missing():
+            note("the run is labelled; to measure its judge: pip install 'adjudge[trust]'")
+            return None
+        from adjudge.measurement.measure import make_measurement
+
+        return make_measurement(
+            run,
+            labels=self.labels,
+            criterion=self.criterion,
+            labels_are_random=self.labels_are == "random",
+            target="system" if self.target == "system" else "run",
+            measured_on=self.measured_on,
+        )
+
+    def find_status(self, found: Measurement | None, status: str) -> int:
+        """The exit status of ``--fail-under-corrected`` for a run of this status, with its reason said.
+
+        The lower limit has to reach the share: a run that may be worse has not shown that it is good enough.
+        """
+        from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN
+        from adjudge.trust.rates import CorrectedRate
+
+        if self.fail_under is None or found is None:
+            return DONE
+        asks = f"--fail-under-corrected asks for {100 * self.fail_under:g} %"
+        if status != "finished":
+            complain(f"the run is {status}, so what people would pass of all cases is open; finish it with --resume")
+            return UNKNOWN
+        rate = found.rate
+        if not isinstance(rate, CorrectedRate):
+            why = found.left_out.get("rate", "") if rate is None else f"{rate.reason}; {rate.remedy}"
+            complain(f"{asks}, and the corrected rate is not known: {why}")
+            return UNKNOWN
+        # The tolerance of --fail-under, so that a census and a plain count end alike.
+        if rate.low >= self.fail_under - 1e-9:
+            return DONE
+        limits = f"the lower limit is {100 * rate.low:.1f} % (corrected rate {100 * rate.value:.1f} %)"
+        may = rate.high >= self.fail_under and rate.low < rate.high
+        complain(f"{asks}, and {limits}{'; more labels may show that it is reached' if may else ''}")
+        return MISSED
+
+
+def find_missing() -> bool:
+    """Whether the extra ``trust`` is not installed."""
+    from adjudge.trust.extra import check_extra
+
+    try:
+        check_extra()
+    except UsageError:
+        return True
+    return False
+
+
+def print_short(found: Measurement | None) -> None:
+    """What people would say, in a few lines, beside the judge's own figures."""
+    from adjudge.report.measurement_words import describe_measurement, list_rate_facts
+
+    if found is None:
+        return
+    _print(describe_measurement(found))
+    for name, said in list_rate_facts(found):
+        _print(f"{name}: {said}")
+    print_assumptions(found)
 
 
 def print_measurement(found: Measurement, top: int) -> None:

@@ -208,9 +208,33 @@ LabelFiles = Annotated[
     typer.Option("--labels", metavar="FILE", help="Labels of people; several count together. Default: the run's own."),
 ]
 
+ReportLabels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        "--label-file",
+        metavar="FILE",
+        help="Labels of people; several count together. Default: those of the run's own queue.",
+    ),
+]
+
 LabelsAre = Annotated[
     str | None,
     typer.Option("--labels-are", metavar="random", help="Say that the labels are a random sample of the run."),
+]
+
+MeasuredOn = Annotated[
+    Path | None,
+    typer.Option("--measured-on", metavar="RUN", help="A labelled run of the same judge, to correct this one by."),
+]
+
+FailUnderCorrected = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-under-corrected",
+        metavar="SHARE",
+        help="The share that people would have to pass, from 0 to 1: the lower limit has to reach it.",
+    ),
 ]
 
 RateTarget = Annotated[

@@ -101,7 +101,7 @@ def make_heaps(
     found = [columns[_read_verdict(VERDICTS[tally.verdicts[at]])] for at in places]
     truths = [_TRUTHS.get(HEAPS[tally.heaps[at]]) for at in places]
     counted = Counter(zip(found, truths, strict=True))
-    heaps = [Heap(verdict=name, cases=sizes[name], **_split(counted, at)) for name, at in columns.items()]
+    heaps = [_fill(Heap(verdict=name, cases=sizes[name]), counted, at) for name, at in columns.items()]
     return heaps, None if names is None else count_groups(names, found, truths, columns=len(order))
 
 
@@ -115,14 +115,14 @@ def _make_strata(
     truths = [_TRUTHS.get(HEAPS[tally.heaps[at]]) for at in places]
     counted = Counter(zip(found, truths, strict=True))
     heaps = [
-        Heap(verdict="passed", cases=size, stratum=name, **_split(counted, columns[name]))
+        _fill(Heap(verdict="passed", cases=size, stratum=name), counted, columns[name])
         for name, size in planned.sizes.items()
     ]
     return heaps, None if names is None else count_groups(names, found, truths, columns=len(heaps))
 
 
-def _split(counted: Counter[tuple[int, bool | None]], at: int) -> dict[str, int]:
-    return {"good": counted[at, True], "bad": counted[at, False], "unresolved": counted[at, None]}
+def _fill(heap: Heap, counted: Counter[tuple[int, bool | None]], at: int) -> Heap:
+    return replace(heap, good=counted[at, True], bad=counted[at, False], unresolved=counted[at, None])
 
 
 def _count_passes(tally: MeasurementTally) -> Share:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adjudge.measurement.disagreement import Disagreement, DisagreementSort
+from adjudge.measurement.disagreement import Disagreement
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import cut
 from adjudge.report.format import format_count, format_score
-from adjudge.report.html import render_choice, render_filter, render_page, render_text
+from adjudge.report.html import name_sort, render_choice, render_filter, render_page, render_text
 from adjudge.report.html_measurement import render_lead, render_measurement_panels, render_sorts
 from adjudge.report.html_panels import Part, Safe, tag
 from adjudge.report.measurement_words import VERDICTS, format_labels, format_side
@@ -16,11 +16,6 @@ from adjudge.report.measurement_words import VERDICTS, format_labels, format_sid
 _SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
 
 _MOST_GROUPS = 60
-
-
-def name_sort(sort: DisagreementSort) -> str:
-    """A sort as one word, for the page's script."""
-    return sort.replace(" ", "-")
 
 
 def render_measurement_html(found: Sequence[Measurement]) -> str:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any, ClassVar
 
 from adjudge.judges.pair_summary import PairSummary
+from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import ShownCase
 from adjudge.trust.intervals import Share
 
@@ -439,6 +440,8 @@ class Report:
     ``rubrics``), counted together."""
     own: OwnSummary | None = None
     """What cases say themselves of how they are judged; ``None`` where none does."""
+    measurement: Measurement | None = None
+    """The judge beside people, where labels were given or the run was labelled."""
     rubrics: tuple[RubricSummary, ...] = ()
     """Each rubric that applied, that of most cases first; empty where every case was judged by the run's."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from adjudge.dataset.label import Label, LabelJoin, group_labels
 from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairTally
+from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import MOST_CASES, Selection, find_worst
 from adjudge.report.report import Report, RunDescription, ScoreTally, TimeTally, read_about
 from adjudge.report.tally import (
@@ -45,18 +46,23 @@ def make_report(
     most_cases: int = MOST_CASES,
     labels: Iterable[Label] = (),
     label_name: str | None = None,
+    measurement: Measurement | None = None,
 ) -> Report:
     """What a run, given as a ``Run`` or its folder, came to, with at most ``most_cases`` of its cases.
 
     ``labels`` are joined to the cases as by ``Dataset.with_labels``, so that people can look at what was judged after
-    it was; ``label_name`` takes those of that criterion. Reads the run once, in memory that does not grow with it.
+    it was; ``label_name`` takes those of that criterion.
+    ``measurement`` (``make_measurement``) is shown with it. Reads the run once, in memory that does not grow with it.
     Raises ``UsageError`` when ``most_cases`` is not in 0 to 2,000, or for a folder that holds no run.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:
-            return make_report(opened, most_cases=most_cases, labels=labels, label_name=label_name)
+            return make_report(
+                opened, most_cases=most_cases, labels=labels, label_name=label_name, measurement=measurement
+            )
     items = label_items(run.items(), LabelJoin(group_labels(labels, label_name)))
-    return summarise(items, run.manifest, status=read_status(run), most_cases=most_cases)
+    found = summarise(items, run.manifest, status=read_status(run), most_cases=most_cases)
+    return found if measurement is None else replace(found, measurement=measurement)
 
 
 def label_items(items: Iterable[RunItem], labels: LabelJoin) -> Iterator[RunItem]:
