@@ -84,25 +84,6 @@ class LabelCounts:
         """Labelled cases without a truth."""
         return self.unresolved_passed + self.unresolved_failed
 
-    def split_unresolved(self) -> KnownErrors:
-        """The labels with a truth: first without the unresolved cases, then with each truth of them.
-
-        At most 51 splits of the passed and of the failed ones are tried, all good and all bad among them. The rate is
-        not monotone in them, so the ends alone would not do.
-        """
-        import numpy as np
-
-        of_passed, of_failed = (
-            np.unique(np.linspace(0, number, min(number + 1, MOST_SPLITS)).round())
-            for number in (self.unresolved_passed, self.unresolved_failed)
-        )
-        passed, failed = (item.ravel() for item in np.meshgrid(of_passed, of_failed))
-        good_passed = np.concatenate([[0], passed]) + self.good_passed
-        good = np.concatenate([[0], passed + failed]) + self.good_passed + self.good_failed
-        bad_failed = np.concatenate([[0], self.unresolved_failed - failed]) + self.bad_failed
-        wrong = np.concatenate([[0], self.unresolved_passed - passed]) + self.bad_passed
-        return KnownErrors(good_passed, good, bad_failed, bad_failed + wrong)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupCounts:
@@ -142,6 +123,26 @@ def count_groups(
     cells = (rows * columns + places.astype(np.int64)) * 3 + kinds
     table = np.bincount(cells, minlength=len(names) * columns * 3).reshape(len(names), columns, 3).astype(float)
     return GroupCounts(good=table[..., 0], bad=table[..., 1], unresolved=table[..., 2])
+
+
+def split_unresolved(labelled: LabelCounts) -> KnownErrors:
+    """The labels with a truth: first without the unresolved cases, then with each truth of them.
+
+    At most 51 splits of the passed and of the failed ones are tried, all good and all bad among them. The rate is
+    not monotone in them, so the ends alone would not do.
+    """
+    import numpy as np
+
+    of_passed, of_failed = (
+        np.unique(np.linspace(0, number, min(number + 1, MOST_SPLITS)).round())
+        for number in (labelled.unresolved_passed, labelled.unresolved_failed)
+    )
+    passed, failed = (item.ravel() for item in np.meshgrid(of_passed, of_failed))
+    good_passed = np.concatenate([[0], passed]) + labelled.good_passed
+    good = np.concatenate([[0], passed + failed]) + labelled.good_passed + labelled.good_failed
+    bad_failed = np.concatenate([[0], labelled.unresolved_failed - failed]) + labelled.bad_failed
+    wrong = np.concatenate([[0], labelled.unresolved_passed - passed]) + labelled.bad_passed
+    return KnownErrors(good_passed, good, bad_failed, bad_failed + wrong)
 
 
 def check_heaps(heaps: Sequence[Heap], groups: GroupCounts | None = None) -> None:

@@ -20,7 +20,7 @@ from adjudge.trust.double_sampling import (
 )
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL, IntervalMethod, Share, combine_shares
-from adjudge.trust.label_counts import GroupCounts, Heap, LabelCounts, check_heaps, merge_sparse
+from adjudge.trust.label_counts import GroupCounts, Heap, LabelCounts, check_heaps, merge_sparse, split_unresolved
 from adjudge.trust.lang_reiczigel import (
     FEWEST,
     LEAST_YOUDEN,
@@ -214,11 +214,11 @@ def make_internal_rate(
     check_extra()
     naive = _find_naive(heaps)
     heaps, groups = merge_sparse(heaps, groups)
-    labels = sum(item.labels for item in heaps)
-    if not labels:
+    labels, unresolved = sum(item.labels for item in heaps), sum(item.unresolved for item in heaps)
+    if labels == unresolved:
         return Refusal(
             because="no_labels",
-            reason="no case of the run has a label",
+            reason=f"people did not settle any of the {labels:,} labelled cases" if labels else "no case has a label",
             remedy="label at least 50 cases drawn at random from the run",
             design="internal",
             naive=naive,
@@ -227,7 +227,6 @@ def make_internal_rate(
     if number is not None and number < FEWEST_GROUPS:
         return _refuse_groups(number, naive)
     estimates, deff = _estimate_internal(heaps, groups, target=target, level=level, method=method)
-    unresolved = sum(item.unresolved for item in heaps)
     whole = sum(item.cases for item in heaps)
     value, low, high = estimates[0][0], min(item[1] for item in estimates), max(item[2] for item in estimates)
     alone = not unresolved and groups is None
@@ -279,7 +278,7 @@ def make_external_rate(
         return refusal
     import numpy as np
 
-    splits = labelled.split_unresolved()
+    splits = split_unresolved(labelled)
     # The first is that of the resolved labels alone; the others give the unresolved ones every truth they can have.
     found = compute_lang_reiczigel(np.asarray(passes), np.asarray(cases), splits, level=level)
     value, low, high = float(found[0][0]), float(np.min(found[1])), float(np.max(found[2]))
@@ -413,7 +412,7 @@ def _refuse_groups(number: int, naive: Share) -> Refusal:
     return Refusal(
         because="few_groups",
         reason=f"the labels come in {number} groups, too few to see how alike the answers of a group are",
-        remedy=f"label {missing} more groups, better {ENOUGH_GROUPS - number}",
+        remedy=f"label {missing} more group{'s' * (missing > 1)}; {ENOUGH_GROUPS} in all are better",
         design="internal",
         more_groups=missing,
         naive=naive,
@@ -448,7 +447,8 @@ def _say_unresolved(unresolved: int) -> tuple[str, ...]:
 def _say_groups(number: int | None) -> tuple[str, ...]:
     if number is None or number >= ENOUGH_GROUPS:
         return ()
-    return (f"{number} groups are few: label {ENOUGH_GROUPS - number} more for an interval that covers as it should.",)
+    more = ENOUGH_GROUPS - number
+    return (f"{number} groups are few: label {more} more, and the interval covers as it should.",)
 
 
 # ------------------------------------------------------------------------------------------------ labels from elsewhere
@@ -467,7 +467,7 @@ def _refuse_external(
     if grouped:
         reason = "labels that are not drawn from the run come in groups, and no interval is known to hold for them"
         return Refusal(because="grouped", reason=reason, remedy=f"keep one label of each group, or {random}", **common)
-    splits = labelled.split_unresolved()
+    splits = split_unresolved(labelled)
     refused = is_refused(splits, level=level)
     if not refused.any():
         return None

@@ -1,0 +1,621 @@
+"""Corrected rates: what people would pass, from the judge's verdicts and some labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adjudge import UsageError
+from adjudge.trust import (
+    CorrectedRate,
+    Heap,
+    LabelCounts,
+    Refusal,
+    choose_design,
+    count_groups,
+    find_interval,
+    find_worth,
+    make_corrected_rate,
+    make_external_rate,
+    make_internal_rate,
+    refuse_unsupported,
+)
+
+pytest.importorskip("scipy")
+
+Z = 1.959963984540054
+PASSED = Heap(verdict="passed", cases=640, good=60, bad=4)
+FAILED = Heap(verdict="failed", cases=360, good=3, bad=33)
+STRONG = LabelCounts(good_passed=95, good_failed=5, bad_passed=4, bad_failed=96)
+
+
+def given_rate(found: CorrectedRate | Refusal) -> CorrectedRate:
+    """The rate, which must have been given."""
+    assert isinstance(found, CorrectedRate), found
+    return found
+
+
+def given_refusal(found: CorrectedRate | Refusal) -> Refusal:
+    """The refusal, which must have come."""
+    assert isinstance(found, Refusal), found
+    return found
+
+
+def count_pairs(rows: list[tuple[str, int, bool | None]], columns: int = 2):
+    """Groups from rows of group, heap and truth."""
+    groups, heaps, truths = zip(*rows, strict=True)
+    return count_groups(groups, heaps, truths, columns=columns)
+
+
+def make_alike(groups: int, each: int = 8, *, bad_groups: int = 5) -> tuple[list[Heap], list[tuple[str, int, bool]]]:
+    """A run of one heap whose labels come in groups of equal answers."""
+    rows = [(f"q{number}", 0, number >= bad_groups) for number in range(groups) for _ in range(each)]
+    good = sum(truth for _, _, truth in rows)
+    return [Heap(verdict="passed", cases=3_200, good=good, bad=len(rows) - good)], rows
+
+
+def heaps_of_a_run() -> st.SearchStrategy[list[Heap]]:
+    """Two or three heaps with any labels that fit into them."""
+
+    def heap(verdict: str) -> st.SearchStrategy[Heap]:
+        numbers = st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(0, 500))
+        return numbers.map(lambda item: Heap(verdict=verdict, good=item[0], bad=item[1], cases=sum(item)))
+
+    return st.tuples(*map(heap, ("passed", "failed", "undecided"))).map(list)
+
+
+# --------------------------------------------------------------------------------------- labels drawn from the run
+
+
+def test_the_rate_of_the_system_is_double_sampling_with_wilson_limits():
+    """Shares of both heaps, weighed by their sizes; MOVER, with the uncertainty of the judge's own rate."""
+    rate = given_rate(make_internal_rate([PASSED, FAILED], target="system"))
+    w, a, b = 0.64, 60 / 64, 3 / 36
+    (low_a, high_a), (low_b, high_b) = find_interval(60, 64), find_interval(3, 36)
+    theta, spread = w * a + (1 - w) * b, Z * Z * (a - b) ** 2 * w * (1 - w) / 1000
+
+    assert rate.value == pytest.approx(theta)
+    assert rate.low == pytest.approx(theta - math.sqrt((w * (a - low_a)) ** 2 + (0.36 * (b - low_b)) ** 2 + spread))
+    assert rate.high == pytest.approx(theta + math.sqrt((w * (high_a - a)) ** 2 + (0.36 * (high_b - b)) ** 2 + spread))
+    assert (rate.target, rate.design, rate.labels, rate.cases) == ("system", "internal", 100, 1000)
+    assert (rate.naive.count, rate.naive.of) == (640, 1000)
+
+
+def test_the_rate_of_the_run_knows_what_is_labelled():
+    """The last term goes, and each heap counts by the share of it that has no label."""
+    rate = given_rate(make_internal_rate([PASSED, FAILED], target="run"))
+    w, a, b = 0.64, 60 / 64, 3 / 36
+    (low_a, _), (low_b, _) = find_interval(60, 64), find_interval(3, 36)
+    reach = (w * (a - low_a)) ** 2 * (1 - 64 / 640) + (0.36 * (b - low_b)) ** 2 * (1 - 36 / 360)
+
+    assert rate.low == pytest.approx(w * a + 0.36 * b - math.sqrt(reach))
+    assert rate.target == "run"
+
+
+@given(heaps=heaps_of_a_run())
+def test_a_run_that_is_labelled_throughout_has_its_own_rate(heaps: list[Heap]):
+    """Nothing is left to estimate, so the interval is the rate."""
+    full = [dataclasses.replace(item, cases=item.labels) for item in heaps]
+    whole = sum(item.cases for item in full)
+    if whole:
+        rate = given_rate(make_internal_rate(full))
+        share = sum(item.good for item in full) / whole
+        assert (rate.low, rate.value, rate.high) == pytest.approx((share, share, share))
+
+
+@given(heaps=heaps_of_a_run(), target=st.sampled_from(["run", "system"]))
+def test_an_interval_contains_the_rate_and_mirrors(heaps: list[Heap], target):
+    """With good and bad exchanged the rate is its complement; order and splitting off an empty heap change nothing."""
+    if not any(item.labels for item in heaps):
+        return
+    rate = given_rate(make_internal_rate(heaps, target=target))
+    turned = [dataclasses.replace(item, good=item.bad, bad=item.good) for item in heaps]
+    other = given_rate(make_internal_rate([*turned[::-1], Heap(verdict="passed", cases=0)], target=target))
+
+    assert 0 <= rate.low <= rate.value + 1e-12
+    assert rate.value <= rate.high + 1e-12
+    assert rate.high <= 1
+    assert (1 - other.high, 1 - other.low) == pytest.approx(rate.interval, abs=1e-9)
+
+
+def test_undecided_verdicts_are_a_heap_of_their_own():
+    """They are neither passes nor fails: a different share of them is good, and the judge's own rate has none."""
+    undecided = Heap(verdict="undecided", cases=200, good=18, bad=2)
+    rate = given_rate(make_internal_rate([PASSED, FAILED, undecided]))
+
+    assert rate.value == pytest.approx((640 * 60 / 64 + 360 * 3 / 36 + 200 * 0.9) / 1200)
+    assert rate.naive.rate == pytest.approx(640 / 1200)
+
+
+def test_a_judge_that_knows_nothing_is_no_reason_to_refuse():
+    """Both heaps are alike, and the interval is about as wide as that of people alone."""
+    rate = given_rate(
+        make_internal_rate(
+            [Heap(verdict="passed", cases=1000, good=50, bad=50), Heap(verdict="failed", cases=1000, good=50, bad=50)],
+            target="system",
+        )
+    )
+    low, high = find_interval(100, 200)
+
+    assert rate.high - rate.low == pytest.approx(high - low, rel=0.02)
+    assert rate.worth == pytest.approx(200, rel=0.05)
+
+
+def test_strata_may_be_labelled_unevenly():
+    """The weights are the sizes of the strata, whatever was drawn from them."""
+    heaps = [
+        Heap(verdict="passed", cases=900, good=10, bad=0, stratum="sure"),
+        Heap(verdict="passed", cases=100, good=30, bad=60, stratum="doubt"),
+    ]
+    rate = given_rate(make_corrected_rate(heaps, sampled=True))
+
+    assert rate.design == "internal"
+    assert rate.value == pytest.approx(0.9 + 0.1 / 3)
+    assert "each stratum" in rate.assumptions[0]
+
+
+def test_a_stratum_with_few_labels_is_one_heap():
+    """With fewer than 5 labels in one of its heaps, its verdicts are not told apart."""
+    rest = Heap(verdict="passed", cases=100, good=20, bad=20, stratum="b")
+    sparse = [
+        Heap(verdict="passed", cases=80, good=8, bad=2, stratum="a"),
+        Heap(verdict="failed", cases=20, good=2, stratum="a"),
+    ]
+    whole = Heap(verdict="passed", cases=100, good=10, bad=2, stratum="a")
+
+    assert (
+        given_rate(make_internal_rate([*sparse, rest])).interval
+        == given_rate(make_internal_rate([whole, rest])).interval
+    )
+
+
+def test_unresolved_truth_is_counted_both_ways():
+    """The bounds are the rate with all of them bad, and with all of them good; the interval holds both intervals."""
+    heaps = [dataclasses.replace(PASSED, unresolved=4), FAILED]
+    rate = given_rate(make_internal_rate(heaps))
+    bad = given_rate(make_internal_rate([dataclasses.replace(PASSED, bad=8), FAILED]))
+    good = given_rate(make_internal_rate([dataclasses.replace(PASSED, good=64), FAILED]))
+
+    assert rate.bounds == pytest.approx((bad.value, good.value))
+    assert (rate.low, rate.high) == pytest.approx((bad.low, good.high))
+    assert bad.value < rate.value < good.value
+    assert (rate.labels, rate.unresolved, rate.worth) == (104, 4, None)
+    assert any("4 unresolved" in sentence for sentence in rate.assumptions)
+
+
+def test_without_labels_there_is_no_rate():
+    """The refusal says what to do, and still shows what the judge passed."""
+    refusal = given_refusal(make_internal_rate([Heap(verdict="passed", cases=3), Heap(verdict="failed", cases=1)]))
+
+    assert refusal.because == "no_labels"
+    assert "label at least 50" in refusal.remedy
+    assert refusal.naive is not None
+    assert refusal.naive.rate == 0.75
+    unsettled = given_refusal(make_internal_rate([Heap(verdict="passed", cases=9, unresolved=3)]))
+    assert (unsettled.because, "3 labelled cases" in unsettled.reason) == ("no_labels", True)
+
+
+# ------------------------------------------------------------------------------------------------- labels in groups
+
+
+def test_groups_of_equal_answers_count_as_one_label_each():
+    """The design effect of 20 groups with 8 equal answers is about 8, so the interval is wider than that of 20."""
+    heaps, rows = make_alike(20)
+    grouped = given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1), target="system"))
+    alone = find_interval(15, 20)
+
+    assert grouped.deff == pytest.approx(8 * 20 / 19)
+    assert (grouped.groups, grouped.labels, grouped.worth) == (20, 160, None)
+    assert grouped.high - grouped.low > alone[1] - alone[0]
+    assert any("groups do not depend" in sentence for sentence in grouped.assumptions)
+
+
+def test_groups_of_one_are_labels():
+    """Without anything alike in them, only Student's t makes the interval wider, and only a little."""
+    rows = [(f"q{number}", number % 2, number % 5 > 0) for number in range(200)]
+    heaps = [
+        Heap(
+            verdict=verdict,
+            cases=1000,
+            good=sum(truth for _, at, truth in rows if at == place),
+            bad=sum(not truth for _, at, truth in rows if at == place),
+        )
+        for place, verdict in enumerate(("passed", "failed"))
+    ]
+    grouped = given_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
+    plain = given_rate(make_internal_rate(heaps))
+
+    assert grouped.deff == pytest.approx(1, abs=0.02)
+    assert plain.high - plain.low < grouped.high - grouped.low < 1.03 * (plain.high - plain.low)
+
+
+def test_the_design_effect_is_at_least_that_of_the_jackknife():
+    """Leaving out each group in turn, with the weights of the heaps, gives the variance that counts are shrunk by."""
+    import numpy as np
+
+    rng = np.random.default_rng(7)
+    rows = [
+        (f"q{group}", int(rng.random() < 0.2 + 0.6 * (group % 3 == 0)), bool(rng.random() < 0.3 + 0.5 * (group % 2)))
+        for group in range(24)
+        for _ in range(1 + group % 8)
+    ]
+    weights, everything = (0.7, 0.3), sorted({name for name, _, _ in rows})
+
+    def rate(left_out: str) -> float:
+        total = 0.0
+        for place, weight in enumerate(weights):
+            truths = [truth for name, at, truth in rows if at == place and name != left_out]
+            total += weight * sum(truths) / len(truths)
+        return total
+
+    shares = [[truth for _, at, truth in rows if at == place] for place in (0, 1)]
+    simple = sum(
+        w * w * np.mean(item) * (1 - np.mean(item)) / len(item) for w, item in zip(weights, shares, strict=True)
+    )
+    jackknife = 23 / 24 * sum((rate(name) - rate("")) ** 2 for name in everything)
+    heaps = [
+        Heap(verdict=verdict, cases=cases, good=sum(item), bad=len(item) - sum(item))
+        for verdict, cases, item in zip(("passed", "failed"), (700, 300), shares, strict=True)
+    ]
+    found = given_rate(make_internal_rate(heaps, groups=count_pairs(rows)))
+
+    assert found.deff == pytest.approx(max(1, jackknife / simple), rel=0.03)
+    assert found.deff >= jackknife / simple - 1e-9
+
+
+def test_answers_that_are_all_alike_do_not_make_groups_independent():
+    """Where everything was good, nothing shows how alike groups are: each counts as one label, and not as 8."""
+    heaps, rows = make_alike(12, bad_groups=0)
+    rate = given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1), target="system"))
+
+    assert rate.deff == pytest.approx(8)
+    assert rate.low < find_interval(12, 12)[0]
+    assert any("12 groups are few: label 3 more" in note for note in rate.notes)
+
+
+def test_fewer_than_10_groups_are_refused():
+    """The refusal says how many more are needed."""
+    heaps, rows = make_alike(9)
+    refusal = given_refusal(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
+
+    assert (refusal.because, refusal.more_groups) == ("few_groups", 1)
+    assert "9 groups" in refusal.reason
+    assert "label 1 more group; 15 in all" in refusal.remedy
+
+
+def test_unresolved_truth_in_groups_is_counted_both_ways():
+    """The counts of the groups and of the heaps are moved together."""
+    heaps, rows = make_alike(20)
+    rows = [*rows[:-8], *[(name, place, None) for name, place, _ in rows[-8:]]]
+    heaps = [dataclasses.replace(heaps[0], good=heaps[0].good - 8, unresolved=8)]
+    rate = given_rate(make_internal_rate(heaps, groups=count_pairs(rows, 1)))
+
+    assert rate.bounds == pytest.approx((14 / 20, 15 / 20))
+    assert rate.low < 14 / 20 < 15 / 20 < rate.high
+
+
+# ------------------------------------------------------------------------------------------- labels from elsewhere
+
+
+def test_labels_from_elsewhere_give_lang_and_reiczigels_limits():
+    """The formulas of their paper, written out for one table."""
+    rate = given_rate(make_external_rate(STRONG, passes=640, cases=1000))
+    number, moved = 1000 + Z * Z, (640 + Z * Z / 2) / (1000 + Z * Z)
+    sens, spec = 96 / 102, 97 / 102
+    youden = sens + spec - 1
+    found = (moved + spec - 1) / youden
+    of_sens, of_spec = sens * (1 - sens) / 102, spec * (1 - spec) / 102
+    middle = found + 2 * Z * Z * (found * of_sens - (1 - found) * of_spec)
+    reach = Z * math.sqrt(moved * (1 - moved) / number + found**2 * of_sens + (1 - found) ** 2 * of_spec) / youden
+
+    assert rate.interval == pytest.approx((middle - reach, middle + reach))
+    assert rate.value == pytest.approx((0.64 + 0.96 - 1) / (0.95 + 0.96 - 1))
+    assert (rate.design, rate.method, rate.labels) == ("external", "Lang-Reiczigel", 200)
+    assert any("same share of good answers" in sentence for sentence in rate.assumptions)
+
+
+@given(numbers=st.tuples(*[st.integers(0, 200)] * 4), passes=st.integers(0, 1000))
+def test_elsewhere_an_interval_is_in_range_or_refused(numbers: tuple[int, int, int, int], passes: int):
+    """Whatever the counts, a rate lies in its interval, in 0 to 1; or a refusal says what would help."""
+    good_passed, good_failed, bad_passed, bad_failed = numbers
+    labelled = LabelCounts(
+        good_passed=good_passed, good_failed=good_failed, bad_passed=bad_passed, bad_failed=bad_failed
+    )
+    found = make_external_rate(labelled, passes=passes, cases=1000)
+
+    if isinstance(found, CorrectedRate):
+        assert 0 <= found.low <= found.value <= found.high <= 1
+    else:
+        assert "draw the labels at random from this run" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("labelled", "because", "more"),
+    [
+        (LabelCounts(), "no_labels", (0, 0)),
+        (LabelCounts(good_passed=90, bad_failed=7), "few_bad", (0, 3)),
+        (LabelCounts(good_passed=4, bad_failed=70), "few_good", (6, 0)),
+        (LabelCounts(good_passed=50, good_failed=50, bad_passed=50, bad_failed=50), "weak_judge", (0, 0)),
+    ],
+    ids=["none", "bad", "good", "weak"],
+)
+def test_elsewhere_too_little_is_refused(labelled: LabelCounts, because: str, more: tuple[int, int]):
+    """The refusal counts what is missing; a judge that knows nothing is not helped by any number of labels."""
+    refusal = given_refusal(make_external_rate(labelled, passes=640, cases=1000))
+
+    assert (refusal.because, refusal.more_good, refusal.more_bad) == (because, *more)
+    assert "at random from this run" in refusal.remedy
+    for number, name in zip(more, ("good", "bad"), strict=True):
+        assert (f"{number} more {name} answers" in refusal.remedy) == (number > 0)
+
+
+def test_the_labels_that_a_refusal_asks_for_are_enough():
+    """With some more than that, and the same errors, the rate is given; with half as many it is not."""
+    weak = LabelCounts(good_passed=14, good_failed=6, bad_passed=7, bad_failed=11)
+    refusal = given_refusal(make_external_rate(weak, passes=640, cases=1000))
+    assert refusal.because == "weak_judge"
+
+    def grow(share: float) -> LabelCounts:
+        good, bad = 20 + share * refusal.more_good, 18 + share * refusal.more_bad
+        return LabelCounts(
+            good_passed=round(good * 0.7),
+            good_failed=round(good * 0.3),
+            bad_passed=round(bad * 7 / 18),
+            bad_failed=round(bad * 11 / 18),
+        )
+
+    assert refusal.more_good + refusal.more_bad > 10
+    assert isinstance(make_external_rate(grow(1.3), passes=640, cases=1000), CorrectedRate)
+    assert isinstance(make_external_rate(grow(0.5), passes=640, cases=1000), Refusal)
+
+
+def test_elsewhere_unresolved_truth_widens_the_interval():
+    """The limits hold for every truth that the unresolved cases may have, mixed ones included."""
+    unsure = dataclasses.replace(STRONG, unresolved_passed=5, unresolved_failed=2)
+    rate = given_rate(make_external_rate(unsure, passes=640, cases=1000))
+    for passed, failed in ((0, 0), (5, 0), (0, 2), (5, 2), (3, 1)):
+        told = LabelCounts(
+            good_passed=95 + passed, good_failed=5 + failed, bad_passed=4 + 5 - passed, bad_failed=96 + 2 - failed
+        )
+        each = given_rate(make_external_rate(told, passes=640, cases=1000))
+        assert rate.low <= each.low <= each.high <= rate.high
+        assert rate.bounds is not None
+        assert rate.bounds[0] <= each.value <= rate.bounds[1]
+
+
+def test_labels_in_groups_from_elsewhere_are_refused():
+    """No interval for them is known to hold, and the program does not pretend."""
+    refusal = given_refusal(make_external_rate(STRONG, passes=640, cases=1000, grouped=True))
+
+    assert refusal.because == "grouped"
+    assert "one label of each group" in refusal.remedy
+
+
+# --------------------------------------------------------------------------------------------- which design applies
+
+
+def test_a_random_sample_of_the_run_needs_no_assumption_about_the_judge():
+    """Every labelled case is in the run, the sampling is known, and the judge passed both parts alike."""
+    choice = choose_design([PASSED, FAILED], sampled=True)
+
+    assert choice.design == "internal"
+    assert choice.p_value is not None
+    assert choice.p_value > 0.5
+    assert given_rate(make_corrected_rate([PASSED, FAILED], sampled=True)).design == "internal"
+
+
+@pytest.mark.parametrize(
+    ("how", "named"),
+    [
+        ({"sampled": False}, "not known that the labelled cases were drawn at random"),
+        ({"sampled": True, "outside": STRONG}, "200 of the labelled cases are not in this run"),
+    ],
+    ids=["chosen", "outside"],
+)
+def test_otherwise_the_labels_count_as_from_elsewhere(how, named: str):
+    """The rate says why, and what is assumed."""
+    heaps = [dataclasses.replace(PASSED, bad=14), FAILED]
+    rate = given_rate(make_corrected_rate(heaps, **how))
+
+    assert rate.design == "external"
+    assert any(named in note for note in rate.notes)
+    assert rate.labels == 110 + (200 if "outside" in how else 0)
+
+
+def test_a_sample_that_does_not_look_random_counts_as_from_elsewhere():
+    """Fisher's exact test of the judge's pass rate, labelled against unlabelled, below 0.01."""
+    heaps = [Heap(verdict="passed", cases=640, good=20, bad=11), Heap(verdict="failed", cases=360, good=12, bad=60)]
+    choice = choose_design(heaps, sampled=True)
+    found = make_corrected_rate(heaps, sampled=True)
+
+    assert choice.design == "external"
+    assert choice.p_value is not None
+    assert choice.p_value < 0.01
+    assert any("do not look like a random sample" in note for note in found.notes)
+
+
+def test_the_guard_is_fishers_test():
+    """Its p-value is scipy's for the same table, when nothing is in groups and there are no strata."""
+    from scipy.stats import fisher_exact
+
+    heaps = [Heap(verdict="passed", cases=640, good=20, bad=30), Heap(verdict="failed", cases=360, good=12, bad=38)]
+    expected = fisher_exact([[50, 50], [590, 310]])[1]
+
+    assert choose_design(heaps, sampled=True).p_value == pytest.approx(expected)
+
+
+def test_strata_are_compared_each_with_itself():
+    """Drawing more from a stratum that the judge fails is a plan, and no sign of a sample that is not random."""
+    heaps = [
+        Heap(verdict="passed", cases=900, good=10, stratum="sure"),
+        Heap(verdict="failed", cases=100, good=20, bad=40, stratum="doubt"),
+    ]
+
+    assert choose_design(heaps, sampled=True).design == "internal"
+    plain = [dataclasses.replace(item, stratum=None) for item in heaps]
+    assert choose_design(plain, sampled=True).design == "external"
+
+
+def test_the_guard_knows_that_groups_are_alike():
+    """Whole questions that the judge passes or fails together differ from the rest by chance more than single cases."""
+    rows = [(f"q{number}", number % 3 == 0, True) for number in range(30) for _ in range(8)]
+    heaps = [Heap(verdict="passed", cases=1700, good=160), Heap(verdict="failed", cases=1500, good=80)]
+
+    assert choose_design(heaps, sampled=True).design == "external"
+    grouped = count_pairs([(name, int(place), truth) for name, place, truth in rows])
+    assert choose_design(heaps, sampled=True, groups=grouped).design == "internal"
+
+
+# ---------------------------------------------------------------------------------------------------------- the rest
+
+
+def test_a_judge_without_error_is_worth_the_whole_run():
+    """If the run is labelled throughout by a perfect judge, its labels are worth as many as there are cases."""
+    assert find_worth(0.5, 0.0, cases=1000) == 1000
+    assert find_worth(0.5, 1.0, cases=1000) == 1
+
+
+@given(value=st.floats(0, 1), labels=st.integers(5, 500), target=st.sampled_from(["run", "system"]))
+def test_people_alone_are_worth_their_own_number(value: float, labels: int, target):
+    """The width of people's own interval is worth the labels that it was made of."""
+    rate = given_rate(
+        make_internal_rate(
+            [Heap(verdict="passed", cases=1000, good=round(value * labels), bad=labels - round(value * labels))],
+            target=target,
+        )
+    )
+
+    assert rate.worth == pytest.approx(labels, abs=1)
+
+
+def test_a_million_cases_take_no_time():
+    """Only counts are computed with; the guard's exact test is no exception."""
+    rate = given_rate(
+        make_corrected_rate(
+            [
+                Heap(verdict="passed", cases=640_000, good=5_990, bad=410),
+                Heap(verdict="failed", cases=360_000, good=300, bad=3_300),
+            ],
+            sampled=True,
+        )
+    )
+
+    assert rate.high - rate.low < 0.02
+
+
+@pytest.mark.parametrize("what", ["difference", "ordinal", "missing", "poisson"])
+def test_what_is_not_done_is_refused(what):
+    """With a reason, and with what can be done instead."""
+    refusal = refuse_unsupported(what)
+
+    assert refusal.because == "not_done"
+    assert refusal.reason
+    assert refusal.remedy
+
+
+def test_rates_and_refusals_are_plain_data():
+    """What a report writes can be written as JSON."""
+    rate = given_rate(make_corrected_rate([dataclasses.replace(PASSED, unresolved=1), FAILED], sampled=True))
+    data = json.loads(json.dumps(rate.to_dict()))
+    refusal = json.loads(json.dumps(given_refusal(make_internal_rate([Heap(verdict="passed", cases=1)])).to_dict()))
+
+    assert (data["value"], data["target"], data["naive"]["count"]) == (rate.value, "run", 640)
+    assert refusal["because"] == "no_labels"
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: make_internal_rate([]), "one case or more"),
+        (lambda: make_internal_rate([Heap(verdict="passed", cases=5, good=4, bad=2)]), "6 labels"),
+        (lambda: make_internal_rate([Heap(verdict="passed", cases=5, good=-1)]), "good.*-1"),
+        (lambda: make_internal_rate([Heap(verdict="passed", cases=math.nan)]), "cases.*nan"),
+        (lambda: make_internal_rate([Heap(verdict="passed", cases=True)]), "cases.*True"),
+        (lambda: make_internal_rate([Heap(verdict="pass", cases=5, good=1)]), "pass"),
+        (lambda: make_internal_rate([PASSED], target="world"), "world.*run.*system"),
+        (lambda: make_internal_rate([PASSED], level=1.0), "level.*1.0"),
+        (lambda: make_internal_rate([dataclasses.replace(PASSED, stratum=str(at)) for at in range(7)]), "6 strata"),
+        (lambda: make_internal_rate([PASSED], groups=count_groups(["a"], [0], [True], columns=1)), "add up"),
+        (lambda: make_external_rate(STRONG, passes=5, cases=4), "5 of 4"),
+        (lambda: make_external_rate(STRONG, passes=0, cases=0), "0 of 0"),
+        (lambda: LabelCounts(good_passed=1.5), "good_passed.*1.5"),
+        (lambda: count_groups(["a"], [0], [], columns=1), "1, 1 and 0"),
+        (lambda: count_groups(["a"], [2], [True], columns=2), "0 to 1"),
+        (lambda: find_worth(2, 0.1, cases=5), "rate"),
+        (lambda: refuse_unsupported("dreams"), "dreams.*ordinal"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused(call, named: str):
+    """The complaint names the count and its value."""
+    with pytest.raises(UsageError, match=named):
+        call()
+
+
+# ------------------------------------------------------------------------------------------------------- simulations
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    good=st.sampled_from([0.1, 0.5, 0.8]),
+    sens=st.sampled_from([0.7, 0.95]),
+    spec=st.sampled_from([0.7, 0.95]),
+)
+def test_the_public_functions_cover(seed: int, good: float, sens: float, spec: float):
+    """Of 200 runs with 100 labels, 172 or more intervals hold the rate of the run.
+
+    With a coverage of 93 % fewer would be seen once in 2,000 times; where it is 94.5 % or more, once in 100,000.
+    """
+    import numpy as np
+
+    rng, held = np.random.default_rng(seed), 0
+    chances = [good * sens, good * (1 - sens), (1 - good) * (1 - spec), (1 - good) * spec]
+    for _ in range(200):
+        mine, rest = rng.multinomial(100, chances), rng.multinomial(2000, chances)
+        whole = mine + rest
+        heaps = [
+            Heap(
+                verdict=verdict,
+                cases=int(whole[at] + whole[at + 2]),
+                good=int(mine[at]),
+                bad=int(mine[at + 2]),
+            )
+            for at, verdict in enumerate(("passed", "failed"))
+        ]
+        low, high = given_rate(make_internal_rate(heaps)).interval
+        held += low <= whole[:2].sum() / whole.sum() <= high
+
+    assert held >= 172
+
+
+@pytest.mark.parametrize("method", ["double-sampling", "lang-reiczigel", "weak-judges", "groups", "strata"])
+def test_the_page_of_coverage_can_be_computed_again(method: str):
+    """A sample of the cells of scripts/coverage with fewer draws keeps the bounds, less three standard errors."""
+    import subprocess
+    import sys
+
+    import house
+
+    few = {"groups": ["--cells", "3", "--draws", "200"], "strata": ["--cells", "2", "--draws", "60"]}
+    options = few.get(method, ["--cells", "12", "--draws", "500"])
+    command = [sys.executable, str(house.ROOT / "scripts" / "coverage"), "--method", method, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, "adjudge, target run" in done.stdout) == (0, True), done.stderr
+
+
+def test_the_page_names_the_commands_that_wrote_it():
+    """Its tables are between the marks of both scripts, and nobody wrote them by hand."""
+    import house
+
+    page = Path(house.ROOT / "docs" / "coverage.md").read_text("utf-8")
+
+    assert "All bounds are kept." in page
+    assert page.index("written by scripts/coverage -->\n\nSimulated with seed") > 0
+    assert page.index("written by bench/real_judges.py -->\n\n## Recorded judges") > 0

@@ -1,0 +1,54 @@
+"""The statistics of adjudge.trust as a type checker sees them. Checked by ./scripts/lint, never run."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+from adjudge.trust import (
+    CorrectedRate,
+    DesignChoice,
+    GroupCounts,
+    Heap,
+    LabelCounts,
+    Refusal,
+    Share,
+    WeightedShare,
+    choose_design,
+    count_groups,
+    find_interval,
+    find_limits,
+    find_weighted_share,
+    find_worth,
+    make_corrected_rate,
+    make_external_rate,
+    make_internal_rate,
+    refuse_unsupported,
+)
+
+
+def estimate() -> None:
+    """Intervals, and rates that may be refused."""
+    assert_type(find_interval(3, 10, method="exact"), tuple[float, float])
+    find_interval(3, 10, method="wald")  # pyrefly: ignore[bad-argument-type]
+    find_limits([1, 2], [3, 4], level=0.9, method="jeffreys")
+    assert_type(find_weighted_share([1], [2], [1.0], unlabelled=[0.5]), WeightedShare)
+    heaps = [Heap(verdict="passed", cases=10, good=3, bad=1), Heap(verdict="undecided", cases=1, stratum="a")]
+    groups = count_groups(["a", "a"], [0, 0], [True, None], columns=2)
+    assert_type(groups, GroupCounts)
+    assert_type(choose_design(heaps, sampled=True, outside=3), DesignChoice)
+    found = make_corrected_rate(heaps, sampled=True, outside=LabelCounts(good_passed=3), groups=groups, target="system")
+    assert_type(found, CorrectedRate | Refusal)
+    make_internal_rate(heaps, target="world")  # pyrefly: ignore[bad-argument-type]
+    assert_type(make_external_rate(LabelCounts(bad_failed=3), passes=3, cases=9), CorrectedRate | Refusal)
+    assert_type(find_worth(0.5, 0.1, cases=1000), int)
+    assert_type(refuse_unsupported("ordinal"), Refusal)
+
+
+def read(rate: CorrectedRate, refusal: Refusal) -> None:
+    """What a report branches on has a closed type."""
+    assert_type(rate.interval, tuple[float, float])
+    assert_type(rate.bounds, tuple[float, float] | None)
+    assert_type(rate.naive, Share)
+    assert_type(rate.to_dict(), dict[str, Any])
+    assert_type(refusal.naive, Share | None)
+    rate.value = 1.0  # pyrefly: ignore[read-only]
