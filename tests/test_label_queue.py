@@ -754,13 +754,23 @@ def test_a_name_is_data(queue, name):
     assert '"=cmd' not in text
 
 
-@pytest.mark.parametrize("name", ["", " ", "a\x1b[31m", "a\nb", "a\u202eb", "a\x00", "x" * 201, 3, None, "\ud800"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "a\x1b[31m", "a\nb", "a\u202eb", "a\x00", "x" * 201, 3, None, "\ud800", "ann "]
+)
 def test_a_name_that_would_deceive_is_refused(queue, name):
     """It stands in tables, terminals and reports."""
     with pytest.raises(UsageError) as caught:
         queue.next(name)
 
     assert "rater" in str(caught.value)
+
+
+def test_a_name_is_one_however_it_is_composed(queue):
+    """A letter with its mark, or the letter and then the mark."""
+    queue.record("Zoe\u0308", queue.next("Zo\u00eb").case, True)
+
+    assert queue.progress("Zo\u00eb").mine == 1
+    assert next(queue.labels()).rater == "Zo\u00eb"
 
 
 @pytest.mark.parametrize("case", ["../../x", "/etc/passwd", HOSTILE, "a\x1b[2J", "x" * 5000, "\u202eabc", "%s{}"])

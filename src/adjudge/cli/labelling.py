@@ -164,7 +164,8 @@ class Labelling:
     def describe_head(self) -> str:
         """Who labels what, and how."""
         how = "differences" if self.options.adjudicate else "labels"
-        seen = "blind" if self.options.blind else "the judge's verdict is shown"
+        hidden = "without the judge's verdict" if self.options.adjudicate else "blind"
+        seen = hidden if self.options.blind else "with the judge's verdict"
         return f"{how} of {self.options.source} as {self.options.rater}; {seen}"
 
     def describe_progress(self) -> str:
@@ -208,19 +209,20 @@ class Labelling:
         return whole if len(whole) <= columns else f"{answers}  s u c q, ? keys"
 
     def list_text(self) -> list[Passage]:
-        """What is judged."""
+        """What is judged, after what people said of it where they differ."""
         if self.task is None:
             return []
         parts = [Passage(name, text or "(empty)") for name, text in self.task.parts]
-        return [Passage(f"case {_shorten(self.task.case)}"), *parts]
+        said = "\n".join(map(_describe_label, self.task.others))
+        others = [Passage("what people said", said)] if said else []
+        return [Passage(f"case {_shorten(self.task.case)}"), *others, *parts]
 
     def list_notes(self) -> list[Passage]:
-        """What it is judged by, and what others made of it where that is shown."""
+        """What it is judged by, and what the judge made of it where that is shown."""
         if self.task is None:
             return []
         task = self.task
         notes = [] if task.rubric is None else list(_list_rubric(task.rubric, task))
-        notes += [Passage("what people said", "\n".join(map(_describe_label, task.others)))] if task.others else []
         for result in task.results:
             notes.append(Passage("what the judge made of it", _describe_result(result)))
         return notes + ([Passage("your comment", task.comment)] if task.comment else [])

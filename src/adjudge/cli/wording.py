@@ -48,7 +48,7 @@ _SAID: tuple[tuple[str, str], ...] = (
     (r"^hedge_after (must be|belongs)", r"--hedge-after \1"),
     (r"^escalate_below (must be|belongs)", r"--escalate-below \1"),
     (r"^per_case must be", "--per-case must be"),
-    (r"^rater must (be|have)", r"--rater must \1"),
+    (r"^a rater is named by", "--rater is a name of"),
     (r"^seed must be a whole", "--seed must be a whole"),
     (r"decode it with errors='replace' first", "convert it first"),
 )  # fmt: skip

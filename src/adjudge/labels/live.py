@@ -46,8 +46,8 @@ class LiveEstimate:
 def estimate_live(queue: LabelQueue, *, within: float = WITHIN) -> LiveEstimate | None:
     """The rate of good cases from the labels of a queue so far, and about how many more are needed.
 
-    ``None`` where there is nothing to say: fewer than 10 labels, answers that are not good or bad, an order that is not random, or
-    ``adjudge[trust]`` is not installed.
+    ``None`` where there is nothing to say: fewer than 10 labels, answers that are not good or bad, an order that is
+    not random, or ``adjudge[trust]`` is not installed.
     """
     found = queue.list_draws()
     if found is None or len(found.draws) < FEWEST or find_spec("adjudge.trust.live") is None:

@@ -18,8 +18,9 @@ from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.label import Label, LabelDesign, LabelOrder
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_above_zero, check_flag, check_label, check_whole_number
+from adjudge.formats.arguments import check_above_zero, check_flag, check_whole_number
 from adjudge.formats.text import show
+from adjudge.guards.approval.approval import read_name
 from adjudge.labels.order import load_order, take_in
 from adjudge.labels.source import LabelSource, SourceCase, open_source
 from adjudge.labels.store import RANDOM, Event, LabelMode, LabelStore
@@ -29,7 +30,7 @@ from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Criterion, Rubric
 from adjudge.runs.folder import Run
 
-LONGEST_NAME, LONGEST_COMMENT = 200, 10_000
+LONGEST_COMMENT = 10_000
 
 LEASE_SECONDS = 900.0
 """How long a case is kept for whoever got it."""
@@ -81,7 +82,7 @@ class LabelQueue:
         ``blind=False`` shows what the judge made of the case; that is remembered, and their labels of it are never
         blind from then on. Raises ``UsageError`` for a rater without a printable name.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             while True:
@@ -145,7 +146,7 @@ class LabelQueue:
         ``comment`` is what was written with it; without one, what ``comment`` kept before. Raises ``UsageError`` for a
         case or a criterion that is not asked for, or a value that is no answer.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             found = self._read(case)
@@ -163,7 +164,7 @@ class LabelQueue:
 
     def skip(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Put a case off: it comes again when ``next`` is asked for what was skipped."""
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         self._skip(rater, case, session or self._session, self._mode)
 
     def undo(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
@@ -171,7 +172,7 @@ class LabelQueue:
 
         What was done in this session goes first. The answer stays in the file with a mark that takes it back.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             last = self._store.find_last(rater, session)
@@ -191,7 +192,7 @@ class LabelQueue:
 
         An empty text takes the comment away. Raises ``UsageError`` for one of more than 10,000 characters.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         _check_comment(text)
         session = session or self._session
         with self._store.change():
@@ -209,7 +210,7 @@ class LabelQueue:
 
     def progress(self, rater: str) -> LabelProgress:
         """How far labelling is, for everybody and for one rater."""
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         return LabelProgress(
             total=self._store.count_ordered(),
             per_case=self._per_case,
@@ -243,7 +244,7 @@ class LabelQueue:
         What this rater skipped, and what another session has, is left out. Whoever is shown what others said of a case
         is not asked to label it any more.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             taken = self._store.list_leased(session, "adjudicate")
@@ -271,7 +272,7 @@ class LabelQueue:
 
         Raises ``UsageError`` where nobody labelled the case, or for a value that is no answer.
         """
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             found = self._read(case)
@@ -288,7 +289,7 @@ class LabelQueue:
 
     def skip_difference(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Leave a difference open; ``next_difference`` does not hand it to this rater again."""
-        _check_rater(rater)
+        rater = read_name(rater, "a rater")
         self._skip(rater, case, session or self._session, "adjudicate")
 
     # ---------------------------------------------------------------- in and out
@@ -501,12 +502,6 @@ def _find_pace(times: Iterable[datetime]) -> float | None:
     gaps = [later - earlier for later, earlier in pairwise(given)]
     steady = [gap.total_seconds() for gap in gaps if timedelta(0) < gap <= _PAUSE]
     return median(steady) if len(steady) >= 2 else None
-
-
-def _check_rater(rater: object) -> None:
-    check_label("rater", rater)
-    if isinstance(rater, str) and len(rater) > LONGEST_NAME:
-        raise UsageError(f"rater must have at most {LONGEST_NAME} characters, got {len(rater):,}; shorten the name")
 
 
 def _check_comment(text: object) -> None:
