@@ -127,7 +127,7 @@ def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Ite
         raise UsageError("judged and truth have different lengths; give one label of each for every item") from None
 
 
-def check_kinds(kinds: Iterable[type]) -> None:
+def check_kinds(kinds: Iterable[type[object]]) -> None:
     """Raise ``UsageError`` unless labels of these types can be told from each other."""
     for kind in kinds:
         if not issubclass(kind, bool | int | float | str | type(None)):

@@ -1,0 +1,1 @@
+"""Figures that were published about judges, computed again from the rows that were published with them."""
