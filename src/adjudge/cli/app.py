@@ -28,6 +28,7 @@ from adjudge.cli.commands.judge import judge
 from adjudge.cli.commands.label import label
 from adjudge.cli.commands.ledger import ledger_app
 from adjudge.cli.commands.ledger import report as report_ledger
+from adjudge.cli.commands.plan import plan_labels
 from adjudge.cli.commands.probe import probe
 from adjudge.cli.commands.redecide import redecide_run
 from adjudge.cli.commands.report import report
@@ -47,7 +48,7 @@ WIDEST = 160
 
 GROUPS = {
     "Everyday": ("judge", "run", "report", "diff", "redecide"),
-    "Measure": ("label", "agree"),
+    "Measure": ("plan", "label", "agree"),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
     "Set up": ("init", "demo", "doctor", "rubric", "dataset", "cache", "completion"),
@@ -90,6 +91,8 @@ app.command()(agree)
 app.command("diff")(diff_runs)
 
 app.command("redecide")(redecide_run)
+
+app.command("plan")(plan_labels)
 
 app.add_typer(gate_app, name="gate")
 

@@ -137,6 +137,13 @@ _COLUMNS = (
 )
 
 
+LABEL_COLUMNS = _COLUMNS
+"""The columns of a table of labels."""
+
+CASE_COLUMNS = ("content", "task", "reference", "context")
+"""What a list of cases to label shows of each case, beside the columns of its label."""
+
+
 def _check_name(what: str, value: object) -> None:
     if not isinstance(value, str) or not value:
         raise UsageError(f"{what} must be a text that is not empty, got {show(value)}")
@@ -183,8 +190,10 @@ def load_labels(
     """The labels of a file, in its order: rows of ``Label.to_dict``, in any format that ``open_dataset`` reads.
 
     A table has a column for each key, ``design.plan`` and its like included; an empty cell says nothing. ``label_map``
-    is as for ``open_dataset``, may name ``cannot_tell``, and leaves out a row whose word stands for ``None``. Raises
-    ``UsageError`` naming file, line, value and remedy for the first row that is no label.
+    is as for ``open_dataset``, may name ``cannot_tell``, and leaves out a row whose word stands for ``None``. A row
+    with ``content`` is of a list of cases to label (``adjudge plan --out``): the case is passed over, and so is a row
+    whose value nobody filled in. Raises ``UsageError`` naming file, line, value and remedy for the first row that is
+    no label.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)
@@ -203,6 +212,10 @@ def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table
     if isinstance(row, UsageError):
         raise row
     said = _open_cells(row) if table else dict(row)
+    if "content" in row:  # a row of a list of cases to label, and not a label yet where nobody filled it in
+        said = {key: value for key, value in said.items() if key not in CASE_COLUMNS}
+        if said.get("value") in (None, ""):
+            return []
     if said.get("value") is None:
         raise UsageError(f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}")
     said["value"] = apply_label_map(said["value"], label_map)

@@ -1,3 +1,16 @@
+from adjudge.labels.case_list import write_case_list as write_case_list
+from adjudge.labels.plan import LabelPlan as LabelPlan
+from adjudge.labels.plan import PhaseKind as PhaseKind
+from adjudge.labels.plan import PlannedCase as PlannedCase
+from adjudge.labels.plan import PlanPhase as PlanPhase
+from adjudge.labels.plan import PlanStatus as PlanStatus
+from adjudge.labels.plan import PlanStratum as PlanStratum
+from adjudge.labels.plan import check_plan as check_plan
+from adjudge.labels.plan import continue_plan as continue_plan
+from adjudge.labels.plan import find_plan_status as find_plan_status
+from adjudge.labels.plan import load_plan as load_plan
+from adjudge.labels.plan import make_plan as make_plan
+from adjudge.labels.plan import write_plan as write_plan
 from adjudge.labels.queue import LabelQueue as LabelQueue
 from adjudge.labels.queue import open_label_queue as open_label_queue
 from adjudge.labels.task import LabelDraws as LabelDraws

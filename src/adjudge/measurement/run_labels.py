@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adjudge.dataset.label import Label
+from adjudge.labels.plan import load_plan
 from adjudge.labels.queue import open_label_queue
 from adjudge.labels.source import STORE_FILE
 from adjudge.measurement.rate import Planned
@@ -19,4 +20,7 @@ def read_queue(run: Run) -> tuple[Label, ...]:
 
 def find_planned(run: Run) -> Planned | None:
     """The strata of the run's plan; ``None`` where there is none."""
-    return None
+    plan = load_plan(run)
+    if plan is None:
+        return None
+    return Planned(plan=plan.id, sizes={stratum.name: stratum.size for stratum in plan.strata})

@@ -1,0 +1,243 @@
+"""``adjudge plan``: which cases of a run people label next, how many, and what their labels come to so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share, check_whole_number, is_finite
+from adjudge.formats.text import flatten
+
+if TYPE_CHECKING:
+    from adjudge.dataset.label import Label
+    from adjudge.labels.plan import LabelPlan, PlanStatus
+    from adjudge.runs.folder import Run
+    from adjudge.trust.planning import LabelsNeeded
+
+WITHINS = (0.1, 0.05, 0.03, 0.02, 0.01)
+"""Half-widths in the table."""
+
+MANY = 1_000_000
+"""Cases of a run of which nobody says how many it has."""
+
+
+def plan_labels(
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", hidden=True)] = None,
+    within: Annotated[
+        float | None, typer.Option("--within", metavar="POINTS", help="How close, in points of 100; by default 3.")
+    ] = None,
+    expect: Annotated[
+        float | None,
+        typer.Option("--expect", metavar="A", help="Share of verdicts you expect people to agree with; default 0.8."),
+    ] = None,
+    cases: Annotated[
+        int | None, typer.Option("--cases", metavar="N", help="Without RUN: how many cases there will be.")
+    ] = None,
+    passed: Annotated[
+        float | None, typer.Option("--passed", metavar="S", help="Without RUN: share that the judge passes; 0.5.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Which cases are drawn; by default, chosen at random.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option("--labels", metavar="FILE", help="Labels so far; default: those of adjudge label. Give several."),
+    ] = None,
+    label_map: Annotated[
+        str | None,
+        typer.Option("--label-map", metavar="MAP", help="What words in --labels stand for: 'good=true,bad=false'."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the cases to label next: .csv, .tsv or .jsonl.")
+    ] = None,
+    rater: Annotated[
+        str | None, typer.Option("--rater", metavar="NAME", help="Who fills in the list of --out.")
+    ] = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Choose which cases of a run people label, and say how many labels it takes.
+
+    RUN is a folder of `adjudge run`. The first call draws a pilot and keeps the plan in RUN/plan.json. When the pilot
+    is labelled, call it again: the next cases come from where people disagree most. `adjudge label RUN` follows the
+    plan. Without RUN, the command prints how many labels an interval of some width takes.
+
+    Exit status: 0 done, 2 wrong usage or unreadable input, such as a run that changed since its plan was drawn.
+    """
+    half = _check_within(within)
+    if run is None:
+        _refuse({"--labels": labels, "--label-map": label_map, "--out": out, "--rater": rater, "--seed": seed})
+        return _print_table(cases, passed, 0.8 if expect is None else expect, half, as_json=as_json)
+    _refuse({"--cases": cases, "--passed": passed}, "is for a table without RUN, whose cases are known")
+    from adjudge.labels.case_list import write_case_list
+    from adjudge.labels.plan import find_plan_status
+    from adjudge.runs.folder import open_run
+
+    with open_run(run) as opened:
+        plan = _find_plan(opened, half, expect, seed, labels, label_map)
+        status = find_plan_status(plan, _read_labels(opened, labels, label_map))
+        if as_json:
+            write_json({**plan.to_dict(), "needed": plan.needed.to_dict(), "status": status.to_dict()})
+        else:
+            print_plan(plan, status, run)
+        if out is not None:
+            number = write_case_list(out, plan, opened, status.pending, rater=rater)
+            note(f"wrote {number:,} cases to {out}; fill in the column value, then adjudge plan {run} --labels {out}")
+    return 0
+
+
+def _check_within(within: float | None) -> float | None:
+    if within is None:
+        return None
+    if not is_finite(within) or not 0 < within < 50:
+        raise UsageError(f"--within is in points of 100, above 0 and below 50, got {within:g}; 3 is plus or minus 3 %")
+    return within / 100
+
+
+def _refuse(given: dict[str, object], why: str = "is about the cases of a run; name the folder of one") -> None:
+    named = next((name for name, value in given.items() if value not in (None, [])), None)
+    if named is not None:
+        raise UsageError(f"{named} {why}")
+
+
+def _find_plan(
+    run: Run,
+    within: float | None,
+    expect: float | None,
+    seed: int | None,
+    files: Sequence[Path] | None,
+    label_map: str | None,
+) -> LabelPlan:
+    """The plan of a run: drawn now where there is none, and continued where its cases are labelled."""
+    from adjudge.labels.plan import EXPECT, continue_plan, find_plan_status, load_plan, make_plan, write_plan
+
+    plan = load_plan(run)
+    if plan is None:
+        plan = make_plan(
+            run, within=0.03 if within is None else within, expect=EXPECT if expect is None else expect, seed=seed
+        )
+        write_plan(plan, run.folder)
+        return plan
+    changed = [
+        name
+        for name, given in (("--within", within not in (None, plan.within)), ("--seed", seed not in (None, plan.seed)))
+        if given
+    ]
+    if changed or expect is not None:
+        # Choosing another width or other cases after labels were seen would make the plan's probabilities untrue.
+        raise UsageError(
+            f"{(*changed, '--expect')[0]} is for a plan that is not drawn yet, and {run.folder} has one (within "
+            f"{plan.within * 100:g} points, seed {plan.seed}); leave it out, or delete plan.json to begin again"
+        )
+    found = continue_plan(plan, run, find_plan_status(plan, _read_labels(run, files, label_map)))
+    if found is not plan:
+        write_plan(found, run.folder)
+    return found
+
+
+def _read_labels(run: Run, files: Sequence[Path] | None, label_map: str | None) -> list[Label]:
+    """The labels of files, else those that ``adjudge label`` keeps beside the run."""
+    from adjudge.dataset.label import load_labels
+    from adjudge.dataset.label_map import parse_label_map
+    from adjudge.labels.queue import open_label_queue
+    from adjudge.labels.source import find_store
+
+    if files:
+        words = parse_label_map(label_map) if label_map is not None else None
+        return [label for path in files for label in load_labels(path, label_map=words)]
+    if label_map is not None:
+        raise UsageError("--label-map is for the labels of --labels; name a file, or leave it out")
+    if not find_store(run.folder).exists():
+        return []
+    with open_label_queue(run) as queue:
+        return list(queue.labels())
+
+
+# ---------------------------------------------------------------- for a person
+
+
+def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
+    """The plan, how far it is, and what to do next."""
+    labelled = sum(status.labelled)
+    print_line(f"plan {plan.id} of {sum(plan.sizes):,} cases, within {plan.within * 100:g} points, seed {plan.seed}")
+    table = make_table("", ("stratum", "cases", "drawn", "labelled", "good"))
+    for place, stratum in enumerate(plan.strata):
+        counts = plan.drawn[place], status.labelled[place], status.good[place]
+        add_row(table, stratum.name, f"{stratum.size:,}", *(f"{count:,}" for count in counts))
+    show_drawing(table)
+    _print_needed(plan, labelled)
+    if labelled:
+        _print_rate(status)
+    if status.elsewhere:
+        note(f"{status.elsewhere:,} labelled cases are not in the plan; they are left out of the rate")
+    _print_next(plan, status, run)
+
+
+def _print_needed(plan: LabelPlan, labelled: int) -> None:
+    if labelled:
+        return
+    needed = plan.needed
+    print_line(f"about {needed.planned:,} labels, if people agree with the judge as expected; the pilot will tell")
+    print_line(f"about {needed.live:,} if you look after every label and stop when it is enough")
+    print_line(f"about {needed.alone:,} without a judge")
+
+
+def _print_rate(status: PlanStatus) -> None:
+    live = status.live
+    shown = f"{live.value:.1%} good, between {live.low:.1%} and {live.high:.1%}"
+    print_line(f"{shown} (95 % at every moment: {live.method})")
+    if status.once is not None:
+        once = status.once
+        print_line(f"between {once.low:.1%} and {once.high:.1%} for one look, now that all drawn cases are labelled")
+    if not live.in_random_order:
+        note("these labels contradict a random order; were cases chosen by hand? The interval is as wide as it can be")
+
+
+def _print_next(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
+    if status.live.half_width <= plan.within:
+        print_line(f"enough: within {plan.within * 100:g} points, whenever you stopped")
+        return
+    if status.enough:
+        print_line(f"enough: within {plan.within * 100:g} points for this one look, as it was planned")
+        return
+    more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
+    if status.pending:
+        first = flatten(", ".join(item.case for item in status.pending[:3]), 120)
+        print_line(f"label {len(status.pending):,} cases next ({first}, ...){more}")
+        note(f"adjudge label {run}, or adjudge plan {run} --out cases.csv")
+    else:
+        print_line(f"every drawn case is labelled{more}")
+
+
+def _print_table(cases: int | None, passed: float | None, expect: float, within: float | None, *, as_json: bool) -> int:
+    """How many labels a width takes, for a run that is not there yet."""
+    from adjudge.trust.planning import compute_labels_needed
+
+    total = MANY if cases is None else check_whole_number("--cases", cases, least=2)
+    share = check_share("--passed", 0.5 if passed is None else passed)
+    check_share("--expect", expect)
+    first = min(max(round(total * share), 1), total - 1)
+    widths = sorted({*WITHINS, *(() if within is None else (within,))}, reverse=True)
+    sizes, rates = (first, total - first), (expect, 1 - expect)
+    rows = [compute_labels_needed(sizes, rates, within=item) for item in widths]
+    if as_json:
+        given = {"cases": cases, "passed": share, "expect": expect}
+        write_json({"schema": "adjudge/labels-needed/1", **given, "rows": [row.to_dict() for row in rows]})
+    else:
+        _draw_table(rows, within)
+    return 0
+
+
+def _draw_table(rows: Sequence[LabelsNeeded], within: float | None) -> None:
+    print_line("About how many labels it takes; real intervals differ, and `adjudge plan RUN` goes by the labels")
+    table = make_table("", ("within", "planned", "at random", "without a judge", "stop at any time"))
+    for row in rows:
+        mark = " <" if row.within == within else ""
+        shown = f"{row.planned:,}", f"{row.random:,}", f"{row.alone:,}", f"{row.live:,}"
+        add_row(table, f"{row.within * 100:g} points{mark}", *shown)
+    show_drawing(table)

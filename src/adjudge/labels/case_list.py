@@ -1,0 +1,72 @@
+"""A list of cases to label elsewhere: a table for a spreadsheet, or lines of JSON for an annotation tool.
+
+Each row has the columns of a label file, of which ``value`` is to be filled in, and the case beside them.
+``load_labels`` reads the list as it comes back: it leaves out the case, and rows that nobody filled in.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from adjudge.dataset.formats import TABLES, find_format
+from adjudge.dataset.label import CASE_COLUMNS, LABEL_COLUMNS
+from adjudge.dataset.write import begin_file, disarm, open_text
+from adjudge.errors import UsageError
+from adjudge.labels.plan import LabelPlan, PlannedCase
+from adjudge.runs.folder import Run
+
+
+def write_case_list(
+    path: str | os.PathLike[str], plan: LabelPlan, run: Run, cases: Iterable[PlannedCase], *, rater: str | None = None
+) -> int:
+    """Write cases of a plan to a new file that its owner alone can read, and return how many.
+
+    The formats are ``csv``, ``tsv`` and ``jsonl``. Cells that a spreadsheet would run as formulas begin with an
+    apostrophe. ``rater`` is filled in where it is given. The judge's verdict is not in the list, so labels are not
+    swayed by it. Raises ``UsageError`` when the file exists; when something goes wrong, none is left.
+    """
+    name = os.fspath(path)
+    form, gz = find_format(name, None)
+    if form not in {"csv", "tsv", "jsonl"}:
+        raise UsageError(f"{name}: a list of cases is written as csv, tsv or jsonl, not as {form}; name such a file")
+    rows = _make_rows(plan, run, cases, rater)
+    with begin_file(Path(name), mode=0o600), open_text(Path(name), gz=gz) as file:
+        return _write_lines(file, rows) if form not in TABLES else _write_table(file, rows, form)
+
+
+def _make_rows(plan: LabelPlan, run: Run, cases: Iterable[PlannedCase], rater: str | None) -> Iterator[dict[str, Any]]:
+    for item in cases:
+        case = run.read_case(item.case)[0].case
+        design = {"plan": plan.id, "stratum": item.stratum, "p": item.p}
+        label = {"case": item.case, "run": run.id, "rater": rater, "kind": "person", "value": None, "design": design}
+        yield label | {key: getattr(case, key) for key in CASE_COLUMNS}
+
+
+def _write_lines(file: TextIO, rows: Iterator[dict[str, Any]]) -> int:
+    count = 0
+    for count, row in enumerate(rows, 1):  # noqa: B007 - how many there were
+        file.write(json.dumps(row) + "\n")
+    return count
+
+
+def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], form: str) -> int:
+    writer = csv.writer(file, delimiter="\t" if form == "tsv" else ",", quoting=csv.QUOTE_ALL)
+    writer.writerow([*LABEL_COLUMNS, *CASE_COLUMNS])
+    count = 0
+    for count, row in enumerate(rows, 1):  # noqa: B007
+        cells = row | {f"design.{key}": value for key, value in row["design"].items()}
+        writer.writerow([disarm(_render_cell(cells.get(key))) for key in (*LABEL_COLUMNS, *CASE_COLUMNS)])
+    return count
+
+
+def _render_cell(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    # No table holds a NUL, and half a surrogate pair has no UTF-8; people read the cell, and no program goes by it.
+    return text.replace("\x00", "\ufffd").encode(errors="replace").decode()
