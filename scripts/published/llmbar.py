@@ -36,7 +36,9 @@ def read(data: Data) -> Recorded:
     winners: dict[tuple[str, str], Winners] = {}
     rows = sorted(data.load_rows("llmbar_pairwise"), key=lambda row: row["phase"] == "synthesis")
     for row in rows:
-        winners.setdefault((row["judge"], row["prompt"]), {}).setdefault(row["item_id"], {})[row["order"]] = row["winner"]
+        winners.setdefault((row["judge"], row["prompt"]), {}).setdefault(row["item_id"], {})[row["order"]] = row[
+            "winner"
+        ]
     scores: dict[tuple[str, str], dict[str, dict[int, int | None]]] = {}
     for row in data.load_rows("llmbar_ratings"):
         items = scores.setdefault((row["judge"], row["prompt"]), {})

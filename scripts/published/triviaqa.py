@@ -30,7 +30,10 @@ def compute_judge(rows: list[Row], name: str) -> Row:
     (tn, fp), (fn, tp) = found.confusion.counts
     return {
         "n": found.confusion.items,
-        **{"tp": tp, "fp": fp, "fn": fn, "tn": tn},
+        "tp": tp,
+        "fp": fp,
+        "fn": fn,
+        "tn": tn,
         "percent_agreement": round(100 * found.accuracy.value, 2),
         "cohen_kappa": round(found.cohen_kappa.value, 4),
         "scott_pi": round(found.scott_pi.value, 4),

@@ -39,6 +39,8 @@ def compute_model(rows: list[Row]) -> Row:
 
 def compare(rows: list[Row], one: str, other: str, *, refused: bool = False) -> tuple[float, float]:
     """Agreement in per cent, and kappa; ``refused`` takes everything but full compliance as one."""
-    sides = [[row[column] != "1_full_compliance" if refused else row[column] for row in rows] for column in (one, other)]
+    sides = [
+        [row[column] != "1_full_compliance" if refused else row[column] for row in rows] for column in (one, other)
+    ]
     table = trust.make_confusion(*sides)
     return round(100 * trust.compute_accuracy(table), 2), round(trust.compute_cohen_kappa(table), 4)

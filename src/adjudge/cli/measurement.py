@@ -65,6 +65,13 @@ class MeasureRequest:
         given = (self.labels, self.labels_are, self.measured_on, self.fail_under)
         return any(value is not None for value in given) or self.target != "run"
 
+    def check_extra(self) -> None:
+        """Raise ``UsageError`` where it was asked for and what computes it is not installed, before anything is asked."""
+        from adjudge.trust.extra import check_extra
+
+        if self.asked:
+            check_extra()
+
     def measure(self, run: Run) -> Measurement | None:
         """The measurement of a run; ``None`` where nobody asked for it and nobody labelled the run."""
         from adjudge.labels.source import STORE_FILE

@@ -218,6 +218,11 @@ ReportLabels = Annotated[
     ),
 ]
 
+RunLabels = Annotated[
+    list[str] | None,
+    typer.Option("--labels", metavar="FILE", help="Compare with these labels of people; several count together."),
+]
+
 LabelsAre = Annotated[
     str | None,
     typer.Option("--labels-are", metavar="random", help="Say that the labels are a random sample of the run."),

@@ -25,6 +25,7 @@ from adjudge.trust.label_counts import LabelCounts
 from adjudge.trust.rates import CorrectedRate, Refusal
 from adjudge.trust.repeatability import ErrorParts, OrderFlips, Side, make_error_parts, make_order_flips
 from adjudge.trust.slices import Slices, make_slices
+from adjudge.trust.weighting import weigh_agreement
 
 T = TypeVar("T")
 
@@ -105,6 +106,7 @@ def compute_measurement(
     kind = _find_kind(tally)
     work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]))
     rate, sampling = _compute_rate(work)
+    _keep_drawn(work, sampling)
     repeated = tally.repeated
     return Measurement(
         judge=judge,
@@ -119,7 +121,7 @@ def compute_measurement(
         overrides=tally.overrides,
         elsewhere=elsewhere,
         people=tally.raters,
-        agreement=_compute_agreement(work),
+        agreement=_compute_agreement(work, sampling),
         ceiling=_compute_ceiling(work),
         correlation=_compute_correlation(work),
         slices=_compute_slices(work),
@@ -135,6 +137,7 @@ def compute_measurement(
         criteria=criteria,
         left_out=work.left_out,
         notes=tuple(dict.fromkeys(work.notes)),
+        is_weighted=_is_stratified(work, sampling),
     )
 
 
@@ -156,6 +159,19 @@ def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap
     }
 
 
+def _is_stratified(work: _Computation, sampling: Sampling) -> bool:
+    planned = work.options.planned
+    return sampling == "plan" and planned is not None and len(planned.sizes) > 1
+
+
+def _keep_drawn(work: _Computation, sampling: Sampling) -> None:
+    """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for."""
+    planned = work.options.planned
+    if planned is not None and _is_stratified(work, sampling):
+        designs = work.tally.list_designs()
+        work.places = [at for at in work.places if (item := designs[at]) is not None and item.plan == planned.plan]
+
+
 def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
     if work.kind == "number":
         work.left_out["rate"] = "labels that are numbers correct no rate; label good or bad"
@@ -175,7 +191,31 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
     return rate, sampling
 
 
-def _compute_agreement(work: _Computation) -> Agreement | None:
+def _compute_agreement(work: _Computation, sampling: Sampling) -> Agreement | None:
+    found = _compare_labels(work)
+    planned = work.options.planned
+    if found is None or planned is None or not _is_stratified(work, sampling):
+        return found
+    work.notes.append("Labels are weighed by the strata they were drawn from; kinds of cases and biases are not.")
+    return work.attempt("agreement", lambda: _weigh(work, found, planned))
+
+
+def _weigh(work: _Computation, found: Agreement, planned: Planned) -> Agreement:
+    """The agreement with each label weighed by how many cases of its stratum it stands for."""
+    tally, categories = work.tally, found.confusion.categories
+    columns = {name: at for at, name in enumerate(planned.sizes)}
+    tables = [[[0] * len(categories) for _ in categories] for _ in columns]
+    designs = tally.list_designs()
+    sides = zip(work.places, tally.judged(work.places), tally.truth(work.places), strict=True)
+    for at, judge, true in sides:
+        design = designs[at]
+        if design is not None:
+            tables[columns[design.stratum]][categories.index(true)][categories.index(judge)] += 1
+    whole = work.options.target == "run"
+    return weigh_agreement(found, tables, list(planned.sizes.values()), whole=whole)
+
+
+def _compare_labels(work: _Computation) -> Agreement | None:
     if work.kind == "number":
         work.left_out["agreement"] = "labels that are numbers are compared by correlation"
         return None

@@ -85,6 +85,8 @@ class Measurement:
     """Why a part is ``None``, by its name."""
     notes: tuple[str, ...] = ()
     """What a reader should know besides, a sentence each."""
+    is_weighted: bool = False
+    """Whether labels stand for different numbers of cases, and the shares are weighed accordingly; the table is not."""
 
     @property
     def settled(self) -> int:
@@ -102,7 +104,19 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         """The measurement as plain data, whose schema is ``adjudge/measurement/1``."""
-        plain = ("judge", "data", "run", "criterion", "kind", "cases", "labelled", "overrides", "elsewhere", "sampling")
+        plain = (
+            "judge",
+            "data",
+            "run",
+            "criterion",
+            "kind",
+            "cases",
+            "labelled",
+            "overrides",
+            "elsewhere",
+            "sampling",
+            "is_weighted",
+        )
         data: dict[str, Any] = {"schema": self.schema} | {name: getattr(self, name) for name in plain}
         data |= {"verdicts": dict(self.verdicts), "table": {name: dict(row) for name, row in self.table.items()}}
         data |= {"people": list(self.people), "sorts": dict(self.sorts), "left_out": dict(self.left_out)}

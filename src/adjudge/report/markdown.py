@@ -25,7 +25,8 @@ from adjudge.report.format import (
     list_model_changes,
     list_notices,
 )
-from adjudge.report.markdown_measurement import list_measurement_sections
+from adjudge.report.markdown_measurement import escape_words, list_measurement_sections
+from adjudge.report.measurement_words import describe_difference, describe_measurement
 from adjudge.report.report import Report
 from adjudge.report.run_diff import CaseDiff, Diff
 from adjudge.trust.difference import Means
@@ -99,6 +100,10 @@ def _list_lines(found: Diff) -> Iterator[str]:
     for said, number in list_facts(found):
         yield ""
         yield f"{render_case_names(number)} {said}"
+    if found.measured is not None:
+        for name, side in zip(("Before", "After"), found.measured, strict=True):
+            yield from ("", f"{name}: {escape_words(describe_measurement(side))}")
+        yield from ("", describe_difference())
     yield from ("", "| before | after | cases |", "|---|---|--:|")
     for (old, new), number in found.transitions.items():
         yield f"| {old} | {new} | {number:,} |"

@@ -37,7 +37,7 @@ def render_measurement_markdown(found: Sequence[Measurement], *, most: int) -> s
 
 def list_measurement_sections(found: Measurement) -> Iterator[str]:
     """The sentence, the confusion table and the figures, as blocks."""
-    yield f"**{_escape(describe_measurement(found))}**"
+    yield f"**{escape_words(describe_measurement(found))}**"
     columns, rows = list_confusion(found)
     if rows:
         yield render_rows(columns, rows)
@@ -45,10 +45,10 @@ def list_measurement_sections(found: Measurement) -> Iterator[str]:
     figures += list_baselines(found)
     figures += [(name, format_estimate(item, share=False)) for name, item in list_coefficients(found)]
     figures += [(name, format_estimate(item, share=share)) for name, item, share in list_people(found)]
-    figures += [(name, _escape(said)) for name, said in list_rate_facts(found)]
+    figures += [(name, escape_words(said)) for name, said in list_rate_facts(found)]
     if figures:
         yield render_rows(("", "with 95 % interval"), figures)
-    said = " ".join(_escape(text) for text in list_assumptions(found))
+    said = " ".join(escape_words(text) for text in list_assumptions(found))
     if said:
         yield f"<sub>{said}</sub>"
 
@@ -67,7 +67,7 @@ def _list_disagreements(found: Measurement, most: int) -> Iterator[str]:
     yield f"<details><summary>{of}</summary>\n\n{table}\n\n</details>"
 
 
-def _escape(text: str) -> str:
+def escape_words(text: str) -> str:
     """Words of ours, in which a name of somebody else's may stand."""
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#@!" else letter for letter in text)
 

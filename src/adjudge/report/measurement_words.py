@@ -11,8 +11,9 @@ from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.rate import Sampling
 from adjudge.report.format import NOTHING, format_count, format_rate, format_share
+from adjudge.trust.agreement import Agreement
 from adjudge.trust.estimate import Estimate
-from adjudge.trust.rates import CorrectedRate, Refusal
+from adjudge.trust.rates import CorrectedRate, Refusal, refuse_unsupported
 
 _SAMPLING: dict[Sampling, str] = {
     "census": "Every case has a label, so nothing is estimated.",
@@ -81,12 +82,28 @@ def _describe_errors(found: Measurement) -> str:
     if found.kind == "preference":
         agreed, of = found.agreement.confusion.agreed, found.agreement.confusion.items
         return f"It preferred what people prefer in {agreed:,} of {format_count(of, 'labelled pair')}."
+    if found.is_weighted:
+        return _describe_weighted(found.agreement)
     caught, bad = found.count("failed", "bad"), _count_heap(found, "bad")
     kept, good = found.count("passed", "good"), _count_heap(found, "good")
     said = [f"caught {caught:,} of {format_count(bad, 'bad answer')}"] if bad else []
     said += [f"kept {kept:,} of {format_count(good, 'good one')}"] if good else []
     missing = "" if bad and good else f" No labelled answer is {'good' if bad else 'bad'}."
     return f"It {' and '.join(said)}.{missing}"
+
+
+def _describe_weighted(agreement: Agreement) -> str:
+    """Rates in place of counts: labels that stand for different numbers of cases cannot be added up."""
+    caught, kept = agreement.specificity.value, agreement.sensitivity.value
+    said = [f"catches about {100 * caught:.0f} of 100 bad answers"] if caught is not None else []
+    said += [f"keeps about {100 * kept:.0f} of 100 good ones"] if kept is not None else []
+    return f"It {' and '.join(said)}." if said else ""
+
+
+def describe_difference() -> str:
+    """Why two corrected rates are not subtracted from each other, and what to do."""
+    refusal = refuse_unsupported("difference")
+    return f"{refusal.reason[:1].upper()}{refusal.reason[1:]}: {refusal.remedy}."
 
 
 def _describe_correlation(found: Measurement) -> str:
