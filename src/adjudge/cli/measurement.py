@@ -66,7 +66,7 @@ class MeasureRequest:
         return any(value is not None for value in given) or self.target != "run"
 
     def check_extra(self) -> None:
-        """Raise ``UsageError`` where it was asked for and what computes it is not installed, before anything is asked."""
+        """Raise ``UsageError`` where it was asked for and what computes it is absent, before a judge is asked."""
         from adjudge.trust.extra import check_extra
 
         if self.asked:

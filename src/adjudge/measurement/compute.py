@@ -10,7 +10,7 @@ from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.measurement import Measurement, MeasurementKind
-from adjudge.measurement.rate import Planned, Sampling, compute_rate
+from adjudge.measurement.rate import OutsideLabels, Planned, Sampling, compute_rate
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
 from adjudge.trust.agreement import Agreement, make_agreement
 from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test
@@ -21,7 +21,6 @@ from adjudge.trust.correlation import Correlation, make_correlation
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import Share
-from adjudge.trust.label_counts import LabelCounts
 from adjudge.trust.rates import CorrectedRate, Refusal
 from adjudge.trust.repeatability import ErrorParts, OrderFlips, Side, make_error_parts, make_order_flips
 from adjudge.trust.slices import Slices, make_slices
@@ -54,7 +53,7 @@ class MeasurementOptions:
     """What cases are compared by."""
     alternative: bool = False
     epsilon: float = EPSILON
-    outside: LabelCounts | None = None
+    outside: OutsideLabels | None = None
     """Labels of another run of the same judge."""
     planned: Planned | None = None
     """The strata of the run's plan."""

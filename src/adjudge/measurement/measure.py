@@ -16,13 +16,12 @@ from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.judged_case import read_own_truth
 from adjudge.measurement.measurement import Measurement
-from adjudge.measurement.rate import count_labels
+from adjudge.measurement.rate import OutsideLabels, count_labels
 from adjudge.measurement.run_labels import find_planned, read_queue
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
-from adjudge.trust.label_counts import LabelCounts
 
 
 def make_measurement(
@@ -95,7 +94,7 @@ def _group_items(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
         yield list(together)
 
 
-def _count_outside(source: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> LabelCounts:
+def _count_outside(source: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> OutsideLabels:
     """The labels of another run; raises ``UsageError`` where another judge judged it, or the same run is named."""
     if not isinstance(source, Run):
         with open_run(source) as opened:
@@ -109,7 +108,7 @@ def _count_outside(source: Run | str | os.PathLike[str], run: Run, options: Meas
                 "one; name a run of the same judge and rubric"
             )
     found = count_labels(_compare(source, None, replace(options, by=None, most_disagreements=0)).whole)
-    if not found.total:
+    if not found.counts.total:
         raise UsageError(f"{source.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
     return found
 

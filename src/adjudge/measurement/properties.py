@@ -8,12 +8,17 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 _MARKUP = re.compile(r"(?m)^\s{0,3}(?:#{1,6}\s|[-*+]\s|\d{1,3}[.)]\s|```|\|.*\|)|\*\*\S|<(?:ul|ol|li|p|h[1-6]|table)\b")
 
 _SAMPLE = 2_000
 """Characters that the language and the format are read from."""
+
+_LETTERS = 200
+"""Letters that the script is read from."""
 
 _STATED = ("language", "lang", "locale")
 
@@ -47,8 +52,12 @@ def _find_stated(metadata: Mapping[str, Any]) -> str | None:
 
 def find_script(text: str) -> str:
     """The script that most letters of a text are of, as Unicode names it (``latin``, ``cyrillic``, ``cjk``)."""
+    letters = islice(filter(str.isalpha, text), _LETTERS)
+    counted = Counter(map(_name_script, letters))
+    return counted.most_common(1)[0][0] if counted else "none"
+
+
+@lru_cache(maxsize=4096)
+def _name_script(letter: str) -> str:
     # One word of a letter's name: "LATIN SMALL LETTER A" is latin.
-    counted = Counter(
-        unicodedata.name(letter, "OTHER").split(" ", 1)[0].split("-", 1)[0] for letter in text if letter.isalpha()
-    )
-    return counted.most_common(1)[0][0].lower() if counted else "none"
+    return unicodedata.name(letter, "OTHER").split(" ", 1)[0].split("-", 1)[0].lower()

@@ -12,7 +12,7 @@ from adjudge.measurement.tally import HEAPS, VERDICTS, MeasurementTally
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.intervals import Share
 from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
-from adjudge.trust.rates import CorrectedRate, Refusal, make_corrected_rate, make_internal_rate
+from adjudge.trust.rates import CorrectedRate, Refusal, make_corrected_rate, make_external_rate, make_internal_rate
 
 Sampling = Literal["census", "plan", "random", "unknown"]
 """How the labelled cases were chosen: all of them, by a recorded draw, at random as the user says, or nobody knows."""
@@ -22,6 +22,15 @@ _PASSES: tuple[LabelledVerdict, ...] = ("passed", "first")
 _FAILS: tuple[LabelledVerdict, ...] = ("failed", "second", "tie")
 
 _TRUTHS: dict[TruthHeap, bool] = {"good": True, "first": True, "bad": False, "second": False, "tie": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideLabels:
+    """Labels of another run of the same judge."""
+
+    counts: LabelCounts
+    grouped: bool
+    """Whether several of them are of one group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,25 +74,41 @@ def compute_rate(
     *,
     said_random: bool,
     target: Target,
-    outside: LabelCounts | None = None,
+    outside: OutsideLabels | None = None,
     planned: Planned | None = None,
 ) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
     """The corrected rate or a refusal, how the labels were drawn, and notes on that.
 
     ``outside`` are labels of another run of the same judge; with them, sensitivity and specificity are carried over.
     """
+    if outside is not None:
+        return _carry_over(tally, outside, target), "unknown", ()
     sampling, places, notes = find_sampling(tally, said_random=said_random, planned=planned)
     # Cases that were drawn one by one are a random sample of the run, alike or not. That the run itself has groups
     # matters for the system alone. Somebody who says "random" may have drawn whole groups.
     ungrouped = target == "run" and sampling in ("plan", "census")
     names = None if ungrouped else tally.list_groups(places)
-    if sampling == "plan" and planned is not None and len(planned.sizes) > 1 and outside is None:
+    if sampling == "plan" and planned is not None and len(planned.sizes) > 1:
         heaps, groups = _make_strata(tally, places, planned, names)
         found = make_internal_rate(heaps, groups=groups, target=target)
         return replace(found, naive=_count_passes(tally)), sampling, notes
     heaps, groups = make_heaps(tally, places, names)
-    found = make_corrected_rate(heaps, sampled=sampling != "unknown", outside=outside, groups=groups, target=target)
+    found = make_corrected_rate(heaps, sampled=sampling != "unknown", groups=groups, target=target)
     return found, sampling, notes
+
+
+def _carry_over(tally: MeasurementTally, outside: OutsideLabels, target: Target) -> CorrectedRate | Refusal:
+    """The rate from the judge's errors in another run; labels of this run count too."""
+    passes = _count_passes(tally)
+    here = count_labels(tally)
+    return make_external_rate(
+        outside.counts + here.counts,
+        passes=int(passes.count),
+        cases=passes.of,
+        grouped=outside.grouped or here.grouped,
+        target=target,
+        notes=(f"{outside.counts.total:,} labels are of another run of the same judge",),
+    )
 
 
 def make_heaps(
@@ -130,10 +155,12 @@ def _count_passes(tally: MeasurementTally) -> Share:
     return Share(count=passes, of=sum(tally.cases.values()))
 
 
-def count_labels(tally: MeasurementTally) -> LabelCounts:
+def count_labels(tally: MeasurementTally) -> OutsideLabels:
     """The labels of a measurement alone, to correct the rate of another run of the same judge."""
-    heaps, _ = make_heaps(tally, tally.list_places(HEAPS), None)
-    return sum((heap.to_counts() for heap in heaps), start=LabelCounts())
+    places = tally.list_places(HEAPS)
+    heaps, _ = make_heaps(tally, places, None)
+    counts = sum((heap.to_counts() for heap in heaps), start=LabelCounts())
+    return OutsideLabels(counts=counts, grouped=tally.list_groups(places) is not None)
 
 
 def _read_verdict(verdict: LabelledVerdict) -> HeapVerdict:

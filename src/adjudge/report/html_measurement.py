@@ -60,8 +60,9 @@ def _draw_rates(found: Measurement) -> Part:
     # For these cases the judge's own rate is a count, and nothing about it is uncertain.
     judge = (own, *(naive if rate.target == "system" else (own, own)))
     verb = "prefer the first" if found.kind == "preference" else "pass"
+    verb = verb if rate.low == rate.high else f"would {verb}"
     rows = [
-        (f"people would {verb}", (rate.value, rate.low, rate.high), "people"),
+        (f"people {verb}", (rate.value, rate.low, rate.high), "people"),
         ("the judge alone", judge, "judge"),
     ]
     parts: list[Part] = []
@@ -172,7 +173,7 @@ def _render_slices(found: Measurement) -> Part:
         ("kind", ""),
         ("labelled", "n"),
         ("right", "n"),
-        ("0 to 100 %", "chart"),
+        ("0 to 100 %", "chart wide"),
         ("95 % interval", "n wide"),
         ("", "word"),
     ]

@@ -159,13 +159,15 @@ def draw_estimate(value: float, low: float, high: float, *, axis: tuple[float, f
 
 
 def draw_axis(axis: tuple[float, float]) -> Safe:
-    """The scale under values that were drawn on one axis, with five marks."""
-    start, end = axis
+    """The scale under values that were drawn on one axis, whose ends are in steps of five points."""
+    start, end = (round(20 * share) for share in axis)
+    # As many steps of one size as fit on a phone.
+    steps = next(number for number in (6, 5, 4, 3, 2, 1) if not (end - start) % number)
     parts: list[Part] = []
-    for place in range(5):
-        share = start + (end - start) * place / 4
-        anchor = "start" if not place else "end" if place == 4 else "middle"
-        parts.append(tag("text", f"{100 * share:.3g} %", x=f"{25 * place}%", y=12, text_anchor=anchor))
+    for place in range(steps + 1):
+        anchor = "start" if not place else "end" if place == steps else "middle"
+        said = f"{5 * (start + (end - start) * place // steps)} %"
+        parts.append(tag("text", said, x=f"{100 * place / steps:.3f}%", y=12, text_anchor=anchor))
     return tag("svg", parts, class_="scale", width="100%", height=16, aria_hidden="true")
 
 

@@ -78,7 +78,8 @@ def _describe_errors(found: Measurement) -> str:
     if found.kind == "number":
         return _describe_correlation(found)
     if found.agreement is None:
-        return "" if found.labelled else "No judged case has a label, so the judge is not measured."
+        measured = found.labelled or isinstance(found.rate, CorrectedRate)
+        return "" if measured else "No judged case has a label, so the judge is not measured."
     if found.kind == "preference":
         agreed, of = found.agreement.confusion.agreed, found.agreement.confusion.items
         return f"It preferred what people prefer in {agreed:,} of {format_count(of, 'labelled pair')}."
@@ -234,7 +235,8 @@ def list_rate_facts(found: Measurement) -> Iterator[tuple[str, str]]:
     elif rate is not None:
         of = "of this run" if rate.target == "run" else "of the system"
         # Limits as the method gives them; the sentence above rounds outward.
-        yield f"corrected rate, {of}", f"{format_rate(rate.value)} ({100 * rate.low:.1f} to {100 * rate.high:.1f} %)"
+        limits = f" ({100 * rate.low:.1f} to {100 * rate.high:.1f} %)" if rate.low < rate.high else ""
+        yield f"corrected rate, {of}", f"{format_rate(rate.value)}{limits}"
         if rate.bounds is not None:
             yield "if every unresolved case is bad, or good", " to ".join(format_rate(end) for end in rate.bounds)
         yield "computed by", _describe_method(rate)
@@ -248,6 +250,8 @@ def list_rate_facts(found: Measurement) -> Iterator[tuple[str, str]]:
 
 
 def _describe_method(rate: CorrectedRate) -> str:
+    if rate.low == rate.high:
+        return f"counting: {format_count(rate.labels, 'label')} of {format_count(rate.cases, 'case')}"
     said = f"{rate.method}, {format_count(rate.labels, 'label')}"
     said += f" in {format_count(rate.groups, 'group')}" if rate.groups is not None else ""
     return said + (f", design effect {rate.deff:.1f}" if rate.deff is not None else "")

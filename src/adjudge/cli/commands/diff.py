@@ -132,8 +132,8 @@ def _measure(found: Diff, request: MeasureRequest) -> Diff:
 
     if found.content_changed:
         raise UsageError(
-            f"{found.content_changed:,} cases have another content in RUN2, and --labels are of one of the two; measure "
-            "each run with adjudge agree"
+            f"{found.content_changed:,} cases have another content in RUN2, and --labels are of one of the two; "
+            "measure each run with adjudge agree"
         )
     measured = []
     for side in (found.before, found.after):

@@ -254,9 +254,9 @@ class RunSession:
     as_json: bool
     fail_under: float | None
     dataset: Dataset
-    suite: str | None = None
-    request: MeasureRequest = MeasureRequest(labels=None)
+    request: MeasureRequest
     """What its judge is measured with."""
+    suite: str | None = None
 
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
