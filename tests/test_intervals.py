@@ -48,6 +48,20 @@ def test_intervals_are_those_of_statsmodels(method: IntervalMethod, of: int, sha
         assert find_interval(count, of, level, method=method) == pytest.approx(expected, abs=1e-9)
 
 
+@given(of=st.integers(1, 10**6), share=st.floats(0, 1), level=st.floats(0.5, 0.999))
+def test_intervals_are_those_of_scipy(of: int, share: float, level: float):
+    """Wilson and Clopper-Pearson as the binomial test has them, Jeffreys as quantiles of a beta distribution."""
+    from scipy.stats import beta, binomtest
+
+    for count in {round(share * of), 0, of}:
+        test = binomtest(count, of)
+        for method, name in (("wilson", "wilson"), ("exact", "exact")):
+            expected = test.proportion_ci(level, method=name)
+            assert find_interval(count, of, level, method=method) == pytest.approx(tuple(expected), abs=1e-9)
+        quantiles = beta.ppf([(1 - level) / 2, (1 + level) / 2], count + 0.5, of - count + 0.5)
+        assert find_interval(count, of, level, method="jeffreys") == pytest.approx(tuple(quantiles), abs=1e-9)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @given(of=st.integers(1, 200), share=st.floats(0, 1))
 def test_many_shares_at_once_are_each_alone(method: IntervalMethod, of: int, share: float):
@@ -117,7 +131,18 @@ def test_a_heap_without_labels_may_be_anything():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    ("count", "of", "level"), [(1, 0, 0.95), (0, 0, 0.95), (-1, 5, 0.95), (6, 5, 0.95), (math.nan, 5, 0.95), (1, 5, 1)]
+    ("count", "of", "level"),
+    [
+        (1, 0, 0.95),
+        (0, 0, 0.95),
+        (-1, 5, 0.95),
+        (6, 5, 0.95),
+        (math.nan, 5, 0.95),
+        (1, math.inf, 0.95),
+        (1, 5, 1),
+        (1, 5, 0),
+        (1, 5, math.nan),
+    ],
 )
 def test_what_is_no_share_is_refused(method: IntervalMethod, count: float, of: float, level: float):
     """The complaint names the count or the level; a share of 0 of 0 has no interval that statsmodels would give."""

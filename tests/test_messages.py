@@ -45,6 +45,7 @@ from adjudge.errors import Reason
 from adjudge.judges import read_result, with_layers
 from adjudge.models import Price
 from adjudge.testing import FaultyModel, ScriptedModel
+from adjudge.trust import Heap, find_interval, make_internal_rate
 from cli_support import WORDS, Line, serve
 from judge_support import NO, YES, complaint, scores
 
@@ -690,6 +691,19 @@ CAUSED: Mapping[str, Callable[[], object]] = {
         "gate 'door': injection-screen is a warning and no other rule is an error, so it would let everything through; "
         "give the rule severity: error, or give a judge"
     ): lambda: Gate("door", rules=["injection-screen"]),
+    "an interval needs a count from 0 to 5, of more than 0; got 6 at level 0.95": lambda: find_interval(6, 5),
+    "good of a heap must be a whole number of 0 or more; got -1": lambda: make_internal_rate(
+        [Heap(verdict="passed", cases=5, good=-1)]
+    ),
+    "a heap of 5 cases cannot have 6 labels; cases include labelled ones": lambda: make_internal_rate(
+        [Heap(verdict="passed", cases=5, good=6)]
+    ),
+    "the verdict of a heap is one of passed, failed, undecided; got 'pass'": lambda: make_internal_rate(
+        [Heap(verdict="pass", cases=5)]
+    ),
+    "there is no target 'world'; there are run and system": lambda: make_internal_rate(
+        [Heap(verdict="passed", cases=5)], target="world"
+    ),
 }
 """A whole message, and how it is caused."""
 

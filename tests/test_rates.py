@@ -395,6 +395,8 @@ def test_labels_in_groups_from_elsewhere_are_refused():
 
     assert refusal.because == "grouped"
     assert "one label of each group" in refusal.remedy
+    outside = make_corrected_rate([PASSED, FAILED], outside=STRONG, outside_grouped=True)
+    assert given_refusal(outside).because == "grouped"
 
 
 # --------------------------------------------------------------------------------------------- which design applies
@@ -555,6 +557,17 @@ def test_counts_that_cannot_be_are_refused(call, named: str):
     """The complaint names the count and its value."""
     with pytest.raises(UsageError, match=named):
         call()
+
+
+def test_counts_may_be_numpys():
+    """They become Python's own, so that the result can be written as JSON."""
+    import numpy as np
+
+    heaps = [Heap(verdict="passed", cases=np.int64(50), good=np.int32(9), bad=np.uint8(1))]
+
+    assert json.dumps(given_rate(make_internal_rate(heaps)).to_dict()) == json.dumps(
+        given_rate(make_internal_rate([Heap(verdict="passed", cases=50, good=9, bad=1)])).to_dict()
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- simulations

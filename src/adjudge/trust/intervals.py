@@ -128,7 +128,8 @@ def find_weighted_share(
     check_extra()
     import numpy as np
 
-    given = [np.asarray(item, dtype=float) for item in (counts, of, weights, unlabelled or [1.0] * len(weights))]
+    left = [1.0] * len(weights) if unlabelled is None else unlabelled
+    given = [np.asarray(item, dtype=float) for item in (counts, of, weights, left)]
     if len({len(item) for item in given}) > 1 or not len(given[0]):
         raise UsageError("a weighted sum of shares needs as many counts as sizes and weights, and at least one of each")
     if not bool(np.all((given[2] >= 0) & np.isfinite(given[2]) & (given[3] >= 0) & (given[3] <= 1))):

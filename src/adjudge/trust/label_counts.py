@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
+from numbers import Integral
 from typing import TYPE_CHECKING, Literal, get_args
 
 from adjudge.errors import UsageError
@@ -29,7 +30,7 @@ class Heap:
     """Cases of a run that the judge treated alike, with the labels among them.
 
     A run has one for each verdict; with several judges or with strata, one for each combination. Within a heap each
-    case must have had the same chance of being labelled.
+    case must have had the same chance of being labelled. Raises ``UsageError`` for counts that cannot be.
     """
 
     verdict: HeapVerdict
@@ -43,6 +44,17 @@ class Heap:
     """Labelled cases whose truth people did not settle: they could not tell, or were split."""
     stratum: str | None = None
     """Part of the run from which labels were drawn with a probability of its own."""
+
+    def __post_init__(self) -> None:
+        for name in ("cases", "good", "bad", "unresolved"):
+            object.__setattr__(self, name, read_count(getattr(self, name), f"{name} of a heap"))
+        if self.verdict not in get_args(HeapVerdict):
+            known = ", ".join(get_args(HeapVerdict))
+            raise UsageError(f"the verdict of a heap is one of {known}; got {self.verdict!r}")
+        if self.labels > self.cases:
+            raise UsageError(
+                f"a heap of {self.cases:,} cases cannot have {self.labels:,} labels; cases include labelled ones"
+            )
 
     @property
     def labels(self) -> int:
@@ -69,7 +81,7 @@ class LabelCounts:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            _check_count(getattr(self, item.name), item.name)
+            object.__setattr__(self, item.name, read_count(getattr(self, item.name), item.name))
 
     def __add__(self, other: LabelCounts) -> LabelCounts:
         return LabelCounts(**{item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)})
@@ -147,16 +159,6 @@ def split_unresolved(labelled: LabelCounts) -> KnownErrors:
 
 def check_heaps(heaps: Sequence[Heap], groups: GroupCounts | None = None) -> None:
     """Raise ``UsageError`` unless these counts can be those of a run, and those of the groups add up to them."""
-    for item in heaps:
-        for name in ("cases", "good", "bad", "unresolved"):
-            _check_count(getattr(item, name), f"{name} of a heap")
-        if item.verdict not in get_args(HeapVerdict):
-            known = ", ".join(get_args(HeapVerdict))
-            raise UsageError(f"the verdict of a heap is one of {known}; got {item.verdict!r}")
-        if item.labels > item.cases:
-            raise UsageError(
-                f"a heap of {item.cases:,} cases cannot have {item.labels:,} labels; cases include labelled ones"
-            )
     if not sum(item.cases for item in heaps):
         raise UsageError("a rate needs a run of one case or more; the heaps are empty")
     strata = len({item.stratum for item in heaps})
@@ -176,7 +178,7 @@ def merge_sparse(heaps: Sequence[Heap], groups: GroupCounts | None) -> tuple[Seq
         return heaps, groups
     import numpy as np
 
-    order = sorted(range(len(heaps)), key=lambda place: str(heaps[place].stratum))
+    order = sorted(range(len(heaps)), key=lambda place: (heaps[place].stratum is not None, heaps[place].stratum or ""))
     parts: list[list[int]] = []
     for _, places in groupby(order, key=lambda place: heaps[place].stratum):
         part = [place for place in places if heaps[place].cases]
@@ -214,6 +216,8 @@ def _check_groups(heaps: Sequence[Heap], groups: GroupCounts) -> None:
             )
 
 
-def _check_count(value: object, name: str) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+def read_count(value: object, name: str) -> int:
+    """A count as Python's own integer, from one of numpy's as well."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
         raise UsageError(f"{name} must be a whole number of 0 or more; got {value!r}")
+    return int(value)

@@ -20,7 +20,15 @@ from adjudge.trust.double_sampling import (
 )
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL, IntervalMethod, Share, combine_shares
-from adjudge.trust.label_counts import GroupCounts, Heap, LabelCounts, check_heaps, merge_sparse, split_unresolved
+from adjudge.trust.label_counts import (
+    GroupCounts,
+    Heap,
+    LabelCounts,
+    check_heaps,
+    merge_sparse,
+    read_count,
+    split_unresolved,
+)
 from adjudge.trust.lang_reiczigel import (
     FEWEST,
     LEAST_YOUDEN,
@@ -76,7 +84,7 @@ class CorrectedRate:
     groups: int | None
     """Groups that the labels come in; ``None`` where each label is for itself."""
     deff: float | None
-    """The design effect: how much more the rate varies because labels come in groups."""
+    """The design effect: how much more the rate varies because labels come in groups, in variance."""
     naive: Share
     """What the judge passed of the run; undecided is not passed."""
     worth: int | None
@@ -137,6 +145,7 @@ def make_corrected_rate(
     *,
     sampled: bool = False,
     outside: LabelCounts | None = None,
+    outside_grouped: bool = False,
     groups: GroupCounts | None = None,
     target: Target = "run",
     level: float = LEVEL,
@@ -144,10 +153,11 @@ def make_corrected_rate(
 ) -> CorrectedRate | Refusal:
     """The corrected rate by the design that applies, or a refusal that says what would help.
 
-    ``heaps`` are the cases of the run with the labels in them, ``outside`` labelled cases that are not in the run.
-    ``sampled`` says that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them.
-    ``groups`` has the labels of the run group by group. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that
-    cannot be.
+    ``heaps`` are the cases of the run with the labels in them, ``outside`` labelled cases that are not in the run, and
+    ``outside_grouped`` says that several of those are of one group, such as answers to one question. ``sampled`` says
+    that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them. ``groups`` has the
+    labels of the run group by group; leave it out where each is for itself. Needs ``adjudge[trust]``; raises
+    ``UsageError`` for counts that cannot be.
     """
     choice = choose_design(heaps, sampled=sampled, outside=outside.total if outside else 0, groups=groups)
     if choice.design == "internal":
@@ -157,7 +167,7 @@ def make_corrected_rate(
         labelled,
         passes=sum(item.cases for item in heaps if item.verdict == "passed"),
         cases=sum(item.cases for item in heaps),
-        grouped=groups is not None and groups.is_grouped,
+        grouped=outside_grouped or (groups is not None and groups.is_grouped),
         target=target,
         level=level,
         notes=(choice.reason,),
@@ -267,10 +277,9 @@ def make_external_rate(
     where sensitivity + specificity - 1 is not shown to exceed 0.10, and for labels that come in groups.
     """
     _check_words(target, level)
-    if not (_is_count(passes) and _is_count(cases) and 0 <= passes <= cases and cases):
-        raise UsageError(
-            f"passes must be a count from 0 to the run's cases, of which there is one; got {passes} of {cases}"
-        )
+    passes, cases = read_count(passes, "passes"), read_count(cases, "cases")
+    if passes > cases or not cases:
+        raise UsageError(f"the judge cannot have passed {passes:,} of {cases:,} cases; give a run of one case or more")
     check_extra()
     naive = Share(count=passes, of=cases)
     refusal = _refuse_external(labelled, naive=naive, grouped=grouped, level=level, notes=notes)
@@ -569,7 +578,3 @@ def _check_words(target: str, level: float) -> None:
         raise UsageError(f"there is no target {target!r}; there are {' and '.join(get_args(Target))}")
     if not 0 < level < 1:
         raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95; got {level!r}")
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
