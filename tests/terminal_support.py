@@ -93,7 +93,9 @@ class Terminal:
 
 
 @contextmanager
-def open_terminal(place: Path, *arguments: str | Path, columns: int = 110, rows: int = 30) -> Iterator[Terminal]:
+def open_terminal(
+    place: Path, *arguments: str | Path, columns: int = 110, rows: int = 30, term: str = "xterm-256color"
+) -> Iterator[Terminal]:
     """The command line on a terminal that is its own, so that Ctrl-C reaches it."""
     import fcntl
     import pty
@@ -101,7 +103,7 @@ def open_terminal(place: Path, *arguments: str | Path, columns: int = 110, rows:
 
     screen, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    env = {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
+    env = {"TERM": term, "PYTHONIOENCODING": "utf-8"}
     for name in ("COLUMNS", "LINES"):
         env[name] = ""
     words = [str(item) for item in arguments]

@@ -103,6 +103,19 @@ def test_a_line_that_is_no_answer_ends_it(place, line, type_lines):
     assert len(list_labels("R")) == 1
 
 
+@pytest.mark.parametrize("data", [b"\xff\xfe\n", b"\x00\n", b"1" * 100_000 + b"\n", "１\n".encode(), b"\x1b[31m1\n"])
+def test_bytes_that_are_no_answer_are_none(place, data):
+    """Nothing that only looks like an answer is one, and nothing crashes."""
+    make_run(place / "R", 2)
+    ran = cli_support.finish(cli_support.start(place, "label", "R", "--rater", "ann"), data)
+
+    assert ran.status == 2
+    assert "line 1 is no answer" in ran.err
+    assert "Traceback" not in ran.err
+    assert HIDDEN.search(ran.err) is None
+    assert list_labels("R") == []
+
+
 @pytest.mark.parametrize("lines", [["1", "q", "1"], ["1"]])
 def test_quitting_and_the_end_of_the_input_are_no_failure(place, line, type_lines, lines):
     """What was answered is kept, and the next time goes on."""
@@ -190,7 +203,7 @@ def test_the_end_says_that_people_differ(place, line, type_lines):
         type_lines(key, key)
         ran = line("label", "R R", "--per-case", "2", "--rater", rater)
 
-    assert "people differ on 2" in ran.err
+    assert "2 differences are open" in ran.err
     assert "adjudge label 'R R' --adjudicate" in ran.err
 
 
@@ -249,7 +262,9 @@ def test_words_of_another_tool_are_taken_in_by_a_map(place, line):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nope"], "nope"),
+        (["nope"], "no folder of a run"),
+        (["nope.jsonl"], "nope.jsonl"),
+        (["R/run.json"], "R/run.json"),
         (["-"], "standard input"),
         (["R", "--export", "R/run.json"], "exists"),
         (["R", "--import", "nope.csv"], "nope.csv"),
@@ -505,6 +520,36 @@ def test_another_size_of_the_window_is_drawn_anew(place):
         terminal.process.send_signal(signal.SIGCONT)
         assert "│" in wait(terminal).screen
         assert terminal.leave() == 0
+
+
+@posix
+@pytest.mark.parametrize(("columns", "rows"), [(20, 10), (12, 5), (400, 100)])
+def test_a_window_of_any_size_can_be_used(place, columns, rows):
+    """Of one that is too small the end is not seen; nothing breaks."""
+    make_criteria_run(place / "C", 2)
+    with start(place, "C", columns=columns, rows=rows) as terminal:
+        wait(terminal)
+        terminal.press("1")
+        for key in (" ", "G", "g", "\x1b[6~", "\x1b", "x", "ü", "\x1b[99~"):
+            terminal.press(key)
+        assert terminal.leave() == 0
+
+    assert len(list_labels("C")) == 1
+
+
+@posix
+def test_a_dumb_terminal_is_asked_by_lines(place):
+    """Without a control character, and without drawing over anything."""
+    make_run(place / "R", 2)
+    with open_terminal(place, "label", "R", term="dumb") as terminal:
+        terminal.wait_for("quit")
+        terminal.type("1\n", ": good")
+        terminal.wait_for("quit")
+        assert terminal.leave("q\n") == 0
+
+    assert "\x1b" not in terminal.seen
+    assert "and Enter" in terminal.seen
+    assert len(list_labels("R")) == 1
 
 
 @posix

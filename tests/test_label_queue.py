@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -839,6 +840,8 @@ def test_an_event_that_was_edited_by_hand_is_named(queue):
     [
         ({"per_case": 0}, "per_case"),
         ({"per_case": True}, "per_case"),
+        ({"per_case": 10**30}, "per_case"),
+        ({"lease_seconds": 1e300}, "lease_seconds"),
         ({"by_criterion": "yes"}, "by_criterion"),
         ({"lease_seconds": 0}, "lease_seconds"),
         ({"seed": -1}, "seed"),
@@ -865,3 +868,103 @@ def test_a_queue_of_many_cases_is_quick(tmp_path):
 
     assert isinstance(queue, LabelQueue)
     assert taken < 2.0
+
+
+def test_threads_share_a_queue(folder):
+    """As the requests to a web page do: nothing is labelled twice, and nothing is lost."""
+    make_run(folder.with_name("S"), 40)
+    with open_label_queue(folder.with_name("S")) as queue, ThreadPoolExecutor(4) as pool:
+
+        def work(rater: str) -> None:
+            while (task := queue.next(rater, session=rater)) is not None:
+                queue.record(rater, task.case, True, session=rater)
+
+        list(pool.map(work, ["ann", "bob", "cy", "di"]))
+        labels = list(queue.labels())
+
+    assert Counter(label.case for label in labels) == {f"case-{n}": 1 for n in range(40)}
+
+
+def test_a_clock_that_goes_back_changes_no_answer(queue):
+    """The later label of a rater counts, so times never go back within a file."""
+    case = queue.next("ann").case
+    queue.record("ann", case, True)
+    first = next(queue.labels()).at
+    queue.record("ann", case, False)
+    second = next(queue.labels()).at
+
+    assert second > first
+    assert queue.truths()[case].value is False
+
+
+@posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_names_the_remedy(folder):
+    """Labels of somebody else's run are kept elsewhere."""
+    folder.chmod(0o500)
+    try:
+        with pytest.raises(UsageError) as caught:
+            open_label_queue(folder)
+    finally:
+        folder.chmod(0o700)
+
+    assert "--store" in str(caught.value)
+
+
+@pytest.mark.parametrize("where", ["nowhere/l.sqlite", ".", "a\x00b"])
+def test_a_place_that_is_none_is_refused(folder, where):
+    """A folder that is not there, a folder, and a path that cannot be."""
+    with pytest.raises(UsageError) as caught:
+        open_label_queue(folder, store=where)
+
+    assert "labels" in str(caught.value)
+
+
+def test_a_run_without_cases_has_nothing_to_label(tmp_path):
+    """And a data set without any says so."""
+    with open_label_queue(make_run(tmp_path / "R", 0)) as queue:
+        assert queue.next("ann") is None
+        assert queue.progress("ann").total == 0
+
+
+@pytest.mark.parametrize("text", ["x" * 10_000_000, "\u202e" * 1000, "{}", "🙂" * 1000])
+def test_content_of_any_size_is_handed_out_as_it_is(tmp_path, text):
+    """What shows it has to make it safe."""
+    with open_label_queue(write_dataset(tmp_path / "d.jsonl", {"id": "a", "content": text})) as queue:
+        assert queue.next("ann").parts == (("content", text),)
+
+
+def test_what_a_rate_follows_from_is_listed(folder):
+    """Each labelled case that came up by itself, with the judge's verdict as its stratum; what is open is none."""
+    with open_label_queue(folder, per_case=2, seed=1) as queue:
+        seen = label_all(queue, "ann", lambda task: task.case != "case-1")
+        label_all(queue, "bob", lambda task: task.case not in ("case-1", "case-2"))
+        queue.import_labels([Label(case="case-0", rater="cy", value=True)])
+        draws = queue.list_draws()
+    verdicts = ["failed" if case in ("case-0", "case-3") else "passed" for case in seen]
+    values = {"case-1": False, "case-2": None}
+
+    assert draws.sizes == {"passed": 4, "failed": 2}
+    assert draws.draws == tuple(zip(verdicts, [values.get(case, True) for case in seen], strict=True))
+
+
+def test_strata_of_a_plan_are_those_of_the_rate(planned):
+    """With the sizes that the plan gives them."""
+    row = {"case": "case-4", "stratum": "failed", "p": 0.5}
+    strata = [{"name": "failed", "size": 2}, {"name": "passed", "size": 4}]
+    plan(planned, row, strata=strata, phases=[{"first": 0, "labels": [1, 0]}], within=0.05)
+    with open_label_queue(planned) as queue:
+        label_all(queue, "ann")
+        draws = queue.list_draws()
+
+    assert draws.sizes == {"failed": 2, "passed": 4}
+    assert draws.draws == (("failed", True),)
+    assert (draws.phases, draws.within) == (((0, (1, 0)),), 0.05)
+
+
+def test_criteria_and_pairs_give_no_such_rate(tmp_path):
+    """Their answers are not about whether the case is good."""
+    with open_label_queue(make_pairs_run(tmp_path / "P", 2)) as queue:
+        assert queue.list_draws() is None
+    with open_label_queue(make_criteria_run(tmp_path / "C"), by_criterion=True) as queue:
+        assert queue.list_draws() is None

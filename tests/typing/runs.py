@@ -79,6 +79,18 @@ from adjudge.guards import (
     verify_webhook,
 )
 from adjudge.judges import with_layers
+from adjudge.labels import (
+    LabelImport,
+    LabelProgress,
+    LabelQueue,
+    LabelTask,
+    Truth,
+    TruthTable,
+    UndoneAnswer,
+    find_truths,
+    open_label_queue,
+    tabulate_truths,
+)
 from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, parse_audit, render_audit
 from adjudge.models import Price
 from adjudge.report import (
@@ -318,6 +330,25 @@ def work_with_labels(words: LabelMap, tool: AnnotationTool) -> None:
     import_labels("scores.json", format="excel")  # type: ignore[arg-type]  # pyrefly: ignore[bad-argument-type]
     for load in (import_langfuse, import_langsmith, import_mlflow, import_phoenix):
         assert_type(load("export.json", label_map=words, label_name="correct"), Dataset)
+
+
+def label_run(done: Run) -> None:
+    with open_label_queue(done, per_case=2, by_criterion=False, store=Path("l.sqlite")) as queue:
+        assert_type(queue, LabelQueue)
+        task = queue.next("ann", blind=True)
+        assert_type(task, LabelTask | None)
+        assert task is not None
+        parts: tuple[tuple[str, str], ...] = task.parts
+        side: Literal["first", "second"] = task.name_shown("first")
+        assert_type(queue.record("ann", task.case, True, comment=parts[0][1]), Label)
+        assert_type(queue.settle("zoe", task.case, side), Label)
+        queue.skip("ann", task.case)
+        assert_type(queue.undo("ann"), UndoneAnswer | None)
+        assert_type(queue.progress("ann"), LabelProgress)
+        assert_type(queue.import_labels(list(queue.labels())), LabelImport)
+        truths = find_truths(queue.labels(), criterion="polite")
+        assert_type(truths, dict[str, Truth])
+        assert_type(tabulate_truths(truths, {"a": "passed"}), TruthTable)
 
 
 def report_run(done: Run) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any
 
@@ -24,6 +24,10 @@ _PATIENCE = 0.05
 
 class Keyboard:
     """The keys of standard input while ``reading_keys`` lasts."""
+
+    def __init__(self) -> None:
+        self.reads_lines = False
+        """Whether whole lines are read now, and the terminal's modes are not ours."""
 
     def read(self) -> str:
         """The next key: its character, or its name; ``eof`` where nobody types any more."""
@@ -77,9 +81,15 @@ class Keyboard:
     @contextmanager
     def lines(self) -> Iterator[None]:
         """Read whole lines for a while, with the terminal's own editing."""
-        if os.name == "nt":
-            yield
-            return
+        self.reads_lines = True
+        try:
+            with nullcontext() if os.name == "nt" else self._leave_keys():
+                yield
+        finally:
+            self.reads_lines = False
+
+    @contextmanager
+    def _leave_keys(self) -> Iterator[None]:
         import termios
 
         stream = sys.stdin.fileno()
@@ -105,7 +115,7 @@ def reading_keys(redraw: Callable[[], None]) -> Iterator[Keyboard]:
     import termios
     import tty
 
-    stream = sys.stdin.fileno()
+    stream, keyboard = sys.stdin.fileno(), Keyboard()
     before = termios.tcgetattr(stream)
 
     def enter(*_: object) -> None:
@@ -113,6 +123,8 @@ def reading_keys(redraw: Callable[[], None]) -> Iterator[Keyboard]:
         tty.setcbreak(stream, termios.TCSADRAIN)
 
     def resume(number: int, _frame: FrameType | None) -> None:
+        if keyboard.reads_lines:  # the line that is being typed would be drawn over, and lose its editing
+            return
         if number == getattr(signal, "SIGCONT", None):
             enter()
         redraw()
@@ -124,7 +136,7 @@ def reading_keys(redraw: Callable[[], None]) -> Iterator[Keyboard]:
     old = {name: signal.signal(getattr(signal, name), handler) for name, handler in handlers.items()}
     try:
         enter()
-        yield Keyboard()
+        yield keyboard
     finally:
         with suppress(termios.error):
             termios.tcsetattr(stream, termios.TCSADRAIN, before)

@@ -237,7 +237,8 @@ class Labelling:
         open_ones = len(self.queue.list_differences())
         if open_ones and not self.options.adjudicate:
             again = f"adjudge label {quote(self.options.source)} --adjudicate"
-            said.append(f"people differ on {open_ones:,}; to settle them: {again}")
+            many = "difference is" if open_ones == 1 else "differences are"
+            said.append(f"{open_ones:,} {many} open between people; to settle: {again}")
         elif open_ones:
             said.append(f"{open_ones:,} left open")
         return said
@@ -269,17 +270,16 @@ def describe_live(live: LiveEstimate) -> str:
 def _describe_done(progress: LabelProgress) -> str:
     if progress.per_case == 1:
         return f"{progress.complete:,} of {progress.total:,} labelled"
-    both = f"{progress.complete:,} of {progress.total:,} have {progress.per_case} labels"
+    both = f"{progress.complete:,} have {progress.per_case} labels"
     return f"{progress.mine:,} of {progress.total:,} labelled by you; {both}"
 
 
 def _describe_pace(progress: LabelProgress) -> list[str]:
     pace = progress.seconds_per_answer
-    if pace is None:
-        return []
     done = progress.complete if progress.per_case == 1 else progress.mine
-    left = pace * max(0, progress.total - done)
-    return [f"{format_seconds(pace)} an answer, about {format_seconds(left)} left" if left else ""][: bool(left)]
+    if pace is None or done >= progress.total:
+        return []
+    return [f"{format_seconds(pace)} each, {format_seconds(pace * (progress.total - done))} left"]
 
 
 def _list_rubric(rubric: Rubric, task: LabelTask) -> list[Passage]:

@@ -43,9 +43,10 @@ class LiveEstimate:
     """About how many labels are still needed for that; ``None`` is not known yet."""
 
 
-def estimate_live(queue: LabelQueue, *, within: float = WITHIN) -> LiveEstimate | None:
+def estimate_live(queue: LabelQueue) -> LiveEstimate | None:
     """The rate of good cases from the labels of a queue so far, and about how many more are needed.
 
+    What is aimed at is what the run's plan is for, else 3 points.
     ``None`` where there is nothing to say: fewer than 10 labels, answers that are not good or bad, an order that is
     not random, or ``adjudge[trust]`` is not installed.
     """
@@ -55,8 +56,13 @@ def estimate_live(queue: LabelQueue, *, within: float = WITHIN) -> LiveEstimate 
     live: Any = import_module("adjudge.trust.live")
     names = list(found.sizes)
     draws = [(names.index(stratum), good) for stratum, good in found.draws]
+    within = found.within or WITHIN
     try:
-        rate = live.compute_live_rate(list(found.sizes.values()), draws)
+        allocations = [
+            live.Allocation(first=first, shares=tuple(count / sum(counts) for count in counts))
+            for first, counts in found.phases
+        ]
+        rate = live.compute_live_rate(list(found.sizes.values()), draws, allocations=allocations)
     except UsageError:  # without numpy and scipy; the labels are kept all the same
         return None
     if not rate.in_random_order:

@@ -15,6 +15,7 @@ from typing import Any
 
 from adjudge.dataset.label import LabelDesign
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import is_finite
 from adjudge.formats.files import read_text
 from adjudge.formats.text import show
 from adjudge.labels.source import LabelSource
@@ -38,6 +39,10 @@ class PlannedOrder:
     drawn: tuple[Drawn, ...]
     sizes: Mapping[str, int]
     """How many cases each stratum has, drawn or not, as far as the plan says."""
+    phases: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """For each time that cases were drawn: the place of the first, and how many of each stratum there were."""
+    within: float | None = None
+    """The half-width that the plan is for."""
 
 
 def load_order(folder: Path | None) -> PlannedOrder | None:
@@ -59,8 +64,28 @@ def load_order(folder: Path | None) -> PlannedOrder | None:
     drawn = tuple(_read_drawn(path, plan, place, item) for place, item in enumerate(order))
     if len({item.case for item in drawn}) != len(drawn):
         raise UsageError(f"{path} names a case twice in its order; draw the plan again (adjudge plan)")
-    sizes = _read_sizes(said.get("strata"))
-    return PlannedOrder(plan=plan, digest=hashlib.sha256(text.encode()).hexdigest(), drawn=drawn, sizes=sizes)
+    sizes, within = _read_sizes(said.get("strata")), said.get("within")
+    return PlannedOrder(
+        plan=plan,
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        drawn=drawn,
+        sizes=sizes,
+        phases=_read_phases(said.get("phases"), len(sizes)),
+        within=float(within) if isinstance(within, int | float) and is_finite(within) and within > 0 else None,
+    )
+
+
+def _read_phases(phases: Any, strata: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The phases; none where they cannot be read: only the width of an interval depends on them."""
+    found = []
+    for item in phases if isinstance(phases, list) else []:
+        first, counts = (item.get("first"), item.get("labels")) if isinstance(item, Mapping) else (None, None)
+        if type(first) is not int or not isinstance(counts, list) or len(counts) != strata:
+            return ()
+        if first < 0 or any(type(count) is not int or count < 0 for count in counts) or not sum(counts):
+            return ()
+        found.append((first, tuple(counts)))
+    return tuple(found)
 
 
 def _read_sizes(strata: Any) -> Mapping[str, int]:
@@ -97,8 +122,8 @@ def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None
             return
         if changed or now is None:
             store.clear_order()
-            for name, subject, body in source.list_cases():
-                store.add_case(name, subject, find_position(chosen, name), body)
+            found = source.list_cases()
+            store.add_cases((name, subject, find_position(chosen, name), body) for name, subject, body in found)
             source.remember(store)
         if planned is not None:
             _set_order(store, planned)

@@ -18,12 +18,12 @@ from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.label import Label, LabelDesign, LabelOrder
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_above_zero, check_flag, check_whole_number
+from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import show
 from adjudge.guards.approval.approval import read_name
 from adjudge.labels.order import load_order, take_in
 from adjudge.labels.source import LabelSource, SourceCase, open_source
-from adjudge.labels.store import RANDOM, Event, LabelMode, LabelStore
+from adjudge.labels.store import RANDOM, RANDOM_ORDER, Event, LabelMode, LabelStore
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.rubric.file import load_rubric
@@ -34,6 +34,10 @@ LONGEST_COMMENT = 10_000
 
 LEASE_SECONDS = 900.0
 """How long a case is kept for whoever got it."""
+
+LONGEST_LEASE = 30 * 86_400.0
+
+MOST_RATERS = 1_000
 
 _PACED = 21
 """Answers that the pace is taken from."""
@@ -54,12 +58,27 @@ class LabelQueue:
     """
 
     def __init__(
-        self, source: LabelSource, store: LabelStore, *, per_case: int, by_criterion: bool, lease_seconds: float
+        self,
+        source: Run | Dataset | str | os.PathLike[str],
+        *,
+        store: str | os.PathLike[str] | None = None,
+        per_case: int = 1,
+        by_criterion: bool = False,
+        rubric: Rubric | str | os.PathLike[str] | None = None,
+        pairs: bool = False,
+        seed: int | None = None,
+        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        self._source, self._store = source, store
-        self._per_case, self._seconds = per_case, lease_seconds
-        self._mode: LabelMode = "criteria" if by_criterion else "whole"
+        self._per_case = check_whole_number("per_case", per_case, least=1, most=MOST_RATERS)
+        self._mode: LabelMode = "criteria" if check_flag("by_criterion", by_criterion) else "whole"
+        check_seconds("lease_seconds", lease_seconds, most=LONGEST_LEASE)
+        self._seconds = float(lease_seconds)
         self._session = secrets.token_hex(8)
+        if seed is not None:
+            check_whole_number("seed", seed, least=0)
+        chosen = load_rubric(rubric) if rubric is not None else None
+        self._source, default = open_source(source, rubric=chosen, pairs=check_flag("pairs", pairs))
+        self._store = _open_store(self._source, _check_place(store, default), seed)
 
     @property
     def path(self) -> Path:
@@ -344,12 +363,21 @@ class LabelQueue:
         draws: dict[str, tuple[str, bool | None]] = {}
         for label in self._store.labels():
             truth = truths.get(label.case)
-            if label.design is None or truth is None or label.case in draws:
+            if truth is None or label.case in draws or not self._is_drawn(label):
                 continue
-            stratum = label.design.stratum if planned is not None else self._find_verdict(label.case)
+            stratum = self._find_verdict(label.case)
+            if planned is not None and label.design is not None:
+                stratum = label.design.stratum
             if stratum in sizes:
                 draws[label.case] = (stratum, truth.value if isinstance(truth.value, bool) else None)
-        return LabelDraws(sizes=dict(sizes), draws=tuple(draws.values()))
+        more: Any = {} if planned is None else {"phases": planned.phases, "within": planned.within}
+        return LabelDraws(sizes=dict(sizes), draws=tuple(draws.values()), **more)
+
+    def _is_drawn(self, label: Label) -> bool:
+        """Whether a case came up in the order that is followed now: one that another plan drew has other chances."""
+        if label.design is None:
+            return False
+        return label.design.plan == self.plan if self.plan is not None else label.design.plan.startswith(RANDOM_ORDER)
 
     def _find_verdict(self, case: str) -> str:
         return "all" if self._source.run is None else self._source.find_verdict(case) or ""
@@ -551,25 +579,8 @@ def open_label_queue(
     Raises:
         UsageError: Nothing can be read there, it changed since it was labelled, or the file holds something else.
     """
-    check_whole_number("per_case", per_case, least=1)
-    check_flag("by_criterion", by_criterion)
-    check_above_zero("lease_seconds", lease_seconds, of=" of seconds")
-    if seed is not None:
-        check_whole_number("seed", seed, least=0)
-    chosen = load_rubric(rubric) if rubric is not None else None
-    found, default = open_source(source, rubric=chosen, pairs=check_flag("pairs", pairs))
-    try:
-        return _open(
-            found,
-            LabelStore(_check_place(store, default)),
-            seed,
-            per_case,
-            by_criterion=by_criterion,
-            seconds=lease_seconds,
-        )
-    except BaseException:
-        found.close()
-        raise
+    how: Any = {"store": store, "per_case": per_case, "by_criterion": by_criterion, "rubric": rubric, "pairs": pairs}
+    return LabelQueue(source, **how, seed=seed, lease_seconds=lease_seconds)
 
 
 def _check_place(store: str | os.PathLike[str] | None, default: Path | None) -> Path:
@@ -578,12 +589,15 @@ def _check_place(store: str | os.PathLike[str] | None, default: Path | None) -> 
     return Path(store) if store is not None else Path(default or "")
 
 
-def _open(
-    source: LabelSource, store: LabelStore, seed: int | None, per_case: int, *, by_criterion: bool, seconds: float
-) -> LabelQueue:
+def _open_store(source: LabelSource, place: Path, seed: int | None) -> LabelStore:
+    """The file of labels, with all cases in it; what was opened is closed again when something is wrong."""
+    store = None
     try:
+        store = LabelStore(place)
         take_in(store, source, seed=seed)
-        return LabelQueue(source, store, per_case=per_case, by_criterion=by_criterion, lease_seconds=seconds)
     except BaseException:
-        store.close()
+        if store is not None:
+            store.close()
+        source.close()
         raise
+    return store

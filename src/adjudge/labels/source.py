@@ -11,6 +11,7 @@ from typing import Protocol
 
 from adjudge.dataset.case import Case
 from adjudge.dataset.dataset import Dataset, open_dataset
+from adjudge.dataset.formats import find_format
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.judges.evaluate import resolve_rubric
@@ -225,7 +226,19 @@ def open_source(
         raise UsageError("the data set must be a file, because answers come from standard input; name it")
     if path.is_dir():
         return RunCases(open_run(path), owned=True, rubric=rubric), find_store(path)
+    _check_named(path)
     return DatasetCases(open_dataset(path), path=path, pairs=pairs, rubric=rubric), find_store(path)
+
+
+def _check_named(path: Path) -> None:
+    """Raise ``UsageError`` for what is neither a run nor a data set by its name."""
+    try:
+        find_format(os.fspath(path), None)
+    except UsageError:
+        raise UsageError(
+            f"{path} is no folder of a run, and no data set by its name; name a folder of `adjudge run`, or a .jsonl, "
+            ".csv or other file that `adjudge dataset convert` writes"
+        ) from None
 
 
 def find_store(source: str | os.PathLike[str]) -> Path:

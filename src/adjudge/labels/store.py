@@ -10,11 +10,12 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +33,9 @@ Action = Literal["label", "skip", "comment", "done", "undo", "import"]
 RANDOM = "random"
 """In place of a design: the case came up in a random order over all cases, whose probability follows from how far
 that order has been followed when the labels are read."""
+
+RANDOM_ORDER = "random order"
+"""How the name of such a design begins."""
 
 _DDL = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
@@ -55,6 +59,15 @@ _DDL = (
     """CREATE TABLE seen (
         case_id TEXT NOT NULL, rater TEXT NOT NULL, what TEXT NOT NULL, PRIMARY KEY (case_id, rater, what)) STRICT""",
 )
+
+CaseRow = tuple[str, str, int, bytes | None]
+"""Id, digest, place in the order and, where it is not kept elsewhere, the body of a case."""
+
+_ADD = """
+    INSERT INTO cases (id, subject, position, body) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+        subject = excluded.subject, position = excluded.position, stratum = NULL, p = NULL, body = excluded.body"""
+
+_PAGE = 1_000
 
 _NEXT = """
     SELECT c.id FROM cases c WHERE c.position IS NOT NULL
@@ -226,19 +239,31 @@ class LabelStore:
         """How many cases are in the order of labelling."""
         return self._ask("SELECT count(*) FROM cases WHERE position IS NOT NULL")[0][0]
 
-    def add_case(self, name: str, subject: str, position: int, body: bytes | None) -> None:
-        """Take a case in at its place of the order, or back in; raises ``UsageError`` if it changed after a label."""
-        before = self._ask("SELECT subject FROM cases WHERE id = :id", id=name)
-        if before and before[0][0] != subject and self.has_labels(name):
-            # The labels that are there would pass for labels of what the case says now.
-            raise UsageError(
-                f"the case {show(name)} changed after it was labelled ({self.path}); restore it, give the new text an "
-                "id of its own, or label into another file (--store FILE)"
-            )
-        self._do(
-            "INSERT OR REPLACE INTO cases VALUES (:id, :subject, :position, NULL, NULL, :body)",
-            id=name, subject=subject, position=position, body=body,
-        )  # fmt: skip
+    def add_cases(self, cases: Iterable[CaseRow]) -> None:
+        """Take cases in at their places of the order, or back in; ``UsageError`` for one that changed after a label."""
+        rows = iter(cases)
+        while page := list(islice(rows, _PAGE)):
+            for name in self._find_changed(page):
+                if self.has_labels(name):
+                    # The labels that are there would pass for labels of what the case says now.
+                    raise UsageError(
+                        f"the case {show(name)} changed after it was labelled ({self.path}); restore it, give the new "
+                        "text an id of its own, or label into another file (--store FILE)"
+                    )
+            with self._lock, self._guard():
+                try:
+                    self._connection.executemany(_ADD, page)
+                except UnicodeEncodeError:
+                    raise UsageError("an id of the cases holds half of a character; give each case a text") from None
+
+    def _find_changed(self, page: Sequence[CaseRow]) -> list[str]:
+        """The cases of a page that are known with another text."""
+        if not self._ask("SELECT 1 FROM cases LIMIT 1"):
+            return []
+        names = json.dumps([name for name, *_ in page])
+        query = "SELECT id, subject FROM cases WHERE id IN (SELECT value FROM json_each(:names))"
+        known = dict(self._ask(query, names=names))
+        return [name for name, subject, *_ in page if known.get(name, subject) != subject]
 
     def clear_order(self) -> None:
         """Take every case out of the order of labelling; none is handed out then."""
@@ -399,7 +424,7 @@ class LabelStore:
         number, total = self._ask(query, random=RANDOM)[0][0], self.count_cases()
         if not number:
             return None
-        plan = f"random order, seed {self.find_fact('seed')}"
+        plan = f"{RANDOM_ORDER}, seed {self.find_fact('seed')}"
         return LabelDesign(plan=plan, stratum="all", p=min(1.0, number / max(total, 1))).to_dict()
 
     def _read_label(self, seq: int, body: str, design: Mapping[str, Any] | None = None) -> Label:

@@ -163,3 +163,7 @@ class LabelDraws:
     draws: tuple[tuple[str, bool | None], ...]
     """The stratum of each labelled case and whether it is good, in the order in which they were labelled; ``None`` is
     open: people cannot tell, or do not agree."""
+    phases: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """Of a plan, for each time that it drew cases: the place of the first, and how many of each stratum there were."""
+    within: float | None = None
+    """Of a plan, the half-width of the interval that is wanted."""

@@ -17,7 +17,7 @@ from adjudge.cli.keyboard import Keyboard, reading_keys
 from adjudge.cli.labelling import KEYS, Labelling, LabellingOptions
 from adjudge.cli.output import draws, is_terminal, note, print_line, write_lines, write_screen
 from adjudge.cli.screen import Pages, Passage, ScreenLine, fit
-from adjudge.errors import UsageError
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ _LINES = {"j": 1, "down": 1, "enter": 1, "k": -1, "up": -1}
 
 _ENDS = {"g": -(10**9), "home": -(10**9), "G": 10**9, "end": 10**9}
 
-_FRAME = 8
-"""Lines of the screen around the text."""
+_FOOT = 4
+"""Lines of the screen below the text."""
+
+_LEAST = (20, 10)
+"""Columns and lines that are drawn at least."""
 
 
 def label(
@@ -150,9 +153,10 @@ def _label(queue: LabelQueue, chosen: LabellingOptions) -> None:
         else:
             answer_lines(work)
     finally:
-        # Also after Ctrl-C: what is kept is what somebody wants to know then.
-        for text in work.describe_end():
-            note(text)
+        # Also after Ctrl-C: what is kept is what somebody wants to know then. What went wrong is said before this.
+        with suppress(AdjudgeError):
+            for text in work.describe_end():
+                note(text)
 
 
 # ---------------------------------------------------------------- lines
@@ -211,6 +215,8 @@ class LabelScreen:
         self._pages: Pages | None = None
         self._helps = self._quits = False
         self._size = (0, 0)
+        self._height = 1
+        """Lines of the text that are seen."""
 
     def run(self) -> None:
         """Ask until nothing is left or somebody quits; the terminal is as it was afterwards."""
@@ -270,37 +276,38 @@ class LabelScreen:
             self._pages = None
 
     def _turn(self, key: str) -> None:
-        height = self._measure()[1] - _FRAME
         if self._pages is None:
             return
         if key in _MOVES:
-            self._pages.turn(round(_MOVES[key] * max(1, height - 1)), height)
+            self._pages.turn(round(_MOVES[key] * max(1, self._height - 1)), self._height)
         elif key in _LINES or key in _ENDS:
-            self._pages.turn(_LINES.get(key) or _ENDS[key], height)
+            self._pages.turn(_LINES.get(key) or _ENDS[key], self._height)
 
     def _measure(self) -> tuple[int, int]:
         found = shutil.get_terminal_size((80, 24))
-        return max(found.columns, 20), max(found.lines, _FRAME + 3)
+        return max(found.columns, _LEAST[0]), max(found.lines, _LEAST[1])
 
     def _draw(self) -> None:
         columns, rows = self._measure()
-        height = rows - _FRAME
         if self._pages is None or self._size != (columns, rows):
             self._pages = self._make_pages(columns)
             self._size = (columns, rows)
-        work = self._work
-        line = "─" * columns
-        shown = [
+        work, line = self._work, "─" * columns
+        rate = work.describe_rate()
+        head = [
             ScreenLine(fit(work.describe_head(), columns), "bold").render(),
             fit(work.describe_progress(), columns),
-            fit(work.describe_rate() or "", columns),
+            *([fit(rate, columns)] if rate is not None else []),
             line,
-            *self._pages.read(height),
+        ]
+        self._height = rows - len(head) - _FOOT
+        foot = [
             line,
-            ScreenLine(fit(self._pages.describe(height) or "", columns), "dim").render(),
+            ScreenLine(fit(self._pages.describe(self._height) or "", columns), "dim").render(),
             fit(f"{work.describe_question()}  {f'({work.said})' if work.said else ''}", columns),
             ScreenLine(fit(work.describe_keys(columns), columns), "bold").render(),
         ]
+        shown = [*head, *self._pages.read(self._height), *foot]
         write_screen("\x1b[H" + "\r\n".join(f"{text}\x1b[K" for text in shown) + "\x1b[J")
 
     def _make_pages(self, columns: int) -> Pages:
