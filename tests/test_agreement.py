@@ -25,8 +25,11 @@ from adjudge.trust import (
     compute_specificity,
     find_bootstrap_interval,
     make_agreement,
+    make_alternative_test,
+    make_bias,
     make_ceiling,
     make_confusion,
+    make_error_parts,
     make_slices,
 )
 from trust_support import draw_pairs, is_near, need_statistics
@@ -186,6 +189,33 @@ def test_a_category_that_the_table_lacks_is_named():
     assert compute_sensitivity(make_table((1, 0), (0, 1), categories=("first", "second")), positive="first") == 1.0
 
 
+def test_a_score_of_1_is_not_true():
+    """On a scale from 1 to 5 the worst score must not be taken for a pass because 1 equals true in Python."""
+    agreement = make_agreement([1, 2, 5] * 10, [1, 3, 5] * 10)
+
+    assert agreement.sensitivity.value is None
+    assert "positive" in agreement.sensitivity.note
+    assert agreement.f1.value is None
+    assert [baseline.name for baseline in agreement.baselines] == ["always the majority"]
+    assert make_agreement([1, 2, 5] * 10, [1, 3, 5] * 10, positive=5).sensitivity.value == 1.0
+
+
+@pytest.mark.parametrize("wrong", [1e200, -1e308, 10**400, float("inf"), float("nan"), "7"])
+def test_numbers_that_cannot_be_squared_are_refused(wrong):
+    """A score from a hostile file is named; it is no overflow, no warning and no NaN."""
+    ratings = [{"a": 1.0, "b": 2.0}] * 9 + [{"a": wrong, "b": 1.0}]
+    attempts = (
+        lambda: compute_krippendorff_alpha(ratings, scale="interval"),
+        lambda: find_bootstrap_interval([1.0, wrong]),
+        lambda: make_error_parts([[1.0, 2.0], [1.0, wrong]], [1.0, 2.0]),
+        lambda: make_bias([0.1 * at for at in range(39)] + [wrong], {"length": list(range(40))}),
+        lambda: make_alternative_test([1.0] * 40, [*ratings * 4], epsilon=0.2, closeness="neg_rmse"),
+    )
+    for attempt in attempts:
+        with pytest.raises(UsageError):
+            attempt()
+
+
 def test_weights_count_a_near_miss_as_a_part():
     """One step away is better than two, more so with squares; the order is that of the numbers."""
     near, far = make_confusion([1, 2, 3, 2], [1, 2, 3, 3]), make_confusion([1, 2, 3, 1], [1, 2, 3, 3])
@@ -262,6 +292,19 @@ def test_a_rare_category_refuses_an_interval():
 
     assert agreement.cohen_kappa.interval is None
     assert "resamples" in agreement.cohen_kappa.note
+
+
+def test_few_groups_have_no_interval():
+    """Nine groups say too little of others, however many items they hold; the values are there all the same."""
+    judged, truth = draw_labels(180)
+    few = make_agreement(judged, truth, groups=[at % 9 for at in range(180)])
+    enough = make_agreement(judged, truth, groups=[at % 10 for at in range(180)])
+
+    for name, estimate in few.estimates.items():
+        assert estimate.value == enough.estimates[name].value
+        assert estimate.interval is None
+        assert "9 items or groups" in estimate.note
+        assert enough.estimates[name].interval is not None
 
 
 def test_one_group_is_refused():

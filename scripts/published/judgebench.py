@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from adjudge import trust
 from published.figures import Data, Row
 
@@ -50,7 +52,7 @@ def vote(row: Row) -> int:
     return 0 if SIDES[row["verdict"]] in {"tie", None} else 1 if row["verdict"] == row["label"] else -1
 
 
-def share(flags) -> float:  # noqa: ANN001
+def share(flags: Iterable[bool]) -> float:
     """How many of some flags are true."""
     given = list(flags)
     return trust.Share(count=sum(given), of=len(given)).rate or 0.0

@@ -12,7 +12,7 @@ from published.figures import Data, Row
 NAMES = {"first": "model_1", "second": "model_2", "tie": "tie", None: "error"}
 
 
-def compute(expected: Row, data: Data) -> Row:
+def compute(_expected: Row, data: Data) -> Row:
     """The figures of both files."""
     pairs: dict[tuple[int, int], dict[str, str | None]] = {}
     for row in data.load_rows("mtbench_pair_raw"):

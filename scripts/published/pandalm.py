@@ -9,7 +9,7 @@ from adjudge import trust
 from published.figures import Data, Row
 
 
-def compute(expected: Row, data: Data) -> Row:
+def compute(_expected: Row, data: Data) -> Row:
     """The figures. A verdict that could not be read is wrong, and a category of its own for kappa."""
     rows, items = data.load_rows("pandalm_judgments_gpt35"), data.load_rows("pandalm_items")
     said = [row["verdict"] for row in rows]

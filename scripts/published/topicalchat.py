@@ -27,7 +27,7 @@ def read_score(text: str) -> float | None:
 
 
 def compute_row(rows: list[Row]) -> Row:
-    """One dimension and prompt: the score of an answer is the mean of its samples, of which one without a number is 0."""
+    """One dimension and prompt: an answer's score is the mean of its samples; one without a number counts as 0."""
     read = [[read_score(text) for text in row["responses"]] for row in rows]
     people = [row["human"] for row in rows]
     scores = [fmean(score or 0.0 for score in samples) for samples in read]

@@ -16,6 +16,8 @@ from adjudge.trust.confusion import (
     count_tables,
     divide,
     find_bad,
+    find_place,
+    has_category,
     measure_macro,
 )
 from adjudge.trust.estimate import Estimate
@@ -26,7 +28,7 @@ from adjudge.trust.resampling import (
     RESAMPLES,
     check_groups,
     check_resampling,
-    find_clustered_share,
+    estimate_clustered_share,
     make_estimate,
     resample,
 )
@@ -54,7 +56,8 @@ class Baseline:
 class Agreement:
     """A judge compared with the truth. A statistic that the data do not define has no value, and a note that says why.
 
-    Shares have Wilson intervals, coefficients bootstrap intervals; with groups, both follow the groups.
+    Shares have Wilson intervals, coefficients bootstrap intervals; with groups, both follow the groups. Fewer than 10
+    groups, or items to draw again, have no interval.
     """
 
     confusion: Confusion
@@ -134,7 +137,6 @@ def make_agreement(
     measure = _make_measure(confusion.categories, positive, ordered=ordered)
     drawn = resample(rows, measure, seed=seed, resamples=resamples, counts=counts)
     shares = _estimate_shares(confusion, positive, None if number is None else rows)
-    method = "bootstrap of items" if number is None else "bootstrap of groups"
     return Agreement(
         confusion=confusion,
         groups=number,
@@ -142,7 +144,7 @@ def make_agreement(
         seed=seed,
         baselines=tuple(_find_baselines(confusion, positive)),
         **shares,
-        **_estimate_coefficients(confusion, measure, drawn, method, ordered=ordered),
+        **_estimate_coefficients(confusion, measure, drawn, number, ordered=ordered),
     )
 
 
@@ -197,7 +199,7 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
 
     size = len(categories)
     decided = [place for place, category in enumerate(categories) if category is not None]
-    good = categories.index(positive) if positive in categories else None
+    good = find_place(categories, positive) if has_category(categories, positive) else None
 
     def measure(sums: Floats) -> Floats:
         tables = sums.reshape(len(sums), size, size)
@@ -215,10 +217,12 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
 
 
 def _estimate_coefficients(
-    confusion: Confusion, measure: Callable[[Floats], Floats], drawn: Floats, method: str, *, ordered: bool
+    confusion: Confusion, measure: Callable[[Floats], Floats], drawn: Floats, groups: int | None, *, ordered: bool
 ) -> dict[str, Estimate]:
     import numpy as np
 
+    method = "bootstrap of items" if groups is None else "bootstrap of groups"
+    units = confusion.items if groups is None else groups
     values = measure(np.array(confusion.counts, dtype=float).reshape(1, -1))[0]
     why = dict.fromkeys(_COEFFICIENTS, "both sides use one category alone, so chance would always agree")
     why |= dict.fromkeys(_COEFFICIENTS[:3], "no item has a decided label")
@@ -227,7 +231,7 @@ def _estimate_coefficients(
     if not ordered:
         why |= dict.fromkeys(_COEFFICIENTS[8:], "texts have no order; give it in categories")
     return {
-        name: make_estimate(float(value), confusion.items, drawn[:, at], method, why[name])
+        name: make_estimate(float(value), confusion.items, drawn[:, at], units, method, why=why[name])
         for at, (name, value) in enumerate(zip(_COEFFICIENTS, values, strict=True))
     }
 
@@ -238,8 +242,8 @@ def _estimate_shares(confusion: Confusion, positive: Category, rows: Floats | No
     cells: dict[str, tuple[list[int], list[int], str]] = {
         "accuracy": ([place * size + place for place in every], list(range(size * size)), "")
     }
-    if positive in confusion.categories:
-        good, bad = confusion.categories.index(positive), find_bad(confusion.categories, positive)
+    if has_category(confusion.categories, positive):
+        good, bad = find_place(confusion.categories, positive), find_bad(confusion.categories, positive)
         row, column = [good * size + place for place in every], [place * size + good for place in every]
         wrong = [place * size + other for place in bad for other in every]
         caught = [place * size + other for place in bad for other in bad]
@@ -263,13 +267,12 @@ def _estimate_share(confusion: Confusion, counted: list[int], of: list[int], why
     if rows is None:
         low, high = find_interval(count, number)
         return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson")
-    low, high = find_clustered_share(rows[:, counted].sum(axis=1), rows[:, of].sum(axis=1))
-    return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson, of groups")
+    return estimate_clustered_share(rows[:, counted].sum(axis=1), rows[:, of].sum(axis=1))
 
 
 def _find_baselines(confusion: Confusion, positive: Category) -> Iterable[Baseline]:
     counts = dict(zip(confusion.categories, confusion.truth_counts, strict=True))
-    if positive in counts:
+    if has_category(confusion.categories, positive):
         accuracy = Share(count=counts[positive], of=confusion.items)
         yield Baseline(name="always pass", category=positive, accuracy=accuracy)
     most = max(counts, key=lambda category: (counts[category], category == positive))

@@ -16,6 +16,7 @@ from adjudge.formats.text import show
 from adjudge.trust.confusion import Category, divide
 from adjudge.trust.extra import check_extra
 from adjudge.trust.ratings import CodedRatings, Ratings, code_ratings
+from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,6 +120,7 @@ def _read_values(categories: Sequence[Category], scale: Scale) -> Floats:
     for category in categories:
         if isinstance(category, str):
             raise UsageError(f"the {scale} scale needs numbers, got {show(category)}; use scale='ordinal' or 'nominal'")
+        check_score(category or 0)
         if scale == "ratio" and category is not None and category < 0:
             raise UsageError(f"the ratio scale has no value below 0, got {show(category)}; use scale='interval'")
     values = np.array([float(category or 0) for category in categories])

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_choice, check_share, check_whole_number, is_finite
+from adjudge.formats.arguments import check_choice, check_share, check_whole_number
 from adjudge.formats.text import show
 from adjudge.trust.confusion import Category, check_kinds
 from adjudge.trust.extra import check_extra
 from adjudge.trust.multiplicity import adjust_benjamini_yekutieli
 from adjudge.trust.ratings import Ratings
+from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
     from adjudge.trust.extra import Floats
@@ -164,10 +165,10 @@ def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closen
     labels += [label for label in judged if label is not None]
     check_kinds(set(map(type, labels)))
     for label in labels:
-        if isinstance(label, float) and not is_finite(label):
-            raise UsageError(f"a label must be a finite number, got {show(label)}; use None for undecided")
         if closeness == "neg_rmse" and isinstance(label, str):
             raise UsageError(f"the distance of {show(label)} from others is not defined; use closeness='accuracy'")
+        if not isinstance(label, str):
+            check_score(label, what="a label", remedy="use None for undecided")
     people: dict[str, list[int]] = {}
     for at, row in enumerate(ratings):
         raters = [name for name, label in row.items() if label is not None]

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import is_finite
 from adjudge.formats.text import clean, show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.multiplicity import adjust_holm
 from adjudge.trust.regression import fit_robustly
 from adjudge.trust.resampling import number_groups
+from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,8 +161,7 @@ def _read_errors(errors: Sequence[float], properties: Mapping[str, Sequence[bool
     import numpy as np
 
     for error in errors:
-        if not is_finite(error):
-            raise UsageError(f"an error must be a finite number, got {show(error)}; leave out items without one")
+        check_score(error, what="an error", remedy="leave out items without one")
     if len(errors) < LEAST_ITEMS:
         raise UsageError(f"bias needs at least {LEAST_ITEMS} items, got {len(errors)}; label more")
     for name, values in properties.items():
@@ -182,8 +181,7 @@ def _read_property(name: str, values: Sequence[bool | float | str]) -> list[_Col
 
     if not any(isinstance(value, bool | str) for value in values):
         for value in values:
-            if not is_finite(value):
-                raise UsageError(f"{show(name)} has the value {show(value)}; use finite numbers, texts, true or false")
+            check_score(value, what=show(name), remedy="use numbers, texts, or true and false")
         column = np.array(values, dtype=float)
         if np.ptp(column) <= 1e-12 * np.abs(column).max():
             return []

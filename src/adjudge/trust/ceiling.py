@@ -200,7 +200,10 @@ class _Drawing:
         values = measure(np.asarray(rows.sum(axis=0)).reshape(1, -1))[0]
         drawn = resample(together @ rows, measure, seed=self.seed, resamples=self.resamples)
         named = "bootstrap of items" if self.groups == self.coded.items else "bootstrap of groups"
-        return [make_estimate(float(value), of, drawn[:, at], named, why) for at, value in enumerate(values)]
+        return [
+            make_estimate(float(value), of, drawn[:, at], self.groups, named, why=why)
+            for at, value in enumerate(values)
+        ]
 
 
 def _column(measure: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:

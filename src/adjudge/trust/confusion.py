@@ -167,6 +167,11 @@ def order_categories(seen: set[Category], given: Sequence[Category] | None) -> t
     return (*ordered, *({None} & seen))
 
 
+def has_category(categories: Sequence[Category], category: Category) -> bool:
+    """Whether a table has a category. The score 1 is not true, though they are equal in Python."""
+    return any(known == category and isinstance(known, bool) == isinstance(category, bool) for known in categories)
+
+
 def find_place(categories: Sequence[Category], category: Category) -> int:
     """The place of a category; raises ``UsageError`` for one that the table does not have."""
     for place, known in enumerate(categories):

@@ -185,7 +185,7 @@ def _correlate(
     drawn = _draw_groups(one, other, clusters, seed, resamples)
     return Coefficients(
         **{
-            name: make_estimate(value, len(one), drawn[:, at], "bootstrap of groups", "")
+            name: make_estimate(value, len(one), drawn[:, at], clusters[1], "bootstrap of groups", why="")
             for at, (name, value) in enumerate(values.items())
         }
     )

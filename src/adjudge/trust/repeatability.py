@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import is_finite
 from adjudge.formats.text import show
 from adjudge.trust.confusion import Category, check_kinds, divide
 from adjudge.trust.estimate import Estimate
@@ -22,11 +21,12 @@ from adjudge.trust.resampling import (
     RESAMPLES,
     add_up,
     check_resampling,
-    find_clustered_share,
+    estimate_clustered_share,
     make_estimate,
     number_groups,
     resample,
 )
+from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,8 +228,7 @@ def _find_disagreement(row: Sequence[Category]) -> float:
 def _divide_error(row: Sequence[float], truth: float | None) -> list[float]:
     """One item's error, noise and systematic part, and its sums for the analysis of variance."""
     for value in (*row, truth):
-        if not is_finite(value) and not isinstance(value, bool):
-            raise UsageError(f"a score must be a finite number, got {show(value)}; use None for a missing one")
+        check_score(value)
     number, target = len(row), float(truth or 0)
     mean = math.fsum(row) / number
     within = math.fsum((value - mean) ** 2 for value in row)
@@ -255,8 +254,7 @@ def _estimate_share(flips: Floats, clusters: Clusters) -> Estimate:
         low, high = find_interval(count, number)
         return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson")
     codes, groups = clusters
-    low, high = find_clustered_share(add_up(flips, codes, groups), add_up(np.ones(number), codes, groups))
-    return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson, of groups")
+    return estimate_clustered_share(add_up(flips, codes, groups), add_up(np.ones(number), codes, groups))
 
 
 def _gather(rows: Floats, clusters: Clusters) -> tuple[Floats, str]:
@@ -276,7 +274,8 @@ def _estimate_means(rows: Floats, clusters: Clusters, seed: int, resamples: int)
     gathered, method = _gather(rows, clusters)
     drawn = resample(gathered, lambda sums: sums[:, 1:] / sums[:, :1], seed=seed, resamples=resamples)
     return [
-        make_estimate(float(mean), len(rows), drawn[:, at], method, "") for at, mean in enumerate(rows.mean(axis=0))
+        make_estimate(float(mean), len(rows), drawn[:, at], len(gathered), method, why="")
+        for at, mean in enumerate(rows.mean(axis=0))
     ]
 
 
@@ -297,7 +296,10 @@ def _estimate_ratios(parts: Floats, clusters: Clusters, seed: int, resamples: in
     drawn = resample(gathered, measure, seed=seed, resamples=resamples)
     values = measure(gathered.sum(axis=0)[None, :])[0]
     why = ("no repeat was wrong", "all repeats are equal, or there is one item")
-    return [make_estimate(float(values[at]), len(parts), drawn[:, at], method, why[at]) for at in range(2)]
+    return [
+        make_estimate(float(values[at]), len(parts), drawn[:, at], len(gathered), method, why=why[at])
+        for at in range(2)
+    ]
 
 
 def _measure_intraclass(sums: Floats) -> Floats:

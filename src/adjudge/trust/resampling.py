@@ -14,11 +14,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_whole_number, is_finite
-from adjudge.formats.text import show
+from adjudge.formats.arguments import check_whole_number
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL
+from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 RESAMPLES = 2_000
 """How many resamples an interval is made of."""
+
+LEAST_UNITS = 10
+"""The fewest items, or groups of them, that an interval is made of."""
 
 MOST_UNDEFINED = 0.05
 """The largest share of resamples in which a statistic may be undefined before its interval is refused."""
@@ -63,8 +66,7 @@ def find_bootstrap_interval(
     import numpy as np
 
     for value in values:
-        if not is_finite(value) and not isinstance(value, bool):
-            raise UsageError(f"the mean of {show(value)} is not defined; leave out values that are not finite numbers")
+        check_score(value, what="a value", remedy="leave it out")
     if not values:
         raise UsageError("the mean of no values is not defined; give at least one")
     codes, count = number_groups(groups, len(values))
@@ -132,15 +134,24 @@ def resample(
     return np.concatenate(drawn)
 
 
-def find_limits(drawn: Floats, level: float = LEVEL) -> tuple[float, float] | str:
-    """The percentile limits of one statistic's resamples; a sentence where they would mislead."""
+def find_limits(drawn: Floats, units: int, level: float = LEVEL) -> tuple[float, float] | str:
+    """The expanded percentile limits of a statistic's resamples of so many units; a sentence where they would mislead.
+
+    Plain percentiles are too narrow where few units are drawn: they follow the normal distribution where a mean
+    follows Student's t, and a resample varies less by sqrt((n - 1) / n). Expanded ones take percentiles further out.
+    Source: T. C. Hesterberg, "What teachers should know about the bootstrap", 2015, section 5.3.
+    """
     import numpy as np
+    from scipy.stats import norm, t
 
     defined = drawn[np.isfinite(drawn)]
     if len(defined) < (1 - MOST_UNDEFINED) * len(drawn):
         share = 100 * (1 - len(defined) / len(drawn))
         return f"no interval: undefined in {share:.0f} % of resamples; label more of the rare cases"
-    low, high = (float(item) for item in np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]))
+    if units < LEAST_UNITS:
+        return _say_few(units)
+    tail = float(norm.sf(math.sqrt(units / (units - 1)) * t.ppf((1 + level) / 2, units - 1)))
+    low, high = (float(item) for item in np.quantile(defined, [tail, 1 - tail]))
     if high - low < 1e-12:
         return "no interval: every resample gives the same value, which says nothing of other items; label more"
     return low, high
@@ -171,6 +182,20 @@ def find_clustered_share(counts: Floats, sizes: Floats, level: float = LEVEL) ->
     return find_wilson(float(rate), float(items / (effect * factor)), level)
 
 
+def estimate_clustered_share(counts: Floats, sizes: Floats) -> Estimate:
+    """A share of items that come in groups, with its interval; without one for fewer than 10 groups."""
+    number, groups = int(sizes.sum()), int((sizes > 0).sum())
+    value = float(counts.sum()) / number
+    if groups < LEAST_UNITS:
+        return Estimate(value=value, of=number, note=_say_few(groups))
+    low, high = find_clustered_share(counts, sizes)
+    return Estimate(value=value, of=number, low=low, high=high, method="Wilson, of groups")
+
+
+def _say_few(units: int) -> str:
+    return f"no interval: {units} items or groups are too few, at least {LEAST_UNITS} are needed; label more"
+
+
 def find_wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, float]:
     """The Wilson interval of a share of so many items, where divided counts need not be whole."""
     from scipy.special import ndtri
@@ -181,13 +206,13 @@ def find_wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float,
     return (0.0 if rate == 0 else max(middle - reach, 0.0)), (1.0 if rate == 1 else min(middle + reach, 1.0))
 
 
-def make_estimate(value: float, of: int, drawn: Floats, method: str, why: str) -> Estimate:
-    """A statistic with the limits that its resamples give; without a value where it is not defined."""
+def make_estimate(value: float, of: int, drawn: Floats, units: int, method: str, *, why: str) -> Estimate:
+    """A statistic with the limits that its resamples of so many units give; without a value where it is not defined."""
     import numpy as np
 
     if not np.isfinite(value):
         return Estimate(value=None, of=of, note=f"not defined: {why}")
-    limits = find_limits(drawn)
+    limits = find_limits(drawn, units)
     if isinstance(limits, str):
         return Estimate(value=value, of=of, note=limits)
     return Estimate(value=value, of=of, low=limits[0], high=limits[1], method=method)

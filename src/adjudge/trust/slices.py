@@ -18,7 +18,7 @@ from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import find_interval
 from adjudge.trust.multiplicity import adjust_holm
 from adjudge.trust.regression import fit_robustly
-from adjudge.trust.resampling import add_up, find_clustered_share, number_groups
+from adjudge.trust.resampling import add_up, estimate_clustered_share, number_groups
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,5 +153,4 @@ def _estimate(right: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[
         return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson")
     codes, groups = clusters
     counts = add_up(right[inside], codes[inside], groups)
-    low, high = find_clustered_share(counts, add_up(np.ones(number), codes[inside], groups))
-    return Estimate(value=count / number, of=number, low=low, high=high, method="Wilson, of groups")
+    return estimate_clustered_share(counts, add_up(np.ones(number), codes[inside], groups))
