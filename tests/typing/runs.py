@@ -81,15 +81,23 @@ from adjudge.guards import (
 from adjudge.judges import with_layers
 from adjudge.labels import (
     LabelImport,
+    LabelPlan,
     LabelProgress,
     LabelQueue,
     LabelTask,
+    PlanStatus,
     Truth,
     TruthTable,
     UndoneAnswer,
+    continue_plan,
+    find_plan_status,
     find_truths,
+    load_plan,
+    make_plan,
     open_label_queue,
     tabulate_truths,
+    write_case_list,
+    write_plan,
 )
 from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, parse_audit, render_audit
 from adjudge.models import Price
@@ -117,6 +125,18 @@ from adjudge.tools import (
     ToolRecord,
     forge,
     validate_reuse,
+)
+from adjudge.trust import (
+    Allocation,
+    LabelsNeeded,
+    LiveRate,
+    allocate_labels,
+    allocate_pilot,
+    compute_labels_needed,
+    compute_live_rate,
+    estimate_more_labels,
+    group_scores,
+    score_signals,
 )
 
 RUBRIC = Rubric(
@@ -349,6 +369,29 @@ def label_run(done: Run) -> None:
         truths = find_truths(queue.labels(), criterion="polite")
         assert_type(truths, dict[str, Truth])
         assert_type(tabulate_truths(truths, {"a": "passed"}), TruthTable)
+
+
+def plan_labels(done: Run) -> None:
+    plan = make_plan(done, within=0.03, expect=0.9, seed=1)
+    assert_type(plan, LabelPlan)
+    assert_type(load_plan(done), LabelPlan | None)
+    assert_type(write_plan(plan, done.folder), Path)
+    status = find_plan_status(plan, load_labels("labels.jsonl"))
+    assert_type(status, PlanStatus)
+    assert_type(status.live, LiveRate)
+    assert_type(continue_plan(plan, done, status).needed.planned, int)
+    assert_type(write_case_list("cases.csv", plan, done, status.pending, rater="ann"), int)
+
+
+def compute_rates() -> None:
+    rate = compute_live_rate([60, 40], [(0, True), (1, None)], allocations=[Allocation(first=0, shares=(0.5, 0.5))])
+    assert_type(rate, LiveRate)
+    assert_type(estimate_more_labels(rate, within=0.03), int | None)
+    strata = group_scores([score_signals(verdict=True, votes=[False], score=0.4)])
+    assert_type(strata, tuple[int, ...])
+    pilot = allocate_pilot([60, 40], 200)
+    assert_type(allocate_labels([60, 40], 80, labelled=pilot, good=[0, 0]), tuple[int, ...])
+    assert_type(compute_labels_needed([60, 40], [0.9, 0.2], within=0.05), LabelsNeeded)
 
 
 def report_run(done: Run) -> None:

@@ -84,13 +84,16 @@ def group_scores(scores: Sequence[float], *, most: int = STRATA) -> tuple[int, .
 def _join_small(found: dict[float, int], counted: Counter[float]) -> dict[float, int]:
     """The strata numbered from 0, without any of too few cases."""
     groups: list[list[float]] = []
+    cases: list[int] = []
     for score in sorted(found):
-        small = bool(groups) and sum(counted[item] for item in groups[-1]) < LEAST_CASES
+        small = bool(groups) and cases[-1] < LEAST_CASES
         if groups and (small or found[groups[-1][-1]] == found[score]):
             groups[-1].append(score)
+            cases[-1] += counted[score]
         else:
             groups.append([score])
-    if len(groups) > 1 and sum(counted[item] for item in groups[-1]) < LEAST_CASES:
+            cases.append(counted[score])
+    if len(groups) > 1 and cases[-1] < LEAST_CASES:
         last = groups.pop()
         groups[-1] += last
     return {score: number for number, group in enumerate(groups) for score in group}

@@ -28,7 +28,7 @@ MANY = 1_000_000
 
 
 def plan_labels(
-    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", hidden=True)] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", hidden=True)] = None,
     within: Annotated[
         float | None, typer.Option("--within", metavar="POINTS", help="How close, in points of 100; by default 3.")
     ] = None,

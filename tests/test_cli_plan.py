@@ -1,0 +1,164 @@
+"""``adjudge plan``: what it shows, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("scipy", reason="needs numpy and scipy: pip install 'adjudge[trust]'")
+
+import cli_support
+from adjudge.labels import open_label_queue
+from cli_support import ESCAPES, HIDDEN, Line
+from report_support import keep_run, make_item, make_result
+
+CASES = 400
+
+
+@pytest.fixture(name="line")
+def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
+    """The command line in a folder with a run of a judge that is always right; every third case is bad."""
+    cli_support.isolate(monkeypatch, tmp_path)
+    keep(Path("run"))
+    return Line(capsys)
+
+
+def keep(folder: Path, turned: int = -1) -> None:
+    """A run, one of whose verdicts may be turned round."""
+    items = [
+        make_item(place, make_result("passed" if (place % 3 > 0) != (place == turned) else "failed"))
+        for place in range(CASES)
+    ]
+    keep_run(folder, items).close()
+
+
+def fill(path: str) -> None:
+    """Write the truth into every row of a list of cases."""
+    rows = list(csv.DictReader(Path(path).read_text().splitlines()))
+    for row in rows:
+        row["value"] = "true" if int(row["case"].removeprefix("case-")) % 3 else "false"
+    with Path(path).open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_the_first_call_draws_a_pilot(line: Line):
+    """It says how many labels it takes and what to label next, and keeps the plan with the run."""
+    found = line("plan", "run", "--within", "5", "--seed", "1")
+
+    assert found.status == 0
+    assert "passed" in found.out
+    assert "label 60 cases next" in found.out
+    assert "adjudge label run" in found.err
+    assert json.loads(Path("run/plan.json").read_text())["seed"] == 1
+
+
+def test_the_same_call_again_changes_nothing(line: Line):
+    """Without new labels, the plan stays as it is."""
+    first = line("plan", "run", "--json")
+    kept = Path("run/plan.json").read_bytes()
+    again = line("plan", "run", "--json")
+
+    assert again.document == first.document
+    assert Path("run/plan.json").read_bytes() == kept
+
+
+def test_labels_of_a_list_lead_to_enough(line: Line):
+    """Write a list, fill it in, hand it in: until the interval is narrow enough."""
+    line("plan", "run", "--within", "8", "--out", "0.csv", "--rater", "ann")
+    files = ["0.csv"]
+    for number in range(1, 6):
+        fill(files[-1])
+        given = [item for name in files for item in ("--labels", name)]
+        found = line("plan", "run", *given, "--out", f"{number}.csv", "--rater", "ann")
+        if "enough" in found.out:
+            break
+        files.append(f"{number}.csv")
+
+    assert found.status == 0
+    assert "enough: within 8 points" in found.out
+    assert len(files) <= 3
+
+
+def test_labels_of_the_queue_count(line: Line):
+    """What was labelled with adjudge label is there without --labels."""
+    line("plan", "run")
+    with open_label_queue("run") as queue:
+        for _ in range(12):
+            task = queue.next("ann")
+            assert task is not None
+            queue.record("ann", task.case, value=True)
+    found = line("plan", "run", "--json").document
+
+    assert sum(found["status"]["labelled"]) == 12
+    assert found["status"]["live"]["labels"] == 12
+
+
+def test_without_a_run_it_prints_a_table(line: Line):
+    """How many labels which width takes, planned, at random, alone, and with a look at any time."""
+    found = line("plan", "--within", "3", "--expect", "0.9", "--cases", "3200", "--json").document
+    row = next(row for row in found["rows"] if row["within"] == 0.03)
+
+    assert row["planned"] <= row["random"] < row["live"]
+    assert row["planned"] < row["alone"] / 2
+    assert "3 points <" in line("plan", "--within", "3").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("plan", "--labels", "x.csv"), "--labels"),
+        (("plan", "--out", "x.csv"), "--out"),
+        (("plan", "run", "--cases", "5"), "--cases"),
+        (("plan", "run", "--within", "0"), "--within"),
+        (("plan", "run", "--within", "nan"), "--within"),
+        (("plan", "--expect", "90"), "--expect"),
+        (("plan", "--cases", "1"), "--cases"),
+        (("plan", "run", "--label-map", "good=true"), "--labels"),
+        (("plan", "run", "--labels", "nothing.csv"), "nothing.csv"),
+        (("plan", "nowhere"), "nowhere"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(line: Line, arguments: tuple[str, ...], named: str):
+    """With the option's name and what to do."""
+    found = line(*arguments)
+
+    assert found.status == 2
+    assert named in found.sentence
+
+
+@pytest.mark.parametrize("option", [("--within", "4"), ("--seed", "9"), ("--expect", "0.7")])
+def test_a_plan_that_is_drawn_is_not_changed(line: Line, option: tuple[str, str]):
+    """Whoever saw labels could otherwise choose the width, or the cases, that suit them."""
+    line("plan", "run", "--within", "3", "--seed", "1")
+    found = line("plan", "run", *option)
+
+    assert found.status == 2
+    assert option[0] in found.sentence
+    assert "plan.json" in found.sentence
+
+
+def test_a_run_that_changed_is_refused(line: Line):
+    """Its cases were drawn by verdicts that are others now."""
+    line("plan", "run")
+    keep(Path("other"), turned=5)
+    said = json.loads(Path("run/plan.json").read_text())
+    said["run"] = json.loads(Path("other/run.json").read_text())["id"]
+    Path("other/plan.json").write_text(json.dumps(said))
+    found = line("plan", "other")
+
+    assert found.status == 2
+    assert "changed" in found.sentence
+
+
+def test_nothing_hostile_reaches_a_terminal(line: Line):
+    """Case ids are somebody's text."""
+    keep_run(Path("hostile"), [make_item(place, id=f"{ESCAPES}\n{place}") for place in range(12)]).close()
+    found = line("plan", "hostile")
+
+    assert found.status == 0
+    assert HIDDEN.search(found.out + found.err) is None
