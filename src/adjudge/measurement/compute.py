@@ -332,7 +332,7 @@ def _compute_bias(work: _Computation) -> Bias | None:
         return None
     kept = [at for at, _ in rows]
     properties: dict[str, list[float] | list[bool] | list[str]] = {
-        "length (log2, so that a unit is a doubling)": [length[at] for at in kept],
+        "length (in doublings)": [length[at] for at in kept],
         "format": ["marked up" if formatted[at] else "plain" for at in kept],
         "language": tally.list_languages(kept),
     }
@@ -362,7 +362,7 @@ def _compute_position_bias(work: _Computation) -> Bias | None:
         return None
     properties: dict[str, list[float] | list[bool] | list[str]] = {
         "position": ["shown first" if shown else "shown second" for _, _, shown in rows],
-        "length (log2, of the first to the second)": [length[at] for at, _, _ in rows],
+        "length (in doublings, of the first to the second)": [length[at] for at, _, _ in rows],
         "formatting of the first, not the second": [formatted[at] for at, _, _ in rows],
     }
     groups = [tally.groups[at] for at, _, _ in rows]

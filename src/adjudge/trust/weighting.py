@@ -160,7 +160,7 @@ def _estimate_coefficients(agreement: Agreement, counts: Floats, cases: Floats) 
     limits, of = measure(drawn), agreement.confusion.items
     return {
         name: make_estimate(
-            float(values[at]), of, limits[:, at], "bootstrap within strata", getattr(agreement, name).note
+            float(values[at]), of, limits[:, at], of, "bootstrap within strata", why=getattr(agreement, name).note
         )
         for at, name in enumerate(_COEFFICIENTS)
     }
