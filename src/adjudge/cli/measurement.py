@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing
 from adjudge.errors import UsageError
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from adjudge.dataset.label import Label
     from adjudge.measurement.measurement import Measurement
     from adjudge.runs.folder import Run
+
+_DONE, _MISSED, _UNKNOWN = 0, 1, 3
 
 _NAME, _WHY = 60, 160
 
@@ -97,27 +99,33 @@ class MeasureRequest:
 
         The lower limit has to reach the share: a run that may be worse has not shown that it is good enough.
         """
-        from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN
         from adjudge.trust.rates import CorrectedRate
 
         if self.fail_under is None or found is None:
-            return DONE
+            return _DONE
         asks = f"--fail-under-corrected asks for {100 * self.fail_under:g} %"
         if status != "finished":
             complain(f"the run is {status}, so what people would pass of all cases is open; finish it with --resume")
-            return UNKNOWN
+            return _UNKNOWN
         rate = found.rate
         if not isinstance(rate, CorrectedRate):
             why = found.left_out.get("rate", "") if rate is None else f"{rate.reason}; {rate.remedy}"
             complain(f"{asks}, and the corrected rate is not known: {why}")
-            return UNKNOWN
+            return _UNKNOWN
         # The tolerance of --fail-under, so that a census and a plain count end alike.
         if rate.low >= self.fail_under - 1e-9:
-            return DONE
+            return _DONE
         limits = f"the lower limit is {100 * rate.low:.1f} % (corrected rate {100 * rate.value:.1f} %)"
         may = rate.high >= self.fail_under and rate.low < rate.high
         complain(f"{asks}, and {limits}{'; more labels may show that it is reached' if may else ''}")
-        return MISSED
+        return _MISSED
+
+
+def make_request(labels: Sequence[str | Path] | None, **asked: Any) -> MeasureRequest:
+    """What a command was asked for, with the labels of these files; raises ``UsageError`` before a judge is asked."""
+    request = MeasureRequest(labels=read_labels(labels), **asked)
+    request.check_extra()
+    return request
 
 
 def find_missing() -> bool:

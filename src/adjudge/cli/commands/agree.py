@@ -112,7 +112,7 @@ def _check(
 
 def _measure(source: Path, labels: list[Path] | None, judge: str | None, **options: object) -> tuple[Measurement, ...]:
     from adjudge.measurement.measure import make_measurement
-    from adjudge.measurement.measure_file import measure_file
+    from adjudge.measurement.verdict_file import measure_file
 
     given = read_labels(labels)
     if source.is_dir():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.measurement import MeasureRequest, read_labels
+from adjudge.cli.measurement import MeasureRequest, make_request
 from adjudge.cli.output import (
     add_row,
     make_table,
@@ -121,9 +121,7 @@ def _make_request(labels: list[str] | None, labels_are: str | None, *, new_conte
             "--labels are of the contents that people looked at, and --new-contents compares others; measure each run "
             "with adjudge agree"
         )
-    request = MeasureRequest(labels=read_labels(labels), labels_are=labels_are)
-    request.check_extra()
-    return request
+    return make_request(labels, labels_are=labels_are)
 
 
 def _measure(found: Diff, request: MeasureRequest) -> Diff:

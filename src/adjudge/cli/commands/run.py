@@ -17,7 +17,7 @@ from adjudge.cli import options as option
 from adjudge.cli.commands.dataset import report_notes
 from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
 from adjudge.cli.input import SUITES, open_from_options
-from adjudge.cli.measurement import MeasureRequest, print_short, read_labels
+from adjudge.cli.measurement import MeasureRequest, make_request, print_short
 from adjudge.cli.output import (
     add_row,
     complain,
@@ -126,18 +126,11 @@ def run_data(
     options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     options |= {"fail_open": fail_open or None}
     chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
-    who = {"reader": reader, "labels": reader_labels, "passes": reader_passes}
-    who |= {"token": not no_token, "record": record}
-    panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, **cast("dict[str, Any]", who))
+    who: Any = {"reader": reader, "labels": reader_labels, "passes": reader_passes, "token": not no_token}
+    panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, record=record, **who)
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
-    request = MeasureRequest(
-        labels=read_labels(labels),
-        labels_are=labels_are,
-        target=target,
-        measured_on=measured_on,
-        fail_under=fail_under_corrected,
-    )
-    request.check_extra()
+    asked: Any = {"labels_are": labels_are, "target": target, "measured_on": measured_on}
+    request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
     if pairs or on_conflict is not None:
         _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
@@ -173,8 +166,7 @@ def run_data(
         **how,
     )
     said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
-    session = RunSession(running=running, judge=chosen.judge, suite=kind, request=request, **said)
-    return asyncio.run(session.go())
+    return asyncio.run(RunSession(running=running, judge=chosen.judge, suite=kind, request=request, **said).go())
 
 
 def open_counted(data: str, kind: str | None, **given: Any) -> Dataset:
