@@ -561,8 +561,18 @@ def test_a_difference_can_be_left_open_and_a_settlement_taken_back(differing):
 
     assert other != case
     assert differing.next_difference("zoe") is None
-    assert differing.undo("zoe").label.kind == "adjudication"
+    assert differing.undo("zoe") is None
+    assert differing.undo_difference("zoe").label.kind == "adjudication"
     assert differing.next_difference("zoe").case == other
+    assert differing.next_difference("zoe", session="tomorrow") is not None
+
+
+def test_settling_takes_back_no_answer(differing):
+    """Whoever settles what they labelled themselves keeps their label."""
+    differing.settle("ann", "case-1", False)
+    assert differing.undo_difference("ann").case == "case-1"
+    assert differing.undo_difference("ann") is None
+    assert len(list(differing.labels())) == 12
 
 
 def test_two_people_settle_different_cases(differing):

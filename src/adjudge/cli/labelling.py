@@ -122,7 +122,8 @@ class Labelling:
         self.said = f"{_shorten(task.case)}: skipped"
 
     def _undo(self) -> None:
-        undone = self.queue.undo(self.options.rater)
+        undo = self.queue.undo_difference if self.options.adjudicate else self.queue.undo
+        undone = undo(self.options.rater)
         if undone is None:
             self.said = "there is nothing to undo"
             return

@@ -191,17 +191,18 @@ class LabelQueue:
 
         What was done in this session goes first. The answer stays in the file with a mark that takes it back.
         """
-        rater = read_name(rater, "a rater")
-        session = session or self._session
+        return self._undo(read_name(rater, "a rater"), session or self._session, self._mode)
+
+    def _undo(self, rater: str, session: str, mode: LabelMode) -> UndoneAnswer | None:
         with self._store.change():
-            last = self._store.find_last(rater, session)
+            last = self._store.find_last(rater, session, mode)
             if last is None:
                 return None
-            self._take_back(last.seq, rater, session, last.case, last.mode)
-            for seq in self._store.list_marks(last.case, rater, last.mode, after=last.seq):
-                self._take_back(seq, rater, session, last.case, last.mode)
+            self._take_back(last.seq, rater, session, last.case, mode)
+            for seq in self._store.list_marks(last.case, rater, mode, after=last.seq):
+                self._take_back(seq, rater, session, last.case, mode)
             self._store.free_leases(session)
-            self._store.take_lease(last.case, rater, session, last.mode, self._seconds)
+            self._store.take_lease(last.case, rater, session, mode, self._seconds)
             return UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
 
     def comment(
@@ -260,15 +261,15 @@ class LabelQueue:
     def next_difference(self, rater: str, *, blind: bool = True, session: str | None = None) -> LabelTask | None:
         """The next difference to settle, with what everybody said; ``None`` where nothing is left now.
 
-        What this rater skipped, and what another session has, is left out. Whoever is shown what others said of a case
-        is not asked to label it any more.
+        What was skipped in this session, and what another session has, is left out. Whoever is shown what others said
+        of a case is not asked to label it any more.
         """
         rater = read_name(rater, "a rater")
         session = session or self._session
         with self._store.change():
             taken = self._store.list_leased(session, "adjudicate")
             for truth in self.list_differences():
-                if truth.case in taken or self._has_skipped(truth.case, rater):
+                if truth.case in taken or self._store.has_skipped(truth.case, rater, session, "adjudicate"):
                     continue
                 found = self._read(truth.case)
                 self._store.mark_seen(truth.case, rater, "labels")
@@ -306,8 +307,12 @@ class LabelQueue:
             self._store.free_leases(session, case)
             return label
 
+    def undo_difference(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
+        """Take back how the rater last settled a difference, or that they left it open; ``None`` if there is none."""
+        return self._undo(read_name(rater, "a rater"), session or self._session, "adjudicate")
+
     def skip_difference(self, rater: str, case: str, *, session: str | None = None) -> None:
-        """Leave a difference open; ``next_difference`` does not hand it to this rater again."""
+        """Leave a difference open; ``next_difference`` does not hand it out again in this session."""
         rater = read_name(rater, "a rater")
         self._skip(rater, case, session or self._session, "adjudicate")
 
@@ -493,9 +498,6 @@ class LabelQueue:
             event = Event(action="skip", rater=rater, session=session, case=case, mode=mode)
             self._store.add(event, at=self._store.find_time())
             self._store.free_leases(session, case)
-
-    def _has_skipped(self, case: str, rater: str) -> bool:
-        return self._store.has_skipped(case, rater, "adjudicate")
 
     def _has_people(self, case: str, criterion: str | None) -> bool:
         return any(label.kind == "person" and label.criterion == criterion for label in self._store.labels(case))

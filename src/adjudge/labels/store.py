@@ -100,8 +100,9 @@ _MINE = """
     ORDER BY o.until DESC LIMIT 1"""
 
 _LAST = """
-    SELECT seq, action, case_id, criterion, mode, body FROM live
-    WHERE rater = :rater AND action IN ('label', 'skip') ORDER BY session = :session DESC, seq DESC LIMIT 1"""
+    SELECT seq, action, case_id, criterion, body FROM live
+    WHERE rater = :rater AND mode = :mode AND action IN ('label', 'skip')
+    ORDER BY session = :session DESC, seq DESC LIMIT 1"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +129,8 @@ class LastAction:
     """What a rater did last, and can take back."""
 
     seq: int
-    action: str
     case: str
     criterion: str | None
-    mode: LabelMode
     label: Label | None
 
 
@@ -373,14 +372,14 @@ class LabelStore:
         )  # fmt: skip
         return True
 
-    def find_last(self, rater: str, session: str) -> LastAction | None:
+    def find_last(self, rater: str, session: str, mode: LabelMode) -> LastAction | None:
         """The last answer or skip of a rater, in this session if there is one."""
-        found = self._ask(_LAST, rater=rater, session=session)
+        found = self._ask(_LAST, rater=rater, session=session, mode=mode)
         if not found:
             return None
-        seq, action, case, criterion, mode, body = found[0]
+        seq, action, case, criterion, body = found[0]
         label = self._read_label(seq, body) if action == "label" else None
-        return LastAction(seq=seq, action=action, case=case, criterion=criterion, mode=mode, label=label)
+        return LastAction(seq=seq, case=case, criterion=criterion, label=label)
 
     def list_marks(self, case: str, rater: str, mode: LabelMode, *, after: int = 0) -> list[int]:
         """The marks that a rater has answered everything asked of a case, as numbers of events."""
@@ -388,11 +387,11 @@ class LabelStore:
             AND seq > :after"""
         return [row[0] for row in self._ask(query, case=case, rater=rater, mode=mode, after=after)]
 
-    def has_skipped(self, case: str, rater: str, mode: LabelMode) -> bool:
-        """Whether a rater put a case off."""
-        query = """SELECT 1 FROM live WHERE case_id = :case AND rater = :rater AND mode = :mode AND action = 'skip'
-            LIMIT 1"""
-        return bool(self._ask(query, case=case, rater=rater, mode=mode))
+    def has_skipped(self, case: str, rater: str, session: str, mode: LabelMode) -> bool:
+        """Whether a rater put a case off in a session."""
+        query = """SELECT 1 FROM live WHERE case_id = :case AND rater = :rater AND session = :session AND mode = :mode
+            AND action = 'skip' LIMIT 1"""
+        return bool(self._ask(query, case=case, rater=rater, session=session, mode=mode))
 
     def list_answers(self, case: str, rater: str) -> list[tuple[int, Label]]:
         """The labels of a case that a rater gave and did not take back, each with the number of its event."""
