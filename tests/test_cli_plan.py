@@ -162,3 +162,14 @@ def test_nothing_hostile_reaches_a_terminal(line: Line):
 
     assert found.status == 0
     assert HIDDEN.search(found.out + found.err) is None
+
+
+def test_labels_that_are_numbers_need_a_map(line: Line):
+    """The sentence names the option that says which are good."""
+    line("plan", "run", "--out", "cases.csv", "--rater", "ann")
+    text = Path("cases.csv").read_text().replace('"person",""', '"person","4"')
+    Path("cases.csv").write_text(text)
+    found = line("plan", "run", "--labels", "cases.csv")
+
+    assert found.status == 2
+    assert "--label-map" in found.sentence

@@ -50,6 +50,7 @@ _SAID: tuple[tuple[str, str], ...] = (
     (r"^per_case must be", "--per-case must be"),
     (r"^a rater is named by", "--rater is a name of"),
     (r"^seed must be a whole", "--seed must be a whole"),
+    (r"which are good \(label_map=\)", "which are good (--label-map)"),
     (r"decode it with errors='replace' first", "convert it first"),
 )  # fmt: skip
 
