@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 EPSILON = 0.2
 """The handicap of the alternative annotator test for trained experts (arXiv 2501.10970)."""
+
+_MOST_FOR_BIAS = 20_000
 
 _HEAPS_OF: dict[MeasurementKind, tuple[TruthHeap, ...]] = {
     "verdict": ("bad", "good"),
@@ -68,7 +70,7 @@ class _Computation:
     tally: MeasurementTally
     options: MeasurementOptions
     kind: MeasurementKind
-    places: list[int]
+    places: Sequence[int]
     """The labelled cases whose truth is settled, and of the kind that is compared."""
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -81,7 +83,7 @@ class _Computation:
             self.left_out[name] = str(error)
             return None
 
-    def find_groups(self) -> list[int] | None:
+    def find_groups(self) -> Sequence[int] | None:
         """The groups of the settled cases; ``None`` where each is its own, or all are one."""
         groups = self.tally.list_groups(self.places)
         if groups is not None and len(set(groups)) < 2:
@@ -318,11 +320,11 @@ def _compute_bias(work: _Computation) -> Bias | None:
         return None
     tally = work.tally
     length, formatted, _ = tally.properties
-    judged, truth = list(tally.judged(work.places)), list(tally.truth(work.places))
+    places = _thin(work.places)
     pairs = work.kind == "preference"
     rows = [
         (at, _SHARE_SIDES[judge] - _SHARE_SIDES[true])
-        for at, judge, true in zip(work.places, judged, truth, strict=True)
+        for at, judge, true in zip(places, tally.judged(places), tally.truth(places), strict=True)
         if judge is not None and length[at] == length[at]
     ]
     if pairs and tally.pairs:
@@ -341,7 +343,12 @@ def _compute_bias(work: _Computation) -> Bias | None:
     )
 
 
-def _group_for_bias(tally: MeasurementTally, places: list[int]) -> list[int] | None:
+def _thin(places: Sequence[int]) -> Sequence[int]:
+    """At most so many cases, evenly spread: a regression gains nothing from more, and would keep them all."""
+    return places[:: -(-len(places) // _MOST_FOR_BIAS)] if len(places) > _MOST_FOR_BIAS else places
+
+
+def _group_for_bias(tally: MeasurementTally, places: Sequence[int]) -> Sequence[int] | None:
     groups = tally.list_groups(places)
     return groups if groups is not None and len(set(groups)) > 1 else None
 
@@ -350,10 +357,11 @@ def _compute_position_bias(work: _Computation) -> Bias | None:
     """Two rows for each pair, one for each order: whether the first content gains by being shown first."""
     tally = work.tally
     length, formatted, _ = tally.properties
-    truth = dict(zip(work.places, tally.truth(work.places), strict=True))
+    places = _thin(work.places)
+    truth = dict(zip(places, tally.truth(places), strict=True))
     rows = [
         (at, _SHARE_SIDES[side] - _SHARE_SIDES[truth[at]], shown_first)
-        for at in work.places
+        for at in places
         for codes, shown_first in ((tally.forward, True), (tally.backward, False))
         if (side := _read_side(codes[at])) is not None and length[at] == length[at]
     ]

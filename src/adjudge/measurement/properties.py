@@ -52,6 +52,8 @@ def _find_stated(metadata: Mapping[str, Any]) -> str | None:
 
 def find_script(text: str) -> str:
     """The script that most letters of a text are of, as Unicode names it (``latin``, ``cyrillic``, ``cjk``)."""
+    if text.isascii():  # nearly always, and many times as fast
+        return "latin" if any(map(str.isalpha, text)) else "none"
     letters = islice(filter(str.isalpha, text), _LETTERS)
     counted = Counter(map(_name_script, letters))
     return counted.most_common(1)[0][0] if counted else "none"

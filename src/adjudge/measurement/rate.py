@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -45,7 +45,7 @@ class Planned:
 
 def find_sampling(
     tally: MeasurementTally, *, said_random: bool, planned: Planned | None = None
-) -> tuple[Sampling, list[int], tuple[str, ...]]:
+) -> tuple[Sampling, Sequence[int], tuple[str, ...]]:
     """How the labels were drawn, which of the labelled cases count for a rate, and what a reader should know of it.
 
     Where a plan drew some of the labels, those alone are a sample; labels that somebody picked beside it are left out.
@@ -112,7 +112,7 @@ def _carry_over(tally: MeasurementTally, outside: OutsideLabels, target: Target)
 
 
 def make_heaps(
-    tally: MeasurementTally, places: list[int], names: list[int] | None
+    tally: MeasurementTally, places: Sequence[int], names: Sequence[int] | None
 ) -> tuple[list[Heap], GroupCounts | None]:
     """The cases of a run by verdict, with the labels in them; and the labels by group.
 
@@ -131,7 +131,7 @@ def make_heaps(
 
 
 def _make_strata(
-    tally: MeasurementTally, places: list[int], planned: Planned, names: list[int] | None
+    tally: MeasurementTally, places: Sequence[int], planned: Planned, names: Sequence[int] | None
 ) -> tuple[list[Heap], GroupCounts | None]:
     """The same by the strata of a plan. Verdicts are not told apart in them: strata are of like verdicts already."""
     columns = {name: at for at, name in enumerate(planned.sizes)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from adjudge.dataset.case import LabelValue
@@ -114,8 +114,8 @@ class MeasurementTally:
         for counts, number in ((self.passes, found.passed), (self.fails, found.failed)):
             counts.append(min(number, _MOST_REPEATS))
         self.judgements.append(min(found.judgements, _MOST_REPEATS))
-        # A case without a group is a group of its own.
-        self.groups.append(self._groups.find(case.group if case.group is not None else (at,)))
+        # A case without a group is a group of its own, which no name has to be kept for.
+        self.groups.append(-1 - at if case.group is None else self._groups.find(case.group))
         self.kinds.append(self._kinds.find(case.kind))
         self.designs.append(self._designs.find(truth.design))
         for rater, value in truth.ratings.items():
@@ -144,29 +144,31 @@ class MeasurementTally:
         """The people, in the order in which they come."""
         return tuple(self._ratings)
 
-    def list_places(self, heaps: tuple[TruthHeap, ...]) -> list[int]:
+    def list_places(self, heaps: tuple[TruthHeap, ...]) -> Sequence[int]:
         """Which of the labelled cases are in these heaps."""
         wanted = {_HEAP_CODES[heap] for heap in heaps}
-        return [at for at, code in enumerate(self.heaps) if code in wanted]
+        return array("i", (at for at, code in enumerate(self.heaps) if code in wanted))
 
-    def judged(self, places: list[int]) -> Iterator[Category]:
+    def judged(self, places: Sequence[int]) -> Iterator[Category]:
         """The judge's labels of some of the labelled cases."""
         for at in places:
             verdict = VERDICTS[self.verdicts[at]]
             yield _OF_VERDICT.get(verdict, verdict)
 
-    def truth(self, places: list[int]) -> Iterator[Category]:
+    def truth(self, places: Sequence[int]) -> Iterator[Category]:
         """The true labels of some of the labelled cases."""
         for at in places:
             heap = HEAPS[self.heaps[at]]
             yield _OF_HEAP.get(heap, heap)
 
-    def list_groups(self, places: list[int]) -> list[int] | None:
+    def list_groups(self, places: Sequence[int]) -> Sequence[int] | None:
         """The groups of some of the labelled cases; ``None`` where each is a group of its own."""
-        found = [self.groups[at] for at in places]
+        if not self._groups.codes:
+            return None
+        found = array("i", (self.groups[at] for at in places))
         return found if len(set(found)) < len(found) else None
 
-    def list_kinds(self, places: list[int]) -> list[str]:
+    def list_kinds(self, places: Sequence[int]) -> list[str]:
         """What the cases are compared by."""
         names = self._kinds.names
         return ["(none)" if (name := names[self.kinds[at]]) is None else str(name) for at in places]
@@ -176,12 +178,12 @@ class MeasurementTally:
         names = self._designs.names
         return [names[code] for code in self.designs]  # type: ignore[misc] - what was put in
 
-    def list_languages(self, places: list[int]) -> list[str]:
+    def list_languages(self, places: Sequence[int]) -> list[str]:
         """The languages of some of the labelled cases."""
         names = self._languages.names
         return [str(names[int(self.properties[2][at])]) for at in places]
 
-    def list_repeats(self, places: list[int]) -> list[list[bool | None]]:
+    def list_repeats(self, places: Sequence[int]) -> list[list[bool | None]]:
         """Each judgement of some of the labelled cases, in no order; ``None`` is undecided."""
         return [
             [True] * self.passes[at]
