@@ -33,6 +33,11 @@ HISTORY = {
     },  # defaults, as another tool names them
     "docs/models.md": {"gpt-5", "gpt-5-mini"},  # which names are another model
     "docs/seeds.md": {"gpt-4o-mini", "claude-haiku"},  # functions in the seeds' own example
+    "docs/measure-a-judge.md": {"GPT-4", "gpt4", "llama2orig"},  # whose replies and answers are recorded
+    "examples/measured-judge/README.md": {"GPT-4"},
+    "examples/measured-judge/adjudge.toml": {"GPT-4"},
+    "examples/measured-judge/answers.jsonl": {"gpt4", "llama2orig"},
+    "examples/measured-judge/recorded.jsonl": {"gpt-4"},
 }
 """Names that pages mention and nobody is told to ask, by page."""
 
