@@ -21,7 +21,13 @@ NAMED = re.compile(
 )
 """What looks like the name of a model that a provider serves."""
 
+MEASURED = {"GPT-4", "Gemma-2B", "Llama-13B", "Llama-70B", "Llama-7B", "Llama3-70B", "Llama3-8B", "Mistral-7B"}
+"""Judges of published data sets, whose verdicts are recorded."""
+
 HISTORY = {
+    "docs/coverage.md": MEASURED,
+    "docs/plan.md": MEASURED,
+    "docs/reproductions.md": {"GPT-4"},
     "docs/injection-screen.md": {"gpt4", "llama2orig"},  # columns of recorded replies
     "README.md": {"llama3.2"},  # on a server of one's own, where nobody takes it away
     "docs/local-server.md": {"llama3.2"},
