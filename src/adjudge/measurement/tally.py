@@ -195,12 +195,18 @@ class MeasurementTally:
     def list_ratings(self) -> tuple[list[dict[str, Category]], list[int]]:
         """What people said of each case that at least two of them decided, and which cases these are."""
         values = [value for _, value in self._values.codes]  # type: ignore[misc] - pairs
+        decided = [value != CANNOT_TELL and value is not None for value in values]
+        # Counted first: a row for each case that one person labelled would be most of the memory.
+        several = bytearray(self.labelled)
+        for said in self._ratings.values():
+            for at, code in zip(said.places, said.values, strict=True):
+                several[at] = min(2, several[at] + decided[code])
         found: dict[int, dict[str, Category]] = {}
         for rater, said in self._ratings.items():
             for at, code in zip(said.places, said.values, strict=True):
-                if values[code] != CANNOT_TELL and values[code] is not None:
+                if several[at] > 1 and decided[code]:
                     found.setdefault(at, {})[rater] = values[code]
-        places = sorted(at for at, row in found.items() if len(row) > 1)
+        places = sorted(found)
         return [found[at] for at in places], places
 
 
