@@ -85,7 +85,7 @@ class MeasureRequest:
             return None
         from adjudge.measurement.measure import make_measurement
 
-        return make_measurement(
+        found = make_measurement(
             run,
             labels=self.labels,
             criterion=self.criterion,
@@ -93,6 +93,8 @@ class MeasureRequest:
             target="system" if self.target == "system" else "run",
             measured_on=self.measured_on,
         )
+        # A queue that was opened and left says nothing.
+        return found if self.asked or found.labelled else None
 
     def find_status(self, found: Measurement | None, status: str) -> int:
         """The exit status of ``--fail-under-corrected`` for a run of this status, with its reason said.
