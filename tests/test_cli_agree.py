@@ -113,7 +113,7 @@ def test_a_file_of_verdicts_is_measured_without_a_run(judged: Line):
     ]
     keep([*load_labels("labels.jsonl"), *models], "verdicts.jsonl")
 
-    assert judged("agree", "verdicts.jsonl").out.count("beside people") == 2
+    assert judged("agree", "verdicts.jsonl").out.count("compared with people") == 2
     found = judged("agree", "verdicts.jsonl", "--json").document
     assert (found["schema"], len(found["measurements"])) == ("adjudge/measurements/1", 2)
     assert judged("agree", "verdicts.jsonl", "--judge", "same", "--json").document["judge"] == "same"

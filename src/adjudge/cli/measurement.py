@@ -164,7 +164,7 @@ def print_measurement(found: Measurement, top: int) -> None:
     )
 
     about = f", on {found.criterion}" if found.criterion is not None else ""
-    _print(f"{found.data or 'A run'} judged by {found.judge or 'a judge'}{about}, beside people")
+    _print(f"{found.data or 'A run'} judged by {found.judge or 'a judge'}{about}, compared with people")
     print_line()
     _print(describe_measurement(found))
     print_line()

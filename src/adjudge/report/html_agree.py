@@ -23,10 +23,13 @@ def render_measurement_html(found: Sequence[Measurement]) -> str:
     first = found[0]
     judges = first.judge if len(found) == 1 else format_count(len(found), "judge")
     return render_page(
-        f"{judges} beside people: {first.data}",
+        f"{judges} compared with people: {first.data}",
         tag(
             "header",
-            tag("h1", f"{first.judge or 'The judge'} beside people" if len(found) == 1 else "Judges beside people"),
+            tag(
+                "h1",
+                f"{first.judge or 'The judge'} compared with people" if len(found) == 1 else "Judges beside people",
+            ),
             tag("p", "On ", tag("b", first.data or "a run"), f", {format_count(first.cases, 'case')}."),
             tag("p", [tag("span", f"run {first.run}")] if first.run else None, class_="facts"),
         ),

@@ -30,7 +30,9 @@ def render_measurement_markdown(found: Sequence[Measurement], *, most: int) -> s
     """Measurements as Markdown, with at most so many disagreements of each."""
     parts = [MEASUREMENT_MARK]
     for item in found:
-        parts += [f"### {render_code(item.judge or 'a judge', 200)} beside people, {render_code(item.data or 'a run')}"]
+        parts += [
+            f"### {render_code(item.judge or 'a judge', 200)} compared with people, {render_code(item.data or 'a run')}"
+        ]
         parts += [*list_measurement_sections(item), *_list_disagreements(item, most)]
     return "\n\n".join(parts) + "\n"
 

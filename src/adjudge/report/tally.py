@@ -353,7 +353,7 @@ def _cut_name(name: str) -> str:
 
 
 class LabelTally:
-    """The judge beside people who said true or false."""
+    """The judge compared with people who said true or false."""
 
     def __init__(self) -> None:
         self._cases = self._good = 0
