@@ -123,6 +123,8 @@ def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counte
 def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Iterable[tuple[Category, Category]]:
     try:
         yield from zip(judged, truth, strict=True)
+    except UsageError:
+        raise
     except ValueError:
         raise UsageError("judged and truth have different lengths; give one label of each for every item") from None
 
@@ -331,6 +333,8 @@ def count_tables(
     both = zip(number(groups), _pair_strictly(judged, truth), strict=True)
     try:
         apart.update((group, judge, true) for group, (judge, true) in both)
+    except UsageError:
+        raise
     except ValueError:
         raise UsageError("groups must name one group for each item; give as many as labels") from None
     pairs: Counter[tuple[Category, Category]] = Counter()

@@ -232,6 +232,6 @@ def read_count(value: object, name: str) -> int:
     """A count as Python's own integer, from one of numpy's as well."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
         raise UsageError(f"{name} must be a whole number of 0 or more; got {show(value)}")
-    if value > LARGEST_COUNT:
+    if int(value) > LARGEST_COUNT:
         raise UsageError(f"{name} must be at most {LARGEST_COUNT:,.0f}; got {show(value)}")
     return int(value)
