@@ -59,7 +59,7 @@ FEWEST_GROUPS = 10
 ENOUGH_GROUPS = 15
 
 FEW_OF_A_KIND = 5
-"""With fewer labelled good answers, or bad ones, Wilson's limits cover too little: see scripts/coverage_ends."""
+"""With fewer labelled good answers, or bad ones, Wilson's limits cover too little: down to 87 % of 95 %."""
 
 GUARD = 0.01
 """Labels whose pass rate differs from that of the rest with a smaller p-value are not taken for a random sample."""
@@ -499,7 +499,7 @@ def _say_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod) -> tuple[s
         return ()
     number, kind = (bad, "bad") if bad < good else (good, "good")
     seen = f"{number} of the labelled answers {'is' if number == 1 else 'are'} {kind}"
-    why = "a 95 % interval so near to the end covers as little as 87 %; method='exact' covers as it should"
+    why = "so near to the end the interval covers less than it says; method='exact' covers as it should"
     return (f"{seen}: {why}.",)
 
 
