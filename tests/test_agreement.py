@@ -30,6 +30,7 @@ from adjudge.trust import (
     make_ceiling,
     make_confusion,
     make_error_parts,
+    make_repeatability,
     make_slices,
 )
 from trust_support import draw_pairs, is_near, need_statistics
@@ -214,6 +215,46 @@ def test_numbers_that_cannot_be_squared_are_refused(wrong):
     for attempt in attempts:
         with pytest.raises(UsageError):
             attempt()
+
+
+@pytest.mark.parametrize(("text", "same"), [("true", True), ("False", False), ("1", 1), (" 2 ", 2.0)])
+def test_a_text_that_spells_a_label_is_refused(text, same):
+    """A judge that says "true" where people say true would never agree with them, and nobody would see why."""
+    with pytest.raises(UsageError, match="look alike"):
+        make_agreement([text] * 20, [same] * 20)
+    with pytest.raises(UsageError, match="look alike"):
+        make_slices([text] * 20, [same] * 20, ["a", "b"] * 10)
+
+
+@pytest.mark.parametrize("nameless", [None, float("nan")])
+def test_a_group_without_a_name_is_refused(nameless):
+    """Items of no group would be taken for one large group, and the interval would depend on that one alone."""
+    labels, groups = [True, False] * 20, [*range(20), *[nameless] * 20]
+    for attempt in (
+        lambda: make_agreement(labels, labels, groups=groups),
+        lambda: make_slices(labels, labels, ["a", "b"] * 20, groups=groups),
+        lambda: find_bootstrap_interval([1.0, 2.0] * 20, groups=groups),
+    ):
+        with pytest.raises(UsageError, match="no name"):
+            attempt()
+
+
+def test_labels_that_differ_from_themselves_are_refused():
+    """NaN is no label: two repeats that are NaN would flip or not by where they lie in memory."""
+    nan = float("nan")
+    with pytest.raises(UsageError, match="nan"):
+        make_repeatability([[nan, nan]] * 20)
+    with pytest.raises(UsageError, match="nan"):
+        make_slices([nan] * 20, [nan] * 20, ["a", "b"] * 10)
+
+
+def test_a_few_values_have_no_bootstrap_interval():
+    """The percentiles of one value are that value, which would pass for a certain mean."""
+    for values in ([1.0], [1.0, 2.0, 3.0]):
+        with pytest.raises(UsageError, match="at least 10"):
+            find_bootstrap_interval(values)
+    with pytest.raises(UsageError, match="level"):
+        find_bootstrap_interval([1.0, 2.0] * 10, level=95)
 
 
 def test_weights_count_a_near_miss_as_a_part():

@@ -67,6 +67,30 @@ def test_p_values_are_adjusted_for_the_number_of_effects():
     assert shown <= 9
 
 
+@pytest.mark.parametrize(("rare", "right"), [(5, 0.9), (10, 0.95), (10, 0.7)])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_rare_value_without_an_error_proves_nothing(rare, right, grouped):
+    """A judge that is wrong equally often in both languages is blamed in at most 10 of 100 draws (5 %, and chance).
+
+    None of five items happens to be wrong in six of ten draws. Robust errors see no variance there, and would call
+    that an effect; the error is therefore never below the one that holds if errors vary alike everywhere.
+    """
+    chance, shown, held = random.Random(5), 0, 0
+    size = 2 if grouped else 1
+    languages = ["fr"] * rare * size + ["en"] * 100 * size
+    for _ in range(100):
+        errors = [0.0 if chance.random() < right else -1.0 for _ in languages]
+        if len(set(errors)) < 2:
+            continue
+        groups = [at // 2 for at in range(len(languages))] if grouped else None
+        effect = make_bias(errors, {"language": languages}, groups=groups).effects[0]
+        shown += effect.is_shown
+        held += effect.low <= 0 <= effect.high
+
+    assert shown <= 10
+    assert held >= 90
+
+
 def test_groups_make_the_interval_honest():
     """A property of the question, with errors that questions share, is no news eight times over."""
     chance = random.Random(4)

@@ -209,6 +209,14 @@ def test_mcnemar_is_the_exact_binomial(worse: int, better: int):
     assert found == (pytest.approx(float(min(Fraction(1), 2 * tail)), rel=1e-12) if total else None)
 
 
+@pytest.mark.parametrize("wrong", [-1, 1.5, True, math.nan, 10**15, "3"])
+def test_mcnemar_of_what_is_no_count_is_refused(wrong):
+    """Numbers beyond a billion would lose their digits in the logarithm of a factorial; it is no p-value then."""
+    for pair in ((wrong, 5), (5, wrong)):
+        with pytest.raises(UsageError, match=r"worse|better"):
+            compute_mcnemar(*pair)
+
+
 def test_mcnemar_as_published():
     """Known values: 1 against 9 is 0.0215, 5 against 15 is 0.0414; a million cases take no longer than ten."""
     assert compute_mcnemar(1, 9) == pytest.approx(22 / 1024)

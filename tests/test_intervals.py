@@ -85,6 +85,25 @@ def test_a_weighted_share_is_what_zou_and_donner_write():
     assert found.to_dict() == {"value": found.value, "low": found.low, "high": found.high}
 
 
+@given(of=st.floats(1, 10**6), share=st.floats(0, 1), level=st.floats(0.5, 0.999))
+def test_one_wilson_interval_serves_all(of: float, share: float, level: float):
+    """A share alone, many at once, and of groups (whose counts are not whole) have the same limits, to the last bit."""
+    low, high = find_limits([share * of], [of], level=level)
+
+    assert find_interval(share * of, of, level) == (float(low[0]), float(high[0]))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("size", [1, 10**3, 10**6, 10**9])
+def test_the_largest_counts_have_limits_on_both_sides(method: IntervalMethod, size: int):
+    """No limit is NaN, whether nothing, one or all were counted; more than a billion is refused and not guessed."""
+    for count in (0, 1, size // 2, size - 1, size):
+        low, high = find_interval(count, size, method=method)
+        assert 0 <= low <= high <= 1
+    with pytest.raises(UsageError, match="1,000,000,000"):
+        find_interval(1, 10**9 + 1, method=method)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @given(of=st.integers(1, 300), share=st.floats(0, 1))
 def test_one_heap_is_its_own_interval(method: IntervalMethod, of: int, share: float):
@@ -142,6 +161,12 @@ def test_a_heap_without_labels_may_be_anything():
         (1, 5, 1),
         (1, 5, 0),
         (1, 5, math.nan),
+        (1, 5, 1 - 1e-16),
+        (1, 5, "0.95"),
+        ("1", 5, None),
+        (None, 5, 0.95),
+        (1, 10**400, 0.95),
+        (0, 1e-300, 0.95),
     ],
 )
 def test_what_is_no_share_is_refused(method: IntervalMethod, count: float, of: float, level: float):

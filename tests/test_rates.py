@@ -15,6 +15,7 @@ from adjudge import UsageError
 from adjudge.trust import (
     CorrectedRate,
     Heap,
+    IntervalMethod,
     LabelCounts,
     Refusal,
     choose_design,
@@ -442,6 +443,93 @@ def test_a_sample_that_does_not_look_random_counts_as_from_elsewhere():
     assert any("do not look like a random sample" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("chosen", ["by verdict", "by truth"])
+def test_cases_that_somebody_chose_leave_the_interval_its_coverage(chosen: str):
+    """Half passed and half failed cases, or the bad ones first: nobody knows which, and the interval holds for both.
+
+    Lang and Reiczigel's interval alone contains the truth in 1 of 100 runs of the first kind, where sensitivity and
+    specificity among the labels are not those of the run; double sampling alone in none of the second.
+    """
+    import numpy as np
+
+    chance, held, issued = np.random.default_rng(1), 0, 0
+    for _ in range(60):
+        good = chance.random(1000) < 0.7
+        passed = np.where(good, chance.random(1000) < 0.9, chance.random(1000) > 0.8)
+        weights = (
+            np.where(good, 1.0, 3.0)
+            if chosen == "by truth"
+            else np.where(passed, 1 / passed.sum(), 1 / (~passed).sum())
+        )
+        drawn = np.zeros(1000, dtype=bool)
+        drawn[chance.choice(1000, 200, replace=False, p=weights / weights.sum())] = True
+        heaps = [
+            Heap(
+                verdict="passed" if side is passed else "failed",
+                cases=int(side.sum()),
+                good=int((side & drawn & good).sum()),
+                bad=int((side & drawn & ~good).sum()),
+            )
+            for side in (passed, ~passed)
+        ]
+        found = make_corrected_rate(heaps, sampled=True)
+        if isinstance(found, CorrectedRate) and found.design == "external":
+            issued += 1
+            held += found.low <= good.mean() <= found.high
+            assert any("chosen by verdict" in note for note in found.notes)
+
+    assert issued > 40
+    assert held >= 0.93 * issued
+
+
+def test_what_the_guard_does_not_find_is_not_promised():
+    """A test that finds nothing shows nothing, so the reason says who claims that the cases were drawn at random."""
+    reason = choose_design([PASSED, FAILED], sampled=True).reason
+
+    assert "given as a random sample" in reason
+    assert "do not contradict" in reason
+
+
+@pytest.mark.parametrize(("bad", "method", "noted"), [(1, "wilson", True), (1, "exact", False), (9, "wilson", False)])
+def test_a_rate_near_the_end_says_that_its_interval_is_weak(bad: int, method: IntervalMethod, noted: bool):
+    """Where 1 label of 50 is bad, Wilson's limits cover down to 87 % of the promised 95 %; the exact ones do cover."""
+    heaps = [Heap(verdict="passed", cases=150, good=40 - bad, bad=bad), Heap(verdict="failed", cases=50, good=10)]
+    rate = given_rate(make_internal_rate(heaps, method=method))
+
+    assert any("method='exact'" in note for note in rate.notes) is noted
+
+
+def test_exact_limits_cover_near_the_end():
+    """A run of 200 cases of which 1 in 100 is bad, a judge that knows nothing, and 50 labels."""
+    import numpy as np
+
+    from adjudge.trust.double_sampling import compute_double_sampling
+
+    chance = np.random.default_rng(2)
+    good = chance.binomial(200, 0.99, 2000)
+    passed = chance.binomial(good, 0.5), chance.binomial(200 - good, 0.5)
+    sizes = np.stack([passed[0], good - passed[0], passed[1], 200 - good - passed[1]], axis=-1)
+    drawn = np.array([chance.multivariate_hypergeometric(row, 50) for row in sizes])
+    cases, found = (np.stack([item[:, 0] + item[:, 2], item[:, 1] + item[:, 3]], axis=-1) for item in (sizes, drawn))
+    covers = {}
+    for method in ("wilson", "exact"):
+        _, low, high = compute_double_sampling(drawn[:, :2] * 1.0, found * 1.0, cases * 1.0, method=method)
+        covers[method] = np.mean((low - 1e-9 <= good / 200) & (good / 200 <= high + 1e-9))
+
+    assert covers["exact"] >= 0.93
+    assert covers["wilson"] < covers["exact"]
+
+
+def test_groups_of_very_different_size_are_named():
+    """One question with half of the labels: the design effect cannot know how such questions differ."""
+    rows = [("giant", True)] * 60 + [(f"q{at}", at % 4 > 0) for at in range(60)]
+    groups = count_groups([name for name, _ in rows], [0] * 120, [good for _, good in rows], columns=1)
+    good = sum(good for _, good in rows)
+    rate = given_rate(make_internal_rate([Heap(verdict="passed", cases=500, good=good, bad=120 - good)], groups=groups))
+
+    assert any("unequal" in note for note in rate.notes)
+
+
 def test_the_guard_is_fishers_test():
     """Its p-value is scipy's for the same table, when nothing is in groups and there are no strata."""
     from scipy.stats import fisher_exact
@@ -550,6 +638,17 @@ def test_rates_and_refusals_are_plain_data():
         (lambda: count_groups(["a"], [0], [], columns=1), "1, 1 and 0"),
         (lambda: count_groups(["a"], [2], [True], columns=2), "0 to 1"),
         (lambda: find_worth(2, 0.1, cases=5), "rate"),
+        (lambda: find_worth(0.5, math.inf, cases=5), "width.*inf"),
+        (lambda: find_worth(0.5, 0.1, cases=5, target="world"), "world"),
+        (lambda: make_corrected_rate([PASSED, FAILED], method="wald"), "wald.*wilson"),
+        (lambda: make_corrected_rate([PASSED, FAILED], level="0.95"), "level.*0.95"),
+        (lambda: make_internal_rate([PASSED], level=1 - 1e-16), "level"),
+        (lambda: Heap(verdict="passed", cases=10**400), "cases.*1,000,000,000"),
+        (lambda: Heap(verdict="passed", cases=5, stratum=1), "stratum.*1"),
+        (lambda: count_groups(["a", None], [0, 0], [True, True], columns=1), "None"),
+        (lambda: count_groups(["a", math.nan], [0, 0], [True, True], columns=1), "nan"),
+        (lambda: count_groups(["a"], [0], ["cannot_tell"], columns=1), "cannot_tell"),
+        (lambda: count_groups(["a"], [0], [1], columns=1), "True, False or None.*1"),
         (lambda: refuse_unsupported("dreams"), "dreams.*ordinal"),
     ],
 )

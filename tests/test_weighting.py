@@ -101,3 +101,32 @@ def test_weighed_intervals_hold_where_plain_ones_never_do():
     assert all(weighed >= 0.93 * 300 for _, weighed in held.values()), held
     assert held["sensitivity"][0] < 30
     assert held["specificity"][0] < 30
+
+
+def test_a_large_stratum_without_an_error_is_not_taken_for_perfect():
+    """900 cases of which 3 in 100 are judged wrongly, 20 labelled; 100 cases with 30 in 100, 40 labelled.
+
+    In half of the draws no label of the large stratum is wrong. Its variance then comes out as 0, and intervals that
+    believe it hold the accuracy in 46 of 100 runs.
+    """
+    random = np.random.default_rng(2)
+    held = 0
+    for _ in range(200):
+        tables = []
+        for size, wrong, number in ((900, 27, 20), (100, 30, 40)):
+            missed = int(random.hypergeometric(wrong, size - wrong, number))
+            good = (number - missed) // 2
+            tables.append([[number - missed - good, missed], [0, good]])
+        low, high = weigh_agreement(agree(*tables), tables, [900, 100]).accuracy.interval
+        held += low <= 1 - 57 / 1000 <= high
+
+    assert held >= 0.93 * 200
+
+
+def test_where_everybody_agrees_the_interval_is_no_point_and_not_everything():
+    """A rate of 1 shows no variance; the labels count as many as they are worth for being weighed unequally."""
+    tables = [[[20, 0], [0, 20]], [[10, 0], [0, 10]]]
+    low, high = weigh_agreement(agree(*tables), tables, [900, 100]).accuracy.interval
+
+    assert 0.85 < low < 0.95
+    assert high == 1.0

@@ -123,6 +123,8 @@ def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counte
 def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Iterable[tuple[Category, Category]]:
     try:
         yield from zip(judged, truth, strict=True)
+    except UsageError:
+        raise
     except ValueError:
         raise UsageError("judged and truth have different lengths; give one label of each for every item") from None
 
@@ -131,9 +133,8 @@ def check_kinds(kinds: Iterable[type[object]]) -> None:
     """Raise ``UsageError`` unless labels of these types can be told from each other."""
     for kind in kinds:
         if not issubclass(kind, bool | int | float | str | type(None)):
-            raise UsageError(
-                f"a label must be true, false, a number, a text or None, got a {kind.__name__}; convert it"
-            )
+            name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+            raise UsageError(f"a label must be true, false, a number, a text or None, got a {name}; convert it")
     flags = any(issubclass(kind, bool) for kind in kinds)
     if flags and any(issubclass(kind, int | float) and not issubclass(kind, bool) for kind in kinds):
         raise UsageError("labels mix true or false with numbers, and True equals 1 in Python; use one of the two")
@@ -145,6 +146,7 @@ def check_categories(categories: Sequence[Category]) -> None:
     for category in categories:
         if isinstance(category, float) and not math.isfinite(category):
             raise UsageError(f"a label must be a finite number, got {category!r}; use None for undecided")
+    _check_alike(categories)
     if len(set(categories)) < len(categories):
         raise UsageError(f"categories must differ from each other, got {show(tuple(categories))}; name each once")
     if len(categories) > MOST_CATEGORIES:
@@ -152,6 +154,25 @@ def check_categories(categories: Sequence[Category]) -> None:
             f"{len(categories):,} different labels are no categories, at most {MOST_CATEGORIES:,} are; "
             f"round the scores, or use make_correlation"
         )
+
+
+def _check_alike(categories: Sequence[Category]) -> None:
+    """Raise ``UsageError`` for a text beside what it spells: they would never agree, and nobody would see why."""
+    others = [item for item in categories if item is not None and not isinstance(item, str)]
+    spelled = {(f"{item:g}" if isinstance(item, float) else show(item)).lower(): item for item in others}
+    for text in categories:
+        if isinstance(text, str) and (same := spelled.get(text.strip().lower())) is not None:
+            raise UsageError(f"the labels {show(text)} and {show(same)} are different, and look alike; convert one")
+
+
+def check_labels(labels: Iterable[Category]) -> None:
+    """Raise ``UsageError`` unless labels can be told from each other; NaN differs from itself."""
+    seen = set(labels)
+    check_kinds(set(map(type, seen)))
+    for label in seen:
+        if isinstance(label, float) and not math.isfinite(label):
+            raise UsageError(f"a label must be a finite number, got {label!r}; use None for undecided")
+    _check_alike(tuple(seen))
 
 
 def order_categories(seen: set[Category], given: Sequence[Category] | None) -> tuple[Category, ...]:
@@ -291,6 +312,12 @@ def _divide(count: float, of: float, name: str, why: str) -> float:
     return count / of
 
 
+def check_group(group: Hashable) -> None:
+    """Raise ``UsageError`` for a group without a name: all such items would be taken for one group."""
+    if group is None or group != group:  # noqa: PLR0124 - NaN, as tables have an empty cell
+        raise UsageError(f"a group has no name ({show(group)}); give an item of no group a name of its own")
+
+
 def count_tables(
     judged: Iterable[Category], truth: Iterable[Category], groups: Iterable[Hashable]
 ) -> tuple[Counter[tuple[Category, Category]], Counter[tuple[int, Category, Category]], int]:
@@ -300,11 +327,14 @@ def count_tables(
 
     def number(items: Iterable[Hashable]) -> Iterable[int]:
         for item in items:
+            check_group(item)
             yield names.setdefault(item, len(names))
 
     both = zip(number(groups), _pair_strictly(judged, truth), strict=True)
     try:
         apart.update((group, judge, true) for group, (judge, true) in both)
+    except UsageError:
+        raise
     except ValueError:
         raise UsageError("groups must name one group for each item; give as many as labels") from None
     pairs: Counter[tuple[Category, Category]] = Counter()

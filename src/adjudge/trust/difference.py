@@ -14,6 +14,8 @@ from itertools import compress
 from random import Random
 from typing import Any
 
+from adjudge.trust.label_counts import read_count
+
 KEPT = 5_000
 """Differences that are kept for flipping; with more, their sum is normal to any digit that is shown."""
 
@@ -102,8 +104,10 @@ class PairedTally:
 def compute_mcnemar(worse: int, better: int) -> float | None:
     """McNemar's exact two-sided p-value for cases that passed in one of two runs only; ``None`` without any.
 
-    Twice the binomial tail at one half, and at most 1 (McNemar 1947, exact form).
+    Twice the binomial tail at one half, and at most 1 (McNemar 1947, exact form). Raises ``UsageError`` for what is no
+    count.
     """
+    worse, better = read_count(worse, "worse"), read_count(better, "better")
     total, fewer = worse + better, min(worse, better)
     if not total:
         return None

@@ -46,11 +46,19 @@ def compute_double_sampling(
     if target == "run":
         # The share that is left is that of the cases themselves: what was labelled is known, in groups or not.
         left = np.where(cases > 0, 1 - labelled / np.where(cases > 0, cases, 1), 0.0)
-        return combine_shares(good / by, labelled / by, weights, left, level=level, method=method)
+        return _clip(combine_shares(good / by, labelled / by, weights, left, level=level, method=method))
     shares = compute_shares(good, labelled)
     rate = np.sum(weights * shares, axis=-1)
     spread = np.maximum(np.sum(weights * shares**2, axis=-1) - rate**2, 0.0) / whole[..., 0] * between
-    return combine_shares(good / by, labelled / by, weights, spread=spread, level=level, method=method)
+    return _clip(combine_shares(good / by, labelled / by, weights, spread=spread, level=level, method=method))
+
+
+def _clip(found: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+    """Rates in 0 to 1: weights that add up to 1 may exceed it by rounding."""
+    import numpy as np
+
+    value, low, high = (np.clip(item, 0.0, 1.0) for item in found)
+    return value, np.minimum(low, value), np.maximum(high, value)
 
 
 def compute_shares(good: Floats, labelled: Floats) -> Floats:

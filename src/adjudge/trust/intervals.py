@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import is_finite
+from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
     from adjudge.trust.extra import Floats
 
+_Numbers = TypeVar("_Numbers", float, "NDArray[np.float64]")
+
 LEVEL = 0.95
 """How much of the time an interval made like this holds the true share."""
+
+LARGEST_COUNT = 1e9
+"""No count is larger: quantiles of beta distributions would not be found, and products of counts would overflow."""
 
 IntervalMethod = Literal["wilson", "jeffreys", "exact"]
 """``exact`` is that of Clopper and Pearson, which never covers too little and is wider than the others."""
@@ -73,19 +81,22 @@ def find_interval(
     Sources: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927; L. D. Brown,
     T. T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", 2001, for the others.
     """
-    if not (of > 0 and 0 <= count <= of < math.inf and 0 < level < 1):
-        raise UsageError(f"an interval needs a count from 0 to {of}, of more than 0; got {count!r} at level {level!r}")
+    try:
+        got, total = float(count), float(of)
+    except (TypeError, ValueError, OverflowError):
+        got = total = math.nan
+    if not (total >= 1 / LARGEST_COUNT and 0 <= got <= total < math.inf and is_level(level)):
+        raise UsageError(
+            f"an interval needs a count from 0 to {show(of)}, of more than 0; got {show(count)} at level {show(level)}"
+        )
+    if total > LARGEST_COUNT:
+        raise UsageError(f"an interval is of at most {LARGEST_COUNT:,.0f}, got {show(of)}; count fewer")
     if method != "wilson":
-        low, high = find_limits([count], [of], level=level, method=method)
+        low, high = find_limits([got], [total], level=level, method=method)
         return float(low[0]), float(high[0])
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    rate, square = count / of, z * z
-    middle = (rate + square / (2 * of)) / (1 + square / of)
-    reach = z / (1 + square / of) * math.sqrt(rate * (1 - rate) / of + square / (4 * of * of))
+    below, above = _find_wilson(got, total, level, math.sqrt)
     # At the ends the two are equal but for rounding, which must not exclude a rate that was seen.
-    low = 0.0 if count == 0 else max(middle - reach, 0.0)
-    high = 1.0 if count == of else min(middle + reach, 1.0)
-    return low, high
+    return 0.0 if got == 0 else max(below, 0.0), 1.0 if got == total else min(above, 1.0)
 
 
 def find_limits(
@@ -99,12 +110,20 @@ def find_limits(
     import numpy as np
 
     got, total = np.broadcast_arrays(np.asarray(counts, dtype=float), np.asarray(of, dtype=float))
-    if not (bool(np.all((got >= 0) & (got <= total) & np.isfinite(total))) and 0 < level < 1):
-        raise UsageError(f"intervals need counts from 0 to what they are of, and a level between 0 and 1; got {level}")
-    if method not in get_args(IntervalMethod):
-        raise UsageError(f"there is no interval {method!r}; there are {', '.join(get_args(IntervalMethod))}")
+    check_level(level)
+    check_method(method)
+    if not bool(np.all((got >= 0) & (got <= total) & (total <= LARGEST_COUNT))):
+        raise UsageError(
+            f"intervals need counts from 0 to what they are of, and at most {LARGEST_COUNT:,.0f}; "
+            f"got {show(counts)} of {show(of)}"
+        )
     # Whatever is computed for a share of nothing is replaced below.
-    low, high = (_find_wilson if method == "wilson" else _find_beta)(got, np.where(total > 0, total, 1), level, method)
+    some = np.where(total > 0, total, 1)
+    if method == "wilson":
+        low, high = _find_wilson(got, some, level, np.sqrt)
+        low, high = np.where(got == 0, 0.0, np.maximum(low, 0.0)), np.where(got == some, 1.0, np.minimum(high, 1.0))
+    else:
+        low, high = _find_beta(got, some, level, method)
     return np.where(total > 0, low, 0.0), np.where(total > 0, high, 1.0)
 
 
@@ -172,15 +191,32 @@ def combine_shares(
     return value, np.maximum(value - reach(shares - low), 0.0), np.minimum(value + reach(high - shares), most)
 
 
-def _find_wilson(counts: Floats, of: Floats, level: float, _: str) -> tuple[Floats, Floats]:
-    import numpy as np
+def is_level(level: float) -> bool:
+    """Whether an interval can have this level; one that rounds to 1 would have no end."""
+    return is_finite(level) and level > 0 and (1 + level) / 2 < 1
 
+
+def check_level(level: float) -> None:
+    """Raise ``UsageError`` unless an interval can have this level."""
+    if not is_level(level):
+        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95; got {show(level)}")
+
+
+def check_method(method: str) -> None:
+    """Raise ``UsageError`` unless there is an interval of this name."""
+    if method not in get_args(IntervalMethod):
+        raise UsageError(f"there is no interval {show(method)}; there are {', '.join(get_args(IntervalMethod))}")
+
+
+def _find_wilson(
+    counts: _Numbers, of: _Numbers, level: float, root: Callable[[_Numbers], _Numbers]
+) -> tuple[_Numbers, _Numbers]:
+    """Wilson's limits of one share (``math.sqrt``) or of many (``np.sqrt``), before they are cut at 0 and 1."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     rate, square = counts / of, z * z
     middle = (rate + square / (2 * of)) / (1 + square / of)
-    reach = z / (1 + square / of) * np.sqrt(rate * (1 - rate) / of + square / (4 * of * of))
-    low, high = np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)
-    return np.where(counts == 0, 0.0, low), np.where(counts == of, 1.0, high)
+    reach = z / (1 + square / of) * root(rate * (1 - rate) / of + square / (4 * of * of))
+    return middle - reach, middle + reach
 
 
 def _find_beta(counts: Floats, of: Floats, level: float, method: str) -> tuple[Floats, Floats]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import groupby
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal, get_args
 
 from adjudge.errors import UsageError
+from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LARGEST_COUNT
 from adjudge.trust.lang_reiczigel import KnownErrors
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Heap:
     def __post_init__(self) -> None:
         for name in ("cases", "good", "bad", "unresolved"):
             object.__setattr__(self, name, read_count(getattr(self, name), f"{name} of a heap"))
+        if self.stratum is not None and not isinstance(self.stratum, str):
+            raise UsageError(f"the stratum of a heap is a text or None, got {show(self.stratum)}; name it")
         if self.verdict not in get_args(HeapVerdict):
             known = ", ".join(get_args(HeapVerdict))
             raise UsageError(f"the verdict of a heap is one of {known}; got {self.verdict!r}")
@@ -126,6 +129,15 @@ def count_groups(
         raise UsageError(
             f"each labelled case needs a group, a heap and a truth; got {len(groups)}, {len(heaps)} and {len(truths)}"
         )
+    for name in groups:
+        if isinstance(name, bool) or not isinstance(name, str | Integral):
+            raise UsageError(
+                f"a group is a text or a whole number, got {show(name)}; name one for each case of its own"
+            )
+    for truth in truths:
+        # A text such as "cannot_tell" or "false" is true in Python, and would count as good.
+        if truth is not None and not isinstance(truth, bool):
+            raise UsageError(f"a truth is True, False or None for unresolved, got {show(truth)}; convert it")
     names: dict[str | int, int] = {}
     rows = np.asarray([names.setdefault(name, len(names)) for name in groups], dtype=np.int64)
     places = np.asarray(heaps)
@@ -178,10 +190,10 @@ def merge_sparse(heaps: Sequence[Heap], groups: GroupCounts | None) -> tuple[Seq
         return heaps, groups
     import numpy as np
 
-    order = sorted(range(len(heaps)), key=lambda place: (heaps[place].stratum is not None, heaps[place].stratum or ""))
+    strata = list(dict.fromkeys(item.stratum for item in heaps))
     parts: list[list[int]] = []
-    for _, places in groupby(order, key=lambda place: heaps[place].stratum):
-        part = [place for place in places if heaps[place].cases]
+    for name in strata:
+        part = [place for place, item in enumerate(heaps) if item.stratum == name and item.cases]
         sparse = any(heaps[place].labels < min(FEWEST_IN_HEAP, heaps[place].cases) for place in part)
         parts += [part] if sparse else [[place] for place in part]
     merged = [_merge([heaps[place] for place in part]) for part in parts]
@@ -219,5 +231,7 @@ def _check_groups(heaps: Sequence[Heap], groups: GroupCounts) -> None:
 def read_count(value: object, name: str) -> int:
     """A count as Python's own integer, from one of numpy's as well."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-        raise UsageError(f"{name} must be a whole number of 0 or more; got {value!r}")
+        raise UsageError(f"{name} must be a whole number of 0 or more; got {show(value)}")
+    if int(value) > LARGEST_COUNT:
+        raise UsageError(f"{name} must be at most {LARGEST_COUNT:,.0f}; got {show(value)}")
     return int(value)

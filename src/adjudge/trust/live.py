@@ -35,7 +35,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_whole_number, is_finite
 from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import LEVEL
+from adjudge.trust.intervals import LEVEL, check_level
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,8 +131,7 @@ def compute_live_rate(
     check_extra()
     given = _check_draws(sizes, draws)
     _check_allocations(allocations, len(sizes))
-    if not is_finite(level) or not 0 < level < 1:
-        raise UsageError(f"level must be above 0 and below 1, got {show(level)}")
+    check_level(level)
     unsure = sum(good is None for _, good in given)
     worst = Fortune(sizes, [(stratum, good is True) for stratum, good in given], allocations, level)
     best = worst if not unsure else Fortune(sizes, [(s, good is not False) for s, good in given], allocations, level)

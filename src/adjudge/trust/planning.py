@@ -22,7 +22,7 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_share, check_whole_number
 from adjudge.formats.text import show
-from adjudge.trust.intervals import LEVEL
+from adjudge.trust.intervals import LEVEL, check_level
 
 MOST_STRATA = 6
 """More strata cover more than they promise, and are wider for it."""
@@ -137,6 +137,7 @@ def compute_labels_needed(
     """
     _check_sizes(sizes)
     check_above_zero("within", within)
+    check_level(level)
     if len(rates) != len(sizes):
         raise UsageError(f"{len(sizes)} strata need as many expected shares, got {len(rates)}")
     given = [check_share("an expected share", rate) for rate in rates]

@@ -8,10 +8,12 @@ sample of the run (the *internal* design), nothing has to be assumed about the j
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share, is_finite
+from adjudge.formats.text import show
 from adjudge.trust.double_sampling import (
     Target,
     compute_design_effects,
@@ -19,7 +21,14 @@ from adjudge.trust.double_sampling import (
     compute_shrink,
 )
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import LEVEL, IntervalMethod, Share, combine_shares
+from adjudge.trust.intervals import (
+    LEVEL,
+    IntervalMethod,
+    Share,
+    check_level,
+    check_method,
+    combine_shares,
+)
 from adjudge.trust.label_counts import (
     GroupCounts,
     Heap,
@@ -48,6 +57,9 @@ FEWEST_GROUPS = 10
 """With fewer, the design effect is not known well enough for any interval."""
 
 ENOUGH_GROUPS = 15
+
+FEW_OF_A_KIND = 5
+"""With fewer labelled good answers, or bad ones, Wilson's limits cover too little: down to 87 % of 95 %."""
 
 GUARD = 0.01
 """Labels whose pass rate differs from that of the rest with a smaller p-value are not taken for a random sample."""
@@ -155,15 +167,19 @@ def make_corrected_rate(
 
     ``heaps`` are the cases of the run with the labels in them, ``outside`` labelled cases that are not in the run, and
     ``outside_grouped`` says that several of those are of one group, such as answers to one question. ``sampled`` says
-    that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them. ``groups`` has the
+    that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them. Where the judge's
+    verdicts on them contradict that, nobody knows how they were chosen, and the interval is as wide as to hold for
+    either way: chosen by verdict, or by what is true. ``groups`` has the
     labels of the run group by group; leave it out where each is for itself. Needs ``adjudge[trust]``; raises
     ``UsageError`` for counts that cannot be.
     """
+    _check_words(target, level)
+    check_method(method)
     choice = choose_design(heaps, sampled=sampled, outside=outside.total if outside else 0, groups=groups)
     if choice.design == "internal":
         return make_internal_rate(heaps, groups=groups, target=target, level=level, method=method)
     labelled = sum((item.to_counts() for item in heaps), start=outside or LabelCounts())
-    return make_external_rate(
+    found = make_external_rate(
         labelled,
         passes=sum(item.cases for item in heaps if item.verdict == "passed"),
         cases=sum(item.cases for item in heaps),
@@ -172,6 +188,9 @@ def make_corrected_rate(
         level=level,
         notes=(choice.reason,),
     )
+    if isinstance(found, Refusal) or _compare_heaps(heaps, groups) >= GUARD:
+        return found
+    return _join_designs(found, make_internal_rate(heaps, groups=groups, target=target, level=level, method=method))
 
 
 def choose_design(
@@ -193,17 +212,18 @@ def choose_design(
             design="external", reason="it is not known that the labelled cases were drawn at random", p_value=None
         )
     check_extra()
-    names = {item.stratum for item in heaps}
-    shrink = _find_verdict_shrink(heaps, groups)
-    found = [_compare_passes([item for item in heaps if item.stratum == name], shrink) for name in names]
-    p_value = min(1.0, len(found) * min(found))
+    p_value = _compare_heaps(heaps, groups)
     if p_value < GUARD:
         reason = (
             "the labels do not look like a random sample of this run: "
             f"the judge passed them at another rate than the other cases (p = {p_value:.2g})"
         )
         return DesignChoice(design="external", reason=reason, p_value=p_value)
-    return DesignChoice(design="internal", reason="the labelled cases are a random sample of this run", p_value=p_value)
+    # A test that finds nothing shows nothing: cases chosen by what is true may well pass it.
+    reason = (
+        "the labelled cases are given as a random sample of this run, and the judge's verdicts do not contradict it"
+    )
+    return DesignChoice(design="internal", reason=reason, p_value=p_value)
 
 
 def make_internal_rate(
@@ -257,7 +277,7 @@ def make_internal_rate(
         naive=naive,
         worth=find_worth(value, high - low, cases=whole, target=target, level=level, method=method) if alone else None,
         assumptions=_say_internal(heaps, number, unresolved, target),
-        notes=_say_groups(number),
+        notes=(*_say_groups(number), *_say_unequal(groups), *_say_few_of_a_kind(heaps, method)),
     )
 
 
@@ -327,10 +347,10 @@ def find_worth(
     check_extra()
     import numpy as np
 
-    if not (0 <= value <= 1 and width >= 0 and cases >= 1):
-        raise UsageError(
-            f"a rate from 0 to 1, a width of 0 or more and a case are needed; got {value}, {width}, {cases}"
-        )
+    _check_words(target, level)
+    if not (is_finite(width) and width >= 0 and read_count(cases, "cases")):
+        raise UsageError(f"a rate needs a width of 0 or more and a case; got {show(width)} and {show(cases)}")
+    check_share("the rate", value)
 
     def measure(numbers: Floats) -> Floats:
         labels = numbers[:, None]
@@ -460,6 +480,29 @@ def _say_groups(number: int | None) -> tuple[str, ...]:
     return (f"{number} groups are few: label {more} more, and the interval covers as it should.",)
 
 
+def _say_unequal(groups: GroupCounts | None) -> tuple[str, ...]:
+    """A note where a few groups hold most of the labels (Kish's effective number)."""
+    if groups is None:
+        return ()
+    sizes = (groups.good + groups.bad + groups.unresolved).sum(axis=-1)
+    number, effective = len(sizes), float(sizes.sum() ** 2 / (sizes**2).sum())
+    if effective >= number / 2:
+        return ()
+    seen = f"The groups are so unequal that {number} of them count as {effective:.0f}"
+    return (f"{seen}: the interval may cover less than it says; label groups of about equal size.",)
+
+
+def _say_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod) -> tuple[str, ...]:
+    """A note for rates near 0 and 1, where Wilson's limits cover 87 to 93 % of 95."""
+    good, bad = sum(item.good for item in heaps), sum(item.bad for item in heaps)
+    if method == "exact" or min(good, bad) >= FEW_OF_A_KIND or good + bad == sum(item.cases for item in heaps):
+        return ()
+    number, kind = (bad, "bad") if bad < good else (good, "good")
+    seen = f"{number} of the labelled answers {'is' if number == 1 else 'are'} {kind}"
+    why = "so near to the end the interval covers less than it says; method='exact' covers as it should"
+    return (f"{seen}: {why}.",)
+
+
 # ------------------------------------------------------------------------------------------------ labels from elsewhere
 
 
@@ -548,6 +591,38 @@ def _say_external(unresolved: int, target: Target) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------------ which design
 
 
+def _compare_heaps(heaps: Sequence[Heap], groups: GroupCounts | None) -> float:
+    """The p-value that the judge passed labelled and unlabelled cases alike in each stratum (Bonferroni)."""
+    shrink = _find_verdict_shrink(heaps, groups)
+    names = {item.stratum for item in heaps}
+    found = [_compare_passes([item for item in heaps if item.stratum == name], shrink) for name in names]
+    return min(1.0, len(found) * min(found))
+
+
+def _join_designs(external: CorrectedRate, internal: CorrectedRate | Refusal) -> CorrectedRate:
+    """The external rate with an interval that also holds if the cases were chosen by verdict.
+
+    Then sensitivity and specificity among the labels are not those of the run, while each heap is a random sample: half
+    passed and half failed cases, with a judge that passes 7 of 10, leave 1 % coverage to the external interval alone.
+    """
+    if isinstance(internal, Refusal):
+        return external
+    low, high = min(external.low, internal.low), max(external.high, internal.high)
+    note = (
+        "The cases may have been chosen by verdict or by what is true, so the interval holds for both. If they were "
+        "drawn at random from each verdict, give the verdicts as strata, and it gets narrower."
+    )
+    worth = find_worth(external.value, high - low, cases=external.cases, target="system", level=external.level)
+    return replace(
+        external,
+        low=low,
+        high=high,
+        method=f"{external.method}, joined with {internal.method}",
+        worth=None if external.worth is None else worth,
+        notes=(*external.notes, note),
+    )
+
+
 def _compare_passes(heaps: Sequence[Heap], shrink: float) -> float:
     """Fisher's exact p-value: are labelled and unlabelled cases passed alike?"""
     from scipy.stats import fisher_exact
@@ -575,6 +650,5 @@ def _find_verdict_shrink(heaps: Sequence[Heap], groups: GroupCounts | None) -> f
 
 def _check_words(target: str, level: float) -> None:
     if target not in get_args(Target):
-        raise UsageError(f"there is no target {target!r}; there are {' and '.join(get_args(Target))}")
-    if not 0 < level < 1:
-        raise UsageError(f"the level of an interval is between 0 and 1, such as 0.95; got {level!r}")
+        raise UsageError(f"there is no target {show(target)}; there are {' and '.join(get_args(Target))}")
+    check_level(level)

@@ -1,8 +1,13 @@
 """Least squares with standard errors that allow errors of unequal size (HC3), or items that come in groups.
 
+Where few items have a property, robust errors come out much too small: of five items of which none happened to be
+wrong, nothing is seen to vary. So the error of an effect is never smaller than the one that follows if errors vary
+everywhere alike.
+
 Source: J. G. MacKinnon and H. White, "Some heteroskedasticity-consistent covariance matrix estimators with improved
 finite sample properties", 1985 (HC3); K.-Y. Liang and S. L. Zeger, "Longitudinal data analysis using generalized linear
-models", 1986 (groups), with the small-sample factor G/(G-1) (n-1)/(n-k).
+models", 1986 (groups), with the small-sample factor G/(G-1) (n-1)/(n-k); B. R. Moulton, "Random group effects and the
+precision of regression estimates", 1986 (errors that vary alike, and are alike within groups).
 """
 
 from __future__ import annotations
@@ -71,5 +76,35 @@ def fit_robustly(design: Floats, outcome: Floats, groups: tuple[NDArray[np.int64
         scores = np.zeros((number, columns))
         np.add.at(scores, codes, unit * residuals[:, None])
         factor, freedom = number / (number - 1) * (items - 1) / (items - columns), number - 1
-    covariance = inverse @ (scores.T @ scores) @ inverse.T * factor
-    return Fit(values=values, errors=np.sqrt(np.maximum(np.diag(covariance), 0.0)), freedom=freedom)
+    robust = np.diag(inverse @ (scores.T @ scores) @ inverse.T) * factor
+    alike = _measure_alike(unit @ inverse.T, residuals, items - columns, groups)
+    # Without the floor an effect of a rare value of a property is found in 60 of 100 draws in which there is none.
+    errors = np.sqrt(np.maximum(robust, alike))
+    # What is rounding of an effect of nothing must not pass for certain where no error is left.
+    values[np.abs(values) < 1e-12 * max(1.0, float(np.abs(outcome).max()))] = 0.0
+    return Fit(values=values, errors=errors, freedom=freedom)
+
+
+def _measure_alike(
+    influence: Floats, residuals: Floats, freedom: int, groups: tuple[NDArray[np.int64], int] | None
+) -> Floats:
+    """The variance of each coefficient if errors vary alike everywhere, and are equally alike within each group.
+
+    ``influence`` is how much each item adds to each coefficient. Within a group a coefficient that compares items of
+    the same group gets more exact by their likeness, and one that compares groups less.
+    """
+    import numpy as np
+
+    variance = float(residuals @ residuals) / freedom
+    own = (influence**2).sum(axis=0)
+    if groups is None or not variance:
+        return variance * own
+    codes, number = groups
+    sizes = np.bincount(codes, minlength=number).astype(float)
+    pairs = float((sizes * (sizes - 1)).sum())
+    together = np.bincount(codes, residuals, number)
+    likeness = (float(together @ together) - float(residuals @ residuals)) / (variance * pairs) if pairs else 0.0
+    sums = np.zeros((number, influence.shape[1]))
+    np.add.at(sums, codes, influence)
+    likeness = min(max(likeness, 0.0), 1.0)
+    return variance * (own * (1 - likeness) + likeness * (sums**2).sum(axis=0))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
-from adjudge.trust.confusion import Category, check_kinds, divide
+from adjudge.trust.confusion import Category, check_labels, divide
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import Share, find_interval
@@ -120,7 +120,7 @@ def make_repeatability(
     check_resampling(seed, resamples)
     import numpy as np
 
-    check_kinds({type(label) for row in repeats for label in row})
+    check_labels(label for row in repeats for label in row)
     kept = [at for at, row in enumerate(repeats) if len(row) > 1]
     if not kept:
         raise UsageError("no item has two repeats, so nothing can differ; judge each item at least twice")

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.trust.confusion import check_group
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import LEVEL
+from adjudge.trust.intervals import LEVEL, check_level, find_interval
 from adjudge.trust.scores import check_score
 
 if TYPE_CHECKING:
@@ -59,17 +60,21 @@ def find_bootstrap_interval(
     """The percentile bootstrap interval of a mean; with ``groups`` (one for each value) whole groups are drawn.
 
     The same seed gives the same limits. Raises ``UsageError`` for no values, values that are not finite, groups of
-    another length, and for fewer than two groups. Source: Efron and Tibshirani 1993, chapter 13.
+    another length, and for fewer than 10 values or groups: their percentiles lie much too close. Source: Efron and
+    Tibshirani 1993, chapter 13.
     """
     check_extra()
     check_resampling(seed, resamples)
+    check_level(level)
     import numpy as np
 
     for value in values:
         check_score(value, what="a value", remedy="leave it out")
-    if not values:
+    if not len(values):
         raise UsageError("the mean of no values is not defined; give at least one")
     codes, count = number_groups(groups, len(values))
+    if count < LEAST_UNITS:
+        raise UsageError(f"an interval needs at least {LEAST_UNITS} values or groups of them, got {count}; add more")
     data = np.asarray(values, dtype=float)
     rows = np.column_stack([add_up(data, codes, count), add_up(np.ones(len(data)), codes, count)])
     drawn = resample(rows, lambda sums: (sums[:, 0] / sums[:, 1])[:, None], seed=seed, resamples=resamples)
@@ -84,7 +89,10 @@ def number_groups(groups: Iterable[Hashable] | None, items: int) -> tuple[NDArra
     if groups is None:
         return np.arange(items), items
     names: dict[Hashable, int] = {}
-    codes = np.fromiter((names.setdefault(group, len(names)) for group in groups), dtype=np.int64)
+    given = list(groups)
+    for group in given:
+        check_group(group)
+    codes = np.fromiter((names.setdefault(group, len(names)) for group in given), dtype=np.int64)
     if len(codes) != items:
         raise UsageError(f"groups must name one group for each of {items:,} items, got {len(codes):,}; give as many")
     check_groups(len(names))
@@ -179,7 +187,8 @@ def find_clustered_share(counts: Floats, sizes: Floats, level: float = LEVEL) ->
         effect = max(1.0, variance / (rate * (1 - rate) / items))
     if math.isinf(factor):
         return 0.0, 1.0
-    return find_wilson(float(rate), float(items / (effect * factor)), level)
+    left = float(items / (effect * factor))
+    return find_interval(min(float(rate) * left, left), left, level)
 
 
 def estimate_clustered_share(counts: Floats, sizes: Floats) -> Estimate:
@@ -194,16 +203,6 @@ def estimate_clustered_share(counts: Floats, sizes: Floats) -> Estimate:
 
 def _say_few(units: int) -> str:
     return f"no interval: {units} items or groups are too few, at least {LEAST_UNITS} are needed; label more"
-
-
-def find_wilson(rate: float, items: float, level: float = LEVEL) -> tuple[float, float]:
-    """The Wilson interval of a share of so many items, where divided counts need not be whole."""
-    from scipy.special import ndtri
-
-    square = float(ndtri((1 + level) / 2)) ** 2
-    middle = (rate + square / (2 * items)) / (1 + square / items)
-    reach = math.sqrt(square * (rate * (1 - rate) / items + square / (4 * items * items))) / (1 + square / items)
-    return (0.0 if rate == 0 else max(middle - reach, 0.0)), (1.0 if rate == 1 else min(middle + reach, 1.0))
 
 
 def make_estimate(value: float, of: int, drawn: Floats, units: int, method: str, *, why: str) -> Estimate:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
-from adjudge.trust.confusion import Category, check_kinds
+from adjudge.trust.confusion import Category, check_labels
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import find_interval
@@ -101,7 +101,9 @@ def make_slices(
         raise UsageError(
             f"judged, truth and kinds have {len(judged):,}, {len(truth):,} and {len(kinds):,} items; give one of each"
         )
-    check_kinds({*map(type, judged), *map(type, truth)})
+    check_labels((*judged, *truth))
+    if any(not isinstance(name, str) for name in kinds):
+        raise UsageError("a kind is a text; name the kind of each item, also of those that have none")
     right = np.array([judge == true for judge, true in zip(judged, truth, strict=True)], dtype=float)
     names = list(dict.fromkeys(kinds))
     if len(names) < 2:
