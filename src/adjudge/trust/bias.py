@@ -51,7 +51,7 @@ class Effect:
     """How much higher the error (judge minus truth) is: per unit of a number, or at the level than at the baseline."""
     low: float
     high: float
-    """The upper limit at 95 % of this effect alone: 0 may be outside where ``adjusted`` says that chance explains it."""
+    """The 95 % interval of this effect alone: it may exclude 0 where ``adjusted`` says that chance explains it."""
     p_value: float
     adjusted: float
     """The p-value adjusted for the number of effects (Holm)."""
