@@ -503,21 +503,24 @@ def test_exact_limits_cover_near_the_end():
     """A run of 200 cases of which 1 in 100 is bad, a judge that knows nothing, and 50 labels."""
     import numpy as np
 
-    from adjudge.trust.double_sampling import compute_double_sampling
-
     chance = np.random.default_rng(2)
-    good = chance.binomial(200, 0.99, 2000)
-    passed = chance.binomial(good, 0.5), chance.binomial(200 - good, 0.5)
-    sizes = np.stack([passed[0], good - passed[0], passed[1], 200 - good - passed[1]], axis=-1)
-    drawn = np.array([chance.multivariate_hypergeometric(row, 50) for row in sizes])
-    cases, found = (np.stack([item[:, 0] + item[:, 2], item[:, 1] + item[:, 3]], axis=-1) for item in (sizes, drawn))
-    covers = {}
-    for method in ("wilson", "exact"):
-        _, low, high = compute_double_sampling(drawn[:, :2] * 1.0, found * 1.0, cases * 1.0, method=method)
-        covers[method] = np.mean((low - 1e-9 <= good / 200) & (good / 200 <= high + 1e-9))
+    held = {"wilson": 0, "exact": 0}
+    methods: tuple[IntervalMethod, ...] = ("wilson", "exact")
+    for _ in range(400):
+        good = int(chance.binomial(200, 0.99))
+        passed = int(chance.binomial(good, 0.5)), int(chance.binomial(200 - good, 0.5))
+        sizes = [passed[0], passed[1], good - passed[0], 200 - good - passed[1]]
+        drawn = [int(number) for number in chance.multivariate_hypergeometric(sizes, 50)]
+        heaps = [
+            Heap(verdict="passed", cases=sum(sizes[:2]), good=drawn[0], bad=drawn[1]),
+            Heap(verdict="failed", cases=sum(sizes[2:]), good=drawn[2], bad=drawn[3]),
+        ]
+        for method in methods:
+            rate = given_rate(make_internal_rate(heaps, method=method))
+            held[method] += rate.low - 1e-9 <= good / 200 <= rate.high + 1e-9
 
-    assert covers["exact"] >= 0.93
-    assert covers["wilson"] < covers["exact"]
+    assert held["exact"] >= 0.93 * 400
+    assert held["wilson"] < held["exact"]
 
 
 def test_groups_of_very_different_size_are_named():
