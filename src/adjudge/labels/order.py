@@ -125,6 +125,7 @@ def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None
             found = source.list_cases()
             store.add_cases((name, subject, find_position(chosen, name), body) for name, subject, body in found)
             source.remember(store)
+            store.keep_fact("groups", str(source.count_groups()))
         if planned is not None:
             _set_order(store, planned)
         store.keep_fact("plan", now or "")

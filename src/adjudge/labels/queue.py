@@ -356,27 +356,41 @@ class LabelQueue:
     def list_draws(self) -> LabelDraws | None:
         """What the labels say of a rate so far: each labelled case in its order, with the stratum it was drawn from.
 
-        The strata are those of the plan, else the verdicts of the judge, else all cases are one. ``None`` where the
-        answers are not good or bad: criteria and pairs.
+        A case counts, once, when ``per_case`` raters labelled it or somebody settled it: before, another label might
+        still change what was counted. The strata are those of the plan, else the verdicts of the judge, else all cases
+        are one. ``None`` where the answers are not good or bad: criteria and pairs.
         """
         planned = load_order(self._source.folder) if self.plan is not None else None
         verdicts = self._source.count_verdicts()
         if self._mode != "whole" or (self._source.run is not None and not verdicts):
             return None
         sizes = planned.sizes if planned is not None else verdicts or {"all": self._store.count_cases()}
-        truths = self.truths()
-        draws: dict[str, tuple[str, bool | None]] = {}
-        for label in self._store.labels():
-            truth = truths.get(label.case)
-            if truth is None or label.case in draws or not self._is_drawn(label):
-                continue
-            stratum = self._find_verdict(label.case)
-            if planned is not None and label.design is not None:
-                stratum = label.design.stratum
+        labels = self._store.labels()
+        truths = find_truths(labels)
+        draws = []
+        for case, stratum in self._list_complete(labels, planned=planned is not None):
             if stratum in sizes:
-                draws[label.case] = (stratum, truth.value if isinstance(truth.value, bool) else None)
+                value = truths[case].value
+                draws.append((stratum, value if isinstance(value, bool) else None))
         more: Any = {} if planned is None else {"phases": planned.phases, "within": planned.within}
-        return LabelDraws(sizes=dict(sizes), draws=tuple(draws.values()), **more)
+        groups = int(self._store.find_fact("groups") or 0)
+        return LabelDraws(sizes=dict(sizes), draws=tuple(draws), ignored_groups=groups, **more)
+
+    def _list_complete(self, labels: Iterable[Label], *, planned: bool) -> Iterator[tuple[str, str]]:
+        """Each drawn case with its stratum, in the order in which they had all labels that they are to have."""
+        strata: dict[str, str] = {}
+        raters: dict[str, set[str]] = {}
+        for label in labels:
+            if label.criterion is not None or label.kind not in ("person", "adjudication"):
+                continue
+            if label.kind == "person":
+                raters.setdefault(label.case, set()).add(label.rater)
+            if self._is_drawn(label) and label.design is not None and label.case not in strata:
+                strata[label.case] = label.design.stratum if planned else self._find_verdict(label.case)
+            whole = label.kind == "adjudication" or len(raters.get(label.case, ())) >= self._per_case
+            if whole and strata.get(label.case):
+                yield label.case, strata[label.case]
+                strata[label.case] = ""  # once
 
     def _is_drawn(self, label: Label) -> bool:
         """Whether a case came up in the order that is followed now: one that another plan drew has other chances."""

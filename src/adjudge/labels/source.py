@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,10 @@ class LabelSource(Protocol):
         """A case with its id."""
         ...
 
+    def count_groups(self) -> int:
+        """How many groups have several cases, after all cases were listed."""
+        ...
+
     def count_verdicts(self) -> Mapping[str, int]:
         """How many cases have which verdict of the judge; empty where there is none, or none that is good or bad."""
         ...
@@ -120,6 +125,10 @@ class RunCases:
             results=results,
         )
 
+    def count_groups(self) -> int:
+        """How many groups have several cases of the run."""
+        return self._run.store.count_groups()
+
     def count_verdicts(self) -> Mapping[str, int]:
         """How many cases have which outcome; empty for a run of pairs."""
         return {} if self._run.compares else self._run.store.count_first()
@@ -140,6 +149,7 @@ class DatasetCases:
     def __init__(self, dataset: Dataset, *, path: Path | None, pairs: bool, rubric: Rubric | None) -> None:
         self._dataset, self._path, self._pairs, self._rubric = dataset, path, pairs, rubric
         self._digest = None if path is None else _digest_file(path)
+        self._groups: Counter[str] = Counter()
         self.run: str | None = None
         self.folder: Path | None = None
 
@@ -151,7 +161,10 @@ class DatasetCases:
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
         """Id, digest and body of each case; the digest leaves labels out, so that a relabelled case is the same."""
+        self._groups.clear()
         for case in self._dataset:
+            if case.group is not None:
+                self._groups[case.group] += 1
             if self._pairs:
                 _check_pair(case)
             body = encode_case(_strip(case))
@@ -172,6 +185,10 @@ class DatasetCases:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise UsageError(f"{store.path}: the case {show(name)} cannot be read; restore the file") from None
         return SourceCase(case=case, rubric=_find_rubric(case, self._rubric), pair=self._pairs)
+
+    def count_groups(self) -> int:
+        """How many groups have several cases of the data set."""
+        return sum(count > 1 for count in self._groups.values())
 
     def count_verdicts(self) -> Mapping[str, int]:
         """Nobody judged the cases."""
