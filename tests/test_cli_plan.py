@@ -131,9 +131,9 @@ def test_cases_wait_for_as_many_raters_as_they_are_to_have(line: Line):
     Path("bob.csv").write_text(Path("ann.csv").read_text().replace('"ann"', '"bob"').replace(",ann,", ",bob,"))
     both = line("plan", "run", "--labels", "ann.csv", "--labels", "bob.csv", "--per-case", "2", "--json").document
 
-    assert one["pending"] == 60
+    assert one["pending"] == both["status"]["live"]["labels"]
     assert sum(one["labelled"]) == one["live"]["labels"] == 0
-    assert sum(both["status"]["labelled"]) == both["status"]["live"]["labels"] == 60
+    assert sum(both["status"]["labelled"]) == both["status"]["live"]["labels"] > 0
 
 
 def test_labels_from_before_the_plan_are_counted_and_left_out(line: Line):
