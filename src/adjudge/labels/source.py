@@ -87,6 +87,7 @@ class RunCases:
 
     def __init__(self, run: Run, *, owned: bool, rubric: Rubric | None = None) -> None:
         self._run, self._owned, self._rubric = run, owned, rubric
+        self._verdicts: Mapping[str, int] | None = None
         self.run: str | None = run.id
         self.folder: Path | None = run.folder
 
@@ -131,7 +132,10 @@ class RunCases:
 
     def count_verdicts(self) -> Mapping[str, int]:
         """How many cases have which outcome; empty for a run of pairs."""
-        return {} if self._run.compares else self._run.store.count_first()
+        if self._verdicts is None or self._run.status != "finished":
+            # A rate is shown after every label, and counting takes a second where a run has a million cases.
+            self._verdicts = {} if self._run.compares else self._run.store.count_first()
+        return self._verdicts
 
     def find_verdict(self, name: str) -> str | None:
         """The outcome of a case."""
