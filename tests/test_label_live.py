@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from adjudge.labels import (
     LabelQueue,
     continue_plan,
     find_plan_status,
+    load_plan,
     make_plan,
     open_label_queue,
     write_plan,
@@ -27,6 +29,8 @@ from cli_support import Line, feed
 from report_support import keep_run, make_item, make_result
 
 CASES = 400
+
+DAY = timedelta(days=1)
 
 RATE = re.compile(r"people pass ([0-9.]+) % \(([0-9.]+) to ([0-9.]+)\)(.*)")
 
@@ -144,6 +148,28 @@ def test_a_case_that_was_settled_counts(line: Line):
 
     assert found is not None
     assert [good for _, good in found.draws] == [False]
+
+
+def test_what_was_labelled_before_the_plan_counts_at_its_place(line: Line):
+    """Somebody brought labels of bad cases: those that the plan draws are neither first nor left out."""
+    line("plan", "run", "--within", "8", "--seed", "1")
+    with open_run("run") as run:
+        plan = load_plan(run)
+        assert plan is not None
+        chosen = [item.case for item in plan.order if not is_good(item.case)]
+        with open_label_queue("run") as queue:
+            queue.import_labels([Label(case=case, rater="ann", value=False, at=plan.at - DAY) for case in chosen])
+            first = queue.list_draws()
+            answer(queue, "ann", 25)
+            some = count(queue, plan)
+            answer(queue, "ann", len(plan.order) - len(chosen) - 25)
+            whole, status = count(queue, plan), find_plan_status(plan, queue.labels())
+
+    assert first is not None
+    assert len(first.draws) <= 3
+    assert 25 < some.labels <= 25 + len(chosen)
+    assert whole == status.live
+    assert whole.labels == len(plan.order)
 
 
 @pytest.mark.parametrize("planned", [True, False])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,28 @@ def _read_drawn(path: Path, plan: str, place: int, item: Any) -> Drawn:
 def find_position(seed: int, case: str) -> int:
     """The place of a case in the random order: by a digest, so that it is the same wherever else cases are added."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{case}".encode(errors="surrogatepass")).digest()[:7])
+
+
+def order_complete(planned: Iterable[tuple[str, str]], times: Mapping[str, Any], early: Collection[str]) -> list[str]:
+    """The cases of ``times`` in the order in which a rate counts them: that of their times.
+
+    ``planned`` are case and stratum in the order of the plan. Those of ``early`` were not labelled because the plan
+    handed them out: somebody chose them, perhaps the worst first. Such a case comes when all that the plan has before
+    it in its stratum are there, and no sooner: the order would not be random any more.
+    """
+    found: list[tuple[Any, int, str]] = []
+    latest: dict[str, Any] = {}
+    waiting: set[str] = set()
+    for place, (case, stratum) in enumerate(planned):
+        if case not in times:
+            waiting.add(stratum)
+        elif case not in early or stratum not in waiting:
+            time = times[case]
+            if case in early:
+                time = max(time, latest.get(stratum, time))
+            latest[stratum] = max(time, latest.get(stratum, time))
+            found.append((time, place, case))
+    return [case for _, _, case in sorted(found)]
 
 
 def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None:

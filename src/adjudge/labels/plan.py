@@ -27,7 +27,7 @@ from adjudge.formats.files import read_text
 from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
 from adjudge.formats.typed import read_typed
-from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, find_position
+from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, find_position, order_complete
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.result import JudgeChainResult, JudgeResult, make_id
 from adjudge.runs.folder import Run
@@ -486,19 +486,10 @@ def _order_draws(
     times = {case: _find_time(truth, per_case) for case, truth in done.items()}
     if any(time is None for time in times.values()):
         return draws
-    # Somebody chose what was labelled before the plan, perhaps the worst first. Such a case comes when all that the
-    # plan has before it are labelled, and no sooner: the order would not be random any more.
-    latest: dict[str, datetime | None] = dict.fromkeys(names, plan.at)
-    found: list[tuple[datetime, int, bool | None]] = []
-    for item in plan.order:
-        time, last = times.get(item.case), latest[item.stratum]
-        if time is not None and (time >= plan.at or last is not None):
-            counted = time if last is None or time >= plan.at else max(time, last)
-            found.append((counted, names[item.stratum], values[item.case]))
-            latest[item.stratum] = None if last is None else max(counted, last)
-        elif time is None:
-            latest[item.stratum] = None
-    return [(stratum, good) for _, stratum, good in sorted(found, key=lambda row: row[0])]
+    early = {case for case, time in times.items() if time is not None and time < plan.at}
+    strata = {item.case: names[item.stratum] for item in plan.order}
+    ordered = order_complete(((item.case, item.stratum) for item in plan.order), times, early)
+    return [(strata[case], values[case]) for case in ordered]
 
 
 def _find_time(truth: Truth, per_case: int) -> datetime | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -21,7 +21,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import show
 from adjudge.guards.approval.approval import read_name
-from adjudge.labels.order import load_order, take_in
+from adjudge.labels.order import PlannedOrder, load_order, order_complete, take_in
 from adjudge.labels.source import LabelSource, SourceCase, open_source
 from adjudge.labels.store import RANDOM, RANDOM_ORDER, Event, LabelMode, LabelStore
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
@@ -368,7 +368,7 @@ class LabelQueue:
         labels = self._store.labels()
         truths = find_truths(labels)
         draws = []
-        for case, stratum in self._list_complete(labels, planned=planned is not None):
+        for case, stratum in self._list_complete(labels, planned):
             if stratum in sizes:
                 value = truths[case].value
                 draws.append((stratum, value if isinstance(value, bool) else None))
@@ -376,21 +376,29 @@ class LabelQueue:
         groups = int(self._store.find_fact("groups") or 0)
         return LabelDraws(sizes=dict(sizes), draws=tuple(draws), ignored_groups=groups, **more)
 
-    def _list_complete(self, labels: Iterable[Label], *, planned: bool) -> Iterator[tuple[str, str]]:
+    def _list_complete(self, labels: Sequence[Label], planned: PlannedOrder | None) -> list[tuple[str, str]]:
         """Each drawn case with its stratum, in the order in which they had all labels that they are to have."""
-        strata: dict[str, str] = {}
+        complete = self._find_complete(labels)
+        drawn = {label.case for label in labels if self._is_drawn(label)}
+        if planned is None:
+            return [(case, self._find_verdict(case)) for case in complete if case in drawn]
+        strata = {item.case: item.stratum or "" for item in planned.drawn}
+        times = {case: number for case, number in complete.items() if case in strata}
+        return [(case, strata[case]) for case in order_complete(strata.items(), times, times.keys() - drawn)]
+
+    def _find_complete(self, labels: Iterable[Label]) -> dict[str, int]:
+        """The number of the label with which each case was complete."""
         raters: dict[str, set[str]] = {}
-        for label in labels:
+        found: dict[str, int] = {}
+        for number, label in enumerate(labels):
             if label.criterion is not None or label.kind not in ("person", "adjudication"):
                 continue
+            said = raters.setdefault(label.case, set())
             if label.kind == "person":
-                raters.setdefault(label.case, set()).add(label.rater)
-            if self._is_drawn(label) and label.design is not None and label.case not in strata:
-                strata[label.case] = label.design.stratum if planned else self._find_verdict(label.case)
-            whole = label.kind == "adjudication" or len(raters.get(label.case, ())) >= self._per_case
-            if whole and strata.get(label.case):
-                yield label.case, strata[label.case]
-                strata[label.case] = ""  # once
+                said.add(label.rater)
+            if label.kind == "adjudication" or len(said) >= self._per_case:
+                found.setdefault(label.case, number)
+        return found
 
     def _is_drawn(self, label: Label) -> bool:
         """Whether a case came up in the order that is followed now: one that another plan drew has other chances."""
