@@ -37,7 +37,7 @@ def test_an_effect_has_a_size_an_interval_and_words():
     assert length.is_shown
     assert length.words.startswith("The judge's error is 0.")
     assert "higher for each unit of length" in length.words
-    assert "adjusted for 3 effects" in length.words
+    assert "with all 3 effects considered" in length.words
     json.dumps(found.to_dict(), allow_nan=False)
 
 

@@ -21,7 +21,13 @@ NAMED = re.compile(
 )
 """What looks like the name of a model that a provider serves."""
 
+MEASURED = {"GPT-4", "Gemma-2B", "Llama-13B", "Llama-70B", "Llama-7B", "Llama3-70B", "Llama3-8B", "Mistral-7B"}
+"""Judges of published data sets, whose verdicts are recorded."""
+
 HISTORY = {
+    "docs/coverage.md": MEASURED,
+    "docs/plan.md": MEASURED,
+    "docs/reproductions.md": {"GPT-4"},
     "docs/injection-screen.md": {"gpt4", "llama2orig"},  # columns of recorded replies
     "README.md": {"llama3.2"},  # on a server of one's own, where nobody takes it away
     "docs/local-server.md": {"llama3.2"},
@@ -33,6 +39,11 @@ HISTORY = {
     },  # defaults, as another tool names them
     "docs/models.md": {"gpt-5", "gpt-5-mini"},  # which names are another model
     "docs/seeds.md": {"gpt-4o-mini", "claude-haiku"},  # functions in the seeds' own example
+    "docs/measure-a-judge.md": {"GPT-4", "gpt4", "llama2orig"},  # whose replies and answers are recorded
+    "examples/measured-judge/README.md": {"GPT-4"},
+    "examples/measured-judge/adjudge.toml": {"GPT-4"},
+    "examples/measured-judge/answers.jsonl": {"gpt4", "llama2orig"},
+    "examples/measured-judge/recorded.jsonl": {"gpt-4"},
 }
 """Names that pages mention and nobody is told to ask, by page."""
 

@@ -133,7 +133,7 @@ def test_a_recording_of_other_code_is_not_believed(tmp_path: Path):
 
     result = Judge(ReplayModel(path, function=changed)).evaluate_sync("x", criteria="Good.")
     assert result.undecided_because == "error"
-    assert "with other code" in result.detail
+    assert "has other code" in result.detail
 
 
 def change_cache(path: Path, text: str) -> None:

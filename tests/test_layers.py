@@ -31,6 +31,7 @@ LAYERS = (
     "guards",
     "runs",
     "labels",  # what people say of a run
+    "measurement",  # a judge beside people: joins runs and labels
     "tools",
     "report",
     "integrations",

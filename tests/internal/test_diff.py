@@ -89,7 +89,7 @@ def test_new_answers_to_the_same_tasks_are_compared_when_asked_for(tmp_path: Pat
     found = diff(was, now, new_contents=True)
     assert (found.cases, found.content_changed, found.regressions, found.unmatched_passes) == (1, 2, 1, 2)
     assert found.to_dict()["new_contents"] is True
-    assert "2 cases with another reference, task or context\n" in render_diff_markdown(found)
+    assert "2 cases with another reference, task or context, not compared\n" in render_diff_markdown(found)
     with pytest.raises(UsageError, match="new_contents"):
         diff(was, now, new_contents="no")  # type: ignore[arg-type]
 

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from adjudge import __version__
+from adjudge.cli.commands.agree import agree
 from adjudge.cli.commands.approvals import approvals_app
 from adjudge.cli.commands.cache import cache_app
 from adjudge.cli.commands.completion import COMPLETE, SHELLS, print_completion
@@ -46,8 +47,8 @@ WIDEST = 160
 """Columns of a help text at most; it takes those of the terminal below that."""
 
 GROUPS = {
-    "Everyday": ("judge", "run", "report", "diff", "redecide", "plan"),
-    "Label": ("label",),
+    "Everyday": ("judge", "run", "report", "diff", "redecide"),
+    "Measure": ("plan", "label", "agree"),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
     "Set up": ("init", "demo", "doctor", "rubric", "dataset", "cache", "completion"),
@@ -84,6 +85,8 @@ app.command("run")(run_data)
 app.command()(report)
 
 app.command()(label)
+
+app.command()(agree)
 
 app.command("diff")(diff_runs)
 

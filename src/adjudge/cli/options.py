@@ -199,3 +199,49 @@ OnConflict = Annotated[
 FailUnder = Annotated[
     float | None, typer.Option("--fail-under", metavar="SHARE", help="The share that has to pass, from 0 to 1.")
 ]
+
+
+# How labels are used to measure a judge.
+LabelFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--labels", metavar="FILE", help="Labels of people; several count together. Default: the run's own."),
+]
+
+ReportLabels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        "--label-file",
+        metavar="FILE",
+        help="Labels of people; several count together. Default: those of the run's own queue.",
+    ),
+]
+
+RunLabels = Annotated[
+    list[str] | None,
+    typer.Option("--labels", metavar="FILE", help="Compare with these labels of people; several count together."),
+]
+
+LabelsAre = Annotated[
+    str | None,
+    typer.Option("--labels-are", metavar="random", help="Say that the labels are a random sample of the run."),
+]
+
+MeasuredOn = Annotated[
+    Path | None,
+    typer.Option("--measured-on", metavar="RUN", help="A labelled run of the same judge, to correct this one by."),
+]
+
+FailUnderCorrected = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-under-corrected",
+        metavar="SHARE",
+        help="The share that people would have to pass, from 0 to 1: the lower limit has to reach it.",
+    ),
+]
+
+RateTarget = Annotated[
+    str,
+    typer.Option("--target", metavar="run|system", help="The rate of these cases, or of all that the system produces."),
+]

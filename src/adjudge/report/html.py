@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Sequence
 from importlib.resources import files
 
 from adjudge.formats.display import find_mark, format_criterion_score
@@ -26,6 +27,7 @@ from adjudge.report.format import (
     list_model_changes,
     list_notices,
 )
+from adjudge.report.html_measurement import render_lead, render_measurement_panels, render_sorts
 from adjudge.report.html_panels import Part, Safe, draw_outcomes, render_panels, render_table, tag
 from adjudge.report.report import Report
 
@@ -36,23 +38,27 @@ def render_cases(report: Report) -> Safe:
     """The list of cases with its filter."""
     groups = list(dict.fromkeys(case.group for case in report.shown if case.group is not None))
     places = {name: f"g{place}" for place, name in enumerate(groups)}
-    rows = [_render_case(case, places.get(case.group or "", "")) for case in report.shown]
+    sorts = {item.place: item.sort for item in report.measurement.disagreements} if report.measurement else {}
+    rows = [_render_case(case, places.get(case.group or "", ""), sorts.get(case.place)) for case in report.shown]
     return tag(
         "section",
         tag("h2", "Cases"),
         tag("p", format_shown(report), class_="quiet"),
-        _render_filter(report, places) if rows else None,
+        _render_filter(report, places, list(dict.fromkeys(sorts.values()))) if rows else None,
         tag("ol", rows, class_="list", id="list"),
         id="cases",
     )
 
 
-def _render_filter(report: Report, groups: dict[str, str]) -> Safe:
+def _render_filter(report: Report, groups: dict[str, str], sorts: Sequence[str]) -> Safe:
     outcomes = [name for name in ORDER if any(case.outcome == name for case in report.shown)]
     reasons = sorted({item.undecided_because or "" for case in report.shown for item in case.results} - {""})
     choices: list[Part] = [render_choice("outcome", [(name, name) for name in outcomes])]
     choices += [render_choice("reason", [(name, name) for name in reasons])] if reasons else []
     choices += [render_choice("group", [(key, cut(name, 60)) for name, key in groups.items()])] if groups else []
+    choices += (
+        [render_choice("sort", [(name_sort(sort), sort) for sort in sorts], label="people differ")] if sorts else []
+    )
     if any(case.split or case.flipped for case in report.shown):
         choices += [_render_check("split", "judges or repeats disagree")]
     if any(case.agrees is False for case in report.shown):
@@ -85,9 +91,14 @@ def _render_check(name: str, said: str) -> Safe:
     return tag("label", tag("input", type="checkbox", name=name), said, class_="check")
 
 
-def _render_case(case: ShownCase, group: str) -> Safe:
+def name_sort(sort: str) -> str:
+    """The sort of a disagreement as one word, for the page's script."""
+    return sort.replace(" ", "-")
+
+
+def _render_case(case: ShownCase, group: str, sort: str | None) -> Safe:
     reasons = " ".join(dict.fromkeys(item.undecided_because or "" for item in case.results)).strip()
-    details = tag("details", _render_line(case), tag("div", _render_body(case), class_="body"))
+    details = tag("details", _render_line(case, sort), tag("div", _render_body(case), class_="body"))
     return tag(
         "li",
         details,
@@ -95,12 +106,13 @@ def _render_case(case: ShownCase, group: str) -> Safe:
         data_outcome=case.outcome,
         data_reason=reasons,
         data_group=group,
+        data_sort=name_sort(sort or ""),
         data_split="1" if case.split or case.flipped else "0",
         data_wrong="1" if case.agrees is False else "0",
     )
 
 
-def _render_line(case: ShownCase) -> Safe:
+def _render_line(case: ShownCase, sort: str | None) -> Safe:
     worst = case.worst
     marks: list[Part] = []
     if case.group is not None:
@@ -111,6 +123,7 @@ def _render_line(case: ShownCase) -> Safe:
     marks += [tag("span", f"own {', '.join(case.own)}", class_="chip")] if case.own else []
     if case.agrees is False:
         marks += [tag("span", "label says ", format_label(case.label), class_="chip alarm")]
+    marks += [tag("span", sort, class_="chip")] if sort is not None else []
     badge = tag("span", f"{_SIGNS[case.outcome]} {case.outcome}", class_=f"badge {case.outcome}")
     score = worst.preferred or (format_score(worst.score) if worst.score is not None else worst.undecided_because)
     head = [badge, tag("bdi", case.id, class_="id"), marks, tag("span", score, class_="score")]
@@ -198,7 +211,7 @@ def render_html(report: Report) -> str:
     return render_page(
         f"{format_rate(report.passed.rate)} passed: {report.about.title}",
         _render_header(report),
-        tag("main", _render_verdict(report), render_panels(report), render_cases(report)),
+        tag("main", _render_verdict(report), _render_measured(report), render_panels(report), render_cases(report)),
         _render_footer(report),
     )
 
@@ -282,6 +295,19 @@ def _render_verdict(report: Report) -> Safe:
 
 
 SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
+
+
+def _render_measured(report: Report) -> Part:
+    """What people would say, and how far the judge can be trusted."""
+    if report.measurement is None:
+        return None
+    panels = [render_measurement_panels(report.measurement), render_sorts(report.measurement)]
+    more = (
+        tag("details", tag("summary", "How far the judge can be trusted"), panels)
+        if report.measurement.labelled
+        else None
+    )
+    return [render_lead(report.measurement), more]
 
 
 def _render_key(name: str, number: int, report: Report) -> Safe:

@@ -12,8 +12,10 @@ from adjudge.errors import UsageError
 from adjudge.report.cases import ShownCase, make_shown_case
 from adjudge.report.format import NOTHING, format_count, format_outcomes, format_score
 from adjudge.report.html import SIGNS, render_choice, render_filter, render_page, render_result, render_text
+from adjudge.report.html_measurement import render_lead
 from adjudge.report.html_panels import Part, Safe, render_table, tag
 from adjudge.report.markdown import describe_p, format_change_score, format_delta, format_p, list_facts, render_change
+from adjudge.report.measurement_words import describe_difference
 from adjudge.report.run_diff import CaseDiff, Diff, DiffSide, join_runs
 from adjudge.runs.folder import Run
 
@@ -89,7 +91,13 @@ def render_diff_html(found: Diff, cases: Iterable[PairedCase]) -> str:
     return render_page(
         f"{said}: {found.before.folder} and {found.after.folder}",
         _render_header(found),
-        tag("main", _render_verdict(found, said), _render_panels(found), _render_cases(found, shown)),
+        tag(
+            "main",
+            _render_verdict(found, said),
+            _render_measured(found),
+            _render_panels(found),
+            _render_cases(found, shown),
+        ),
         tag("footer", tag("p", _FOOT), class_="quiet"),
     )
 
@@ -130,6 +138,17 @@ def _render_verdict(found: Diff, said: str) -> Safe:
         class_="verdict",
         aria_label="Verdict",
     )
+
+
+def _render_measured(found: Diff) -> Part:
+    """What people would pass of each run, one above the other."""
+    if found.measured is None:
+        return None
+    leads = [
+        tag("section", tag("h2", f"{name}: what people would say"), render_lead(side))
+        for name, side in zip(("Before", "After"), found.measured, strict=True)
+    ]
+    return [leads, tag("p", describe_difference(), class_="quiet")]
 
 
 def _render_panels(found: Diff) -> Safe:

@@ -34,7 +34,7 @@ from adjudge.report.report import (
 from adjudge.report.tally import OUTCOMES
 from adjudge.trust.intervals import Share
 
-_EMPTY = {"br", "input", "line", "meta", "rect"}
+_EMPTY = {"br", "circle", "input", "line", "meta", "rect"}
 
 
 class Safe(str):
@@ -146,6 +146,31 @@ def draw_share(share: Share, *, what: str, kind: str = "bar") -> Safe:
     return _svg("share", said, parts, height=10)
 
 
+def draw_estimate(value: float, low: float, high: float, *, axis: tuple[float, float], what: str, kind: str) -> Safe:
+    """A value as a dot on an axis, with its interval as a line through it."""
+    start, end = axis
+    x, x1, x2 = (f"{100 * (min(max(place, start), end) - start) / (end - start):.3f}%" for place in (value, low, high))
+    parts = [
+        tag("line", x1="0", x2="100%", y1=7, y2=7, class_="axis"),
+        tag("line", x1=x1, x2=x2, y1=7, y2=7, class_=f"reach {kind}"),
+        tag("circle", cx=x, cy=7, r=4.5, class_=f"dot {kind}"),
+    ]
+    return _svg("estimate", what, parts, height=14)
+
+
+def draw_axis(axis: tuple[float, float]) -> Safe:
+    """The scale under values that were drawn on one axis, whose ends are in steps of five points."""
+    start, end = (round(20 * share) for share in axis)
+    # As many steps of one size as fit on a phone.
+    steps = next(number for number in (6, 5, 4, 3, 2, 1) if not (end - start) % number)
+    parts: list[Part] = []
+    for place in range(steps + 1):
+        anchor = "start" if not place else "end" if place == steps else "middle"
+        said = f"{5 * (start + (end - start) * place // steps)} %"
+        parts.append(tag("text", said, x=f"{100 * place / steps:.3f}%", y=12, text_anchor=anchor))
+    return tag("svg", parts, class_="scale", width="100%", height=16, aria_hidden="true")
+
+
 def draw_part(number: float, most: float, *, what: str, kind: str = "bar") -> Safe:
     """A bar as long as a number is of the largest one."""
     width = 100 * number / most if most else 0.0
@@ -167,19 +192,21 @@ MOST_TABLES = 10
 def render_panels(report: Report) -> Safe:
     """Every panel that has something to say; two narrow ones stand beside each other."""
     narrow = list(_list_narrow(report))
-    written = [_frame(title, parts, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
+    written = [render_panel(title, parts, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
                for place, (title, parts) in enumerate(narrow)]  # fmt: skip
-    first = [_frame("First against second", _render_pairs(report.pairs), whole=True)] if report.pairs else []
-    first += [_frame("Rubrics", _write_rubrics(report.rubrics), whole=True)] if report.rubrics else []
+    first = [render_panel("First against second", _render_pairs(report.pairs), whole=True)] if report.pairs else []
+    first += [render_panel("Rubrics", _write_rubrics(report.rubrics), whole=True)] if report.rubrics else []
     if report.rubrics:
         first += [
-            _frame(f"Criteria of {cut(item.name, 60)} {item.digest[:12]}", _render_criteria(item.criteria), whole=True)
+            render_panel(
+                f"Criteria of {cut(item.name, 60)} {item.digest[:12]}", _render_criteria(item.criteria), whole=True
+            )
             for item in report.rubrics[:MOST_TABLES]
             if item.criteria
         ]
     elif report.criteria:
-        first += [_frame("Criteria", _render_criteria(report.criteria), whole=True)]
-    last = [_frame(title, parts, whole=True) for title, parts in _list_wide(report)]
+        first += [render_panel("Criteria", _render_criteria(report.criteria), whole=True)]
+    last = [render_panel(title, parts, whole=True) for title, parts in _list_wide(report)]
     return tag("div", first, written, last, class_="grid")
 
 
@@ -214,11 +241,12 @@ def _list_wide(report: Report) -> Iterator[Panel]:
         yield "Rules", _render_rules(report)
 
 
-def _frame(title: str, parts: Part, *, whole: bool) -> Safe:
+def render_panel(title: str, parts: Part, *, whole: bool) -> Safe:
+    """A panel with its heading, over both columns or one."""
     return tag("section", tag("h2", title), parts, class_="panel whole" if whole else "panel")
 
 
-def render_table(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Part]], *, caption: str = "") -> Safe:
+def render_table(columns: Sequence[tuple[Part, str]], rows: Sequence[Sequence[Part]], *, caption: str = "") -> Safe:
     """A table; a column is its heading and its class (``n`` for numbers, ``wide`` where there is room)."""
     head = tag("tr", [tag("th", name, class_=kind or None, scope="col") for name, kind in columns])
     body = [

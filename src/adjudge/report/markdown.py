@@ -25,6 +25,8 @@ from adjudge.report.format import (
     list_model_changes,
     list_notices,
 )
+from adjudge.report.markdown_measurement import escape_words, list_measurement_sections
+from adjudge.report.measurement_words import describe_difference, describe_measurement
 from adjudge.report.report import Report
 from adjudge.report.run_diff import CaseDiff, Diff
 from adjudge.trust.difference import Means
@@ -99,6 +101,10 @@ def _list_lines(found: Diff) -> Iterator[str]:
     for said, number in list_facts(found):
         yield ""
         yield f"{render_case_names(number)} {said}"
+    if found.measured is not None:
+        for name, side in zip(("Before", "After"), found.measured, strict=True):
+            yield from ("", f"{name}: {escape_words(describe_measurement(side))}")
+        yield from ("", describe_difference())
     yield from ("", "| before | after | cases |", "|---|---|--:|")
     for (old, new), number in found.transitions.items():
         yield f"| {old} | {new} | {number:,} |"
@@ -180,6 +186,8 @@ def _list_sections(report: Report, needed: float | None) -> Iterator[str]:
     yield f"### {format_rate(report.passed.rate)} of {format_count(report.cases, 'case')} passed{wanted}"
     yield f"Judged: {render_code(about.dataset or 'a run')} by {render_code(about.judge or 'a judge', 200)}{asked}."
     yield f"{format_outcomes(report.outcomes)}. 95 % interval of the share: {format_interval(report.passed)}."
+    if report.measurement is not None:
+        yield from list_measurement_sections(report.measurement)
     for notice in list_notices(report):
         yield f"> {notice}"
     for notice in list_model_changes(report, render_code):

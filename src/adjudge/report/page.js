@@ -19,6 +19,7 @@
       const fits =
         (!value("outcome") || about.outcome === value("outcome")) &&
         (!value("reason") || about.reason.split(" ").includes(value("reason"))) &&
+        (!value("sort") || about.sort === value("sort")) &&
         (!value("group") || about.group === value("group")) &&
         (!marked("split") || about.split === "1") &&
         (!marked("wrong") || about.wrong === "1") &&

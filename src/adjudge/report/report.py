@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any, ClassVar
 
 from adjudge.judges.pair_summary import PairSummary
+from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import ShownCase
 from adjudge.trust.intervals import Share
 
@@ -440,6 +441,8 @@ class Report:
     """
     own: OwnSummary | None = None
     """How many cases bring their own criteria, rules or threshold; ``None`` if none does."""
+    measurement: Measurement | None = None
+    """The judge compared with people, if labels were given or the run was labelled."""
     rubrics: tuple[RubricSummary, ...] = ()
     """Each rubric that applied, that of most cases first; empty where every case was judged by the run's."""
 

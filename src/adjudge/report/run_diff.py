@@ -21,6 +21,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_flag
 from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
+from adjudge.measurement.measurement import Measurement
 from adjudge.question.score import TOLERANCE
 from adjudge.result import Outcome
 from adjudge.runs.folder import Run, open_run
@@ -275,6 +276,8 @@ class Diff:
     """Cases with another outcome or another score."""
     new_contents: bool = False
     """Whether cases with another content are compared too."""
+    measured: tuple[Measurement, Measurement] | None = None
+    """What people would say of each run, if labels were given."""
     listed: tuple[CaseDiff, ...]
     """The first of them, at most 2,000: regressions, then other outcomes, then scores, in the order of the data."""
 
@@ -309,6 +312,7 @@ class Diff:
                 for name in (*plain, "regressions", "improvements", "p_value", "changed", "new_contents")
             },
             "transitions": moves,
+            "measured": None if self.measured is None else [item.to_dict() for item in self.measured],
             "score": self.score.to_dict(),
             "criteria": {name: means.to_dict() for name, means in self.criteria.items()},
             "listed": [item.to_dict() for item in self.listed],

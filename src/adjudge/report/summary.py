@@ -9,12 +9,13 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from adjudge.dataset.label import Label, LabelJoin, group_labels
+from adjudge.dataset.label import CaseLabels, Label, LabelJoin, group_labels
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
 from adjudge.hooks import logger
 from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairTally
+from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import MOST_CASES, Selection, find_worst
 from adjudge.report.report import Report, RunDescription, ScoreTally, TimeTally, read_about
 from adjudge.report.tally import (
@@ -48,6 +49,7 @@ def make_report(
     most_cases: int = MOST_CASES,
     labels: Iterable[Label] = (),
     label_name: str | None = None,
+    measurement: Measurement | None = None,
 ) -> Report:
     """Summarise a run, given as a ``Run`` or its folder, and show at most ``most_cases`` of its cases.
 
@@ -55,17 +57,19 @@ def make_report(
     ``label_name`` takes the labels for that criterion. The run is read once, and memory does not grow with it. Labels
     of cases that the run does not have are logged as a warning. Raises ``UsageError`` if ``most_cases`` is not in 0 to
     2,000, if the folder has no run, if no label is a person's and about what ``label_name`` names, and if the run is
-    finished and has none of the labelled cases.
+    finished and has none of the labelled cases. ``measurement`` (``make_measurement``) is shown with it.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:
-            return make_report(opened, most_cases=most_cases, labels=labels, label_name=label_name)
+            return make_report(
+                opened, most_cases=most_cases, labels=labels, label_name=label_name, measurement=measurement
+            )
     said = _group(list(labels), label_name)
     joined = LabelJoin(said)
     found = summarise(label_items(run.items(), joined), run.manifest, status=read_status(run), most_cases=most_cases)
     if joined.missing:
         _tell_missing(joined, read_status(run), everybody=len(joined.missing) == len(said))
-    return found
+    return found if measurement is None else replace(found, measurement=measurement)
 
 
 def _group(labels: Sequence[Label], name: str | None) -> dict[str, CaseLabels]:

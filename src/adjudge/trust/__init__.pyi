@@ -84,3 +84,4 @@ from adjudge.trust.resampling import find_bootstrap_interval as find_bootstrap_i
 from adjudge.trust.slices import Slice as Slice
 from adjudge.trust.slices import Slices as Slices
 from adjudge.trust.slices import make_slices as make_slices
+from adjudge.trust.weighting import weigh_agreement as weigh_agreement

@@ -51,6 +51,7 @@ class Effect:
     """How much higher the error (judge minus truth) is: per unit of a number, or at the level than at the baseline."""
     low: float
     high: float
+    """The 95 % interval of this effect alone: it may exclude 0 where ``adjusted`` says that chance explains it."""
     p_value: float
     adjusted: float
     """The p-value adjusted for the number of effects (Holm)."""
@@ -251,8 +252,8 @@ def _write_words(effect: Effect, number: int) -> str:
     if effect.level is not None and effect.baseline is not None:
         level, baseline = clean(effect.level, keep_lines=False), clean(effect.baseline, keep_lines=False)
         what = f"where {name} is {level} than where it is {baseline}"
-    figures = f"95 % interval {effect.low:+.3g} to {effect.high:+.3g}; p = {effect.adjusted:.3g}"
-    figures += f", adjusted for {number} effects" if number > 1 else ""
+    alone, together = (" of this effect alone", f" with all {number} effects considered") if number > 1 else ("", "")
+    figures = f"95 % interval{alone} {effect.low:+.3g} to {effect.high:+.3g}; p = {effect.adjusted:.3g}{together}"
     direction = "higher" if effect.effect > 0 else "lower"
     size = f"The judge's error is {abs(effect.effect):.3g} {direction} {what}"
     if effect.is_shown:

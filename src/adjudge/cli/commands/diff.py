@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.measurement import MeasureRequest, make_request
 from adjudge.cli.output import (
     add_row,
     make_table,
@@ -53,11 +54,16 @@ def diff_runs(
     no_regressions: Annotated[
         bool, typer.Option("--no-regressions", help="Fail if a case passed in RUN1 and does not in RUN2.")
     ] = False,
+    labels: option.RunLabels = None,
+    labels_are: option.LabelsAre = None,
 ) -> int:
     """Show what changed from RUN1 to RUN2, by case and criterion.
 
     RUN1 and RUN2 are folders of `adjudge run`. Cases are paired by their ids; undecided is not passed. Without --top,
     the terminal lists 20 cases, a comment 50, and HTML and JSON up to 2,000.
+
+    With --labels it also says what people would pass of each run (this needs pip install 'adjudge[trust]'). The labels
+    are of the contents, so both runs must have judged the same ones. No interval is given for the difference.
 
     Exit status: 0 done, 1 fewer than --fail-under passed or a case regressed, 2 wrong usage or no case in both,
     3 unknown, because cases are undecided, gone or changed, or a run is unfinished.
@@ -67,6 +73,7 @@ def diff_runs(
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
     _check(html, top, fail_under)
+    request = _make_request(labels, labels_are, new_contents=new_contents)
     with show_progress("comparing"):
         found = diff(before, after, new_contents=new_contents)
     if not found.cases:
@@ -77,6 +84,8 @@ def diff_runs(
         if found.criteria_changed:
             remedy += ", judged by the same criteria of their own (--case-criteria)"
         raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
+    if request is not None:
+        found = _measure(found, request)
     if html is not None:
         _write_html(html, found, _MOST if top is None else top)
     found = found if top is None else replace(found, listed=found.listed[:top])
@@ -99,6 +108,37 @@ def _check(html: Path | None, top: int | None, fail_under: float | None) -> None
         raise UsageError("--html writes a file, and - is standard output; name a file")
     if top is not None and not 0 <= top <= _MOST:
         raise UsageError(f"--top is 0 to 2,000 cases, and {top:,} were asked for; --json without it lists 2,000")
+
+
+def _make_request(labels: list[str] | None, labels_are: str | None, *, new_contents: bool) -> MeasureRequest | None:
+    """What both runs are measured with; ``None`` where nobody asked."""
+    if labels is None:
+        if labels_are is not None:
+            raise UsageError("--labels-are is about the labels of --labels; name a file, or leave it out")
+        return None
+    if new_contents:
+        raise UsageError(
+            "--labels are of the contents that people looked at, and --new-contents compares others; measure each run "
+            "with adjudge agree"
+        )
+    return make_request(labels, labels_are=labels_are)
+
+
+def _measure(found: Diff, request: MeasureRequest) -> Diff:
+    """The diff with what people would pass of each run."""
+    from adjudge.runs.folder import open_run
+
+    if found.content_changed:
+        raise UsageError(
+            f"{found.content_changed:,} cases have another content in RUN2, and --labels are of one of the two; "
+            "measure each run with adjudge agree"
+        )
+    measured = []
+    for side in (found.before, found.after):
+        with open_run(side.folder) as run:
+            measured.append(request.measure(run))
+    before, after = measured
+    return replace(found, measured=None if before is None or after is None else (before, after))
 
 
 def _write_html(path: Path, found: Diff, most: int) -> None:
@@ -151,6 +191,7 @@ def draw_diff(found: Diff, most: int) -> None:
         add_row(table, old, new, f"{number:,}")
     show_drawing(table)
     print_line(f"passed against not passed: {describe_p(found.p_value)} (McNemar, exact)")
+    _draw_measured(found)
     means = make_table("", ("mean", "before", "after", "difference", "cases", "p", "by"))
     for name, item in {"score": found.score, **found.criteria}.items():
         numbers = (format_change_score(item.before), format_change_score(item.after), format_delta(item.delta))
@@ -162,6 +203,17 @@ def draw_diff(found: Diff, most: int) -> None:
     if found.content_changed and not found.new_contents:
         note("to compare new answers to the same tasks, give --new-contents")
     _draw_cases(found, most)
+
+
+def _draw_measured(found: Diff) -> None:
+    """What people would pass of each run, one beneath the other."""
+    from adjudge.report.measurement_words import describe_difference, describe_measurement
+
+    if found.measured is None:
+        return
+    for name, side in zip(("before", "after"), found.measured, strict=True):
+        print_line(f"{name}: {' '.join(describe_measurement(side).split())}")
+    print_line(describe_difference())
 
 
 def _draw_cases(found: Diff, most: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN, find_status
+from adjudge.cli.measurement import MeasureRequest, print_short, read_labels
 from adjudge.cli.output import (
     ProgressBar,
     add_row,
@@ -28,7 +30,7 @@ from adjudge.formats.arguments import check_share
 from adjudge.formats.display import COLOURS, SIGNS
 
 if TYPE_CHECKING:
-    from adjudge.dataset.label import LabelJoin
+    from adjudge.dataset.label import Label, LabelJoin
     from adjudge.report.report import Report, Spread
     from adjudge.runs.folder import Run
     from adjudge.runs.item import RunItem
@@ -63,6 +65,7 @@ def print_report(report: Report, top: int) -> None:
         note(notice)
     interval = f" (95 % interval {format_interval(report.passed)})" if report.passed.of else ""
     print_line(f"{format_rate(report.passed.rate)} of {format_count(report.cases, 'case')} passed{interval}")
+    print_short(report.measurement)
     print_line(format_outcomes(report.outcomes) + (f" of {report.judgements:,} judgements" if _repeats(report) else ""))
     if report.scores is not None:
         print_line(_describe_scores(report.scores))
@@ -251,17 +254,25 @@ def report(
         int | None, typer.Option("--top", metavar="N", help="How many cases to list; at most 2,000, failures first.")
     ] = None,
     fail_under: option.FailUnder = None,
-    label_file: option.LabelFile = None,
+    labels: option.ReportLabels = None,
     label_map: option.LabelMapText = None,
     label_name: option.LabelName = None,
+    labels_are: option.LabelsAre = None,
+    target: option.RateTarget = "run",
+    measured_on: option.MeasuredOn = None,
+    fail_under_corrected: option.FailUnderCorrected = None,
 ) -> int:
     """Summarise a run, or show everything about one case of it.
 
     RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases, a comment 20, and HTML and
     JSON up to 2,000. CASE is the id of a case: everything about it is shown, with every judgement and reply, uncut.
 
-    Exit status: 0 reported, 1 fewer than --fail-under passed, 2 wrong usage or no run, 3 the run is not finished, or
-    so many cases are undecided that it is unknown whether --fail-under was reached.
+    With --labels, or if the run was labelled (`adjudge label`), it also says what people would pass and how far the
+    judge can be trusted; `adjudge agree` says more. This needs the extra: pip install 'adjudge[trust]'.
+
+    Exit status: 0 reported, 1 fewer than --fail-under passed or the lower limit is below --fail-under-corrected,
+    2 wrong usage or no run, 3 the run is not finished, so many cases are undecided that it is unknown whether
+    --fail-under was reached, or the labels do not give a corrected rate.
     """
     if fail_under is not None:
         check_share("--fail-under", fail_under)
@@ -273,13 +284,25 @@ def report(
 
     if case is not None:
         given = {"--html": html, "--junit": junit, "--markdown": markdown, "--top": top, "--fail-under": fail_under}
-        given |= {"--label-file": label_file, "--label-map": label_map, "--label-name": label_name}
+        given |= {"--labels": labels, "--label-map": label_map, "--label-name": label_name}
+        given |= {"--labels-are": labels_are, "--measured-on": measured_on}
+        given |= {"--fail-under-corrected": fail_under_corrected}
         return _report_case(run, case, [name for name, value in given.items() if value is not None], as_json=as_json)
-    labels = _join_labels(label_file, label_map, label_name)
+    request = MeasureRequest(
+        labels=_read_labels(labels, label_map, label_name),
+        labels_are=labels_are,
+        target=target,
+        measured_on=measured_on,
+        fail_under=fail_under_corrected,
+        criterion=label_name,
+    )
     with open_run(run) as opened:
-        found = _summarise(opened, top, labels, whole=html is not None or as_json)
-        if labels.missing:
-            note(f"{labels.describe_missing('run')}: {len(labels.missing):,}")
+        measurement = request.measure(opened)
+        joined = _join_labels(opened, request.labels, label_name)
+        found = _summarise(opened, top, joined, whole=html is not None or as_json)
+        found = replace(found, measurement=measurement)
+        if joined.missing:
+            note(f"{joined.describe_missing('run')}: {len(joined.missing):,}")
         if html is not None:
             from adjudge.report.html import render_html
 
@@ -293,7 +316,8 @@ def report(
             write_json(found.to_dict())
         elif markdown != "-":
             print_report(found, _LISTED if top is None else top)
-        return _find_status(found, fail_under)
+        statuses = {_find_status(found, fail_under), request.find_status(measurement, opened.status)}
+        return MISSED if MISSED in statuses else max(statuses)
 
 
 def _report_case(run: Path, case: str, given: list[str], *, as_json: bool) -> int:
@@ -312,14 +336,17 @@ def _report_case(run: Path, case: str, given: list[str], *, as_json: bool) -> in
     return DONE
 
 
-def _join_labels(path: str | None, label_map: str | None, name: str | None) -> LabelJoin:
-    from adjudge.dataset.label import LabelJoin, group_labels, load_labels
-    from adjudge.dataset.label_map import parse_label_map
+def _read_labels(paths: list[str] | None, label_map: str | None, name: str | None) -> tuple[Label, ...] | None:
+    if paths is None and (label_map is not None or name is not None):
+        raise UsageError("--label-map and --label-name are for the labels of --labels; name a file, or leave them out")
+    return read_labels(paths, label_map)
 
-    if path is None and (label_map is not None or name is not None):
-        raise UsageError("--label-map and --label-name are for the labels of --label-file; name one, or leave them out")
-    words = parse_label_map(label_map) if label_map is not None else None
-    return LabelJoin(group_labels(load_labels(path, label_map=words) if path is not None else (), name))
+
+def _join_labels(run: Run, labels: tuple[Label, ...] | None, name: str | None) -> LabelJoin:
+    from adjudge.dataset.label import LabelJoin, group_labels
+    from adjudge.measurement.run_labels import read_queue
+
+    return LabelJoin(group_labels(read_queue(run) if labels is None else labels, name))
 
 
 def _summarise(run: Run, top: int | None, labels: LabelJoin, *, whole: bool) -> Report:

@@ -17,6 +17,7 @@ from adjudge.cli import options as option
 from adjudge.cli.commands.dataset import report_notes
 from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
 from adjudge.cli.input import SUITES, open_from_options
+from adjudge.cli.measurement import MeasureRequest, make_request, print_short
 from adjudge.cli.output import (
     add_row,
     complain,
@@ -89,6 +90,11 @@ def run_data(
     label_map: option.LabelMapText = None,
     label_file: option.LabelFile = None,
     label_name: option.LabelName = None,
+    labels: option.RunLabels = None,
+    labels_are: option.LabelsAre = None,
+    target: option.RateTarget = "run",
+    measured_on: option.MeasuredOn = None,
+    fail_under_corrected: option.FailUnderCorrected = None,
     on_bad_row: option.OnBadRow = "fail",
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
@@ -105,9 +111,12 @@ def run_data(
     Ctrl-C gives calls under way five seconds to finish; a second one stops at once. To resume, also after a crash,
     repeat the command with --resume.
 
-    Exit status: 0 the data set is judged, 1 fewer than --fail-under passed, 2 wrong usage or unreadable input,
-    3 nothing was decided, or so many cases are undecided that it is unknown whether --fail-under was reached,
-    130 interrupted.
+    With --labels, or with --measured-on, it also says what people would pass; this needs pip install 'adjudge[trust]'.
+    --label-file puts labels into the cases that are kept; --labels only compares with them.
+
+    Exit status: 0 the data set is judged, 1 fewer than --fail-under passed or the lower limit is below
+    --fail-under-corrected, 2 wrong usage or unreadable input, 3 nothing was decided, so many cases are undecided that
+    it is unknown whether --fail-under was reached, or the labels do not give a corrected rate, 130 interrupted.
     """
     from adjudge.runs.launch import run
 
@@ -118,10 +127,11 @@ def run_data(
     options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     options |= {"fail_open": fail_open or None}
     chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
-    who = {"reader": reader, "labels": reader_labels, "passes": reader_passes}
-    who |= {"token": not no_token, "record": record}
-    panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, **cast("dict[str, Any]", who))
+    who: Any = {"reader": reader, "labels": reader_labels, "passes": reader_passes, "token": not no_token}
+    panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, record=record, **who)
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
+    asked: Any = {"labels_are": labels_are, "target": target, "measured_on": measured_on}
+    request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
     if pairs or on_conflict is not None:
         _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
@@ -157,8 +167,7 @@ def run_data(
         **how,
     )
     said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
-    session = RunSession(running=running, judge=chosen.judge, suite=kind, **said)
-    return asyncio.run(session.go())
+    return asyncio.run(RunSession(running=running, judge=chosen.judge, suite=kind, request=request, **said).go())
 
 
 def open_counted(data: str, kind: str | None, **given: Any) -> Dataset:
@@ -238,6 +247,8 @@ class RunSession:
     as_json: bool
     fail_under: float | None
     dataset: Dataset
+    request: MeasureRequest
+    """What its judge is measured with."""
     suite: str | None = None
 
     async def go(self) -> int:
@@ -263,16 +274,20 @@ class RunSession:
         if not sum(done.counts.values()):
             # Exit status 0 for nothing judged would look like a pass.
             raise UsageError("the data set has no case, so there is nothing to judge")
+        measured = self.request.measure(done)
         if self.as_json:
-            pairs = {"pairs": done.sum_up_pairs().to_dict()} if done.compares else {}
-            write_json(done.to_dict() | {"folder": str(done.folder)} | pairs)
+            more = {"pairs": done.sum_up_pairs().to_dict()} if done.compares else {}
+            more |= {"measurement": measured.to_dict()} if measured is not None else {}
+            write_json(done.to_dict() | {"folder": str(done.folder)} | more)
         else:
             print_summary(done)
+            print_short(measured)
         status = find_status(done.counts, self.fail_under)
         if status != DONE:
             # A job that ends with 1 or 3 and does not say so is looked for in the wrong place.
             complain(_explain_status(done.counts, self.fail_under))
-        return status
+        statuses = {status, self.request.find_status(measured, done.status)}
+        return MISSED if MISSED in statuses else max(statuses)
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:
         """The run at its end; ``None`` when it was interrupted before it had begun."""

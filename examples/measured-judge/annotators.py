@@ -1,0 +1,30 @@
+"""Plays the two annotators: gives each case that is to be labelled the labels that they gave it.
+
+Run: python annotators.py TO-LABEL.jsonl LABELLED.jsonl, where `adjudge plan RUN --out TO-LABEL.jsonl` wrote the first.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def main(asked: Path, answered: Path) -> None:
+    """Write a label of each annotator for each case, and the final one where they differ."""
+    drawn = {row["case"]: row.get("design") for row in read_lines(asked)}
+    said = [row | {"design": drawn[row["case"]]} for row in read_lines(HERE / "labels.jsonl") if row["case"] in drawn]
+    answered.write_text("".join(f"{json.dumps(row)}\n" for row in said), encoding="utf-8")
+    print(f"{len(drawn)} cases, {len(said)} labels")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

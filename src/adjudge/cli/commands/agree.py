@@ -1,0 +1,126 @@
+"""``adjudge agree``: how far a judge can be trusted, measured against people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.run import DONE, UNKNOWN
+from adjudge.cli.measurement import check_target, print_measurement, read_labels
+from adjudge.cli.output import note, print_line, show_progress, write_file, write_json
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_share, check_whole_number
+
+if TYPE_CHECKING:
+    from adjudge.measurement.measurement import Measurement
+
+_LISTED = 10
+"""Disagreements in the terminal, where nobody says how many."""
+
+_MOST = 2_000
+
+
+def agree(
+    source: Annotated[Path, typer.Argument(metavar="RUN|FILE", hidden=True)],
+    labels: option.LabelFiles = None,
+    criterion: Annotated[
+        str | None, typer.Option("--criterion", metavar="NAME", help="Compare this criterion instead of the whole.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="FIELD", help="Compare kinds of cases: group, or a key of the metadata."),
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", metavar="NAME", help="Of a FILE: the rater who is the judge.")
+    ] = None,
+    labels_are: option.LabelsAre = None,
+    target: option.RateTarget = "run",
+    alternative: Annotated[
+        bool, typer.Option("--alternative", help="Make the alternative annotator test: may the judge replace people?")
+    ] = False,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", metavar="E", help="Its handicap; 0.2 for experts, 0.1 for a crowd.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file, to read.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write Markdown, for a pull request.")] = False,
+    as_json: option.AsJson = False,
+    top: Annotated[
+        int | None, typer.Option("--top", metavar="N", help="How many disagreements of each sort to list.")
+    ] = None,
+) -> int:
+    """Measure a judge against people: what it catches, what it keeps, and what people would pass.
+
+    RUN is a folder of `adjudge run`. Without --labels it is compared with the labels of `adjudge label RUN`, and with
+    those in its data set. FILE is a file of labels in which a row of the kind "model" is a verdict, or a data set of
+    which --judge names the rater who is the judge.
+
+    The rate that people would pass is given where the labels allow it: if they were drawn from this run (by
+    `adjudge plan` or `adjudge label`, or as --labels-are random says), nothing has to be assumed about the judge.
+
+    Needs the extra: pip install 'adjudge[trust]'.
+
+    Exit status: 0 measured, 2 wrong usage, no run or unreadable labels, 3 no judged case has a label.
+    """
+    _check(html, top, epsilon, as_json=as_json, markdown=markdown, alternative=alternative)
+    check_target(target, labels_are)
+    most = _MOST if top is None else top
+    with show_progress("comparing"):
+        handicap = {} if epsilon is None else {"epsilon": epsilon}
+        options = {"criterion": criterion, "by": by, "target": target, "alternative": alternative, **handicap}
+        options |= {"labels_are_random": labels_are == "random", "most_disagreements": min(most, _MOST)}
+        found = _measure(source, labels, judge, **options)
+    if html is not None:
+        from adjudge.report.html_agree import render_measurement_html
+
+        write_file(html, [render_measurement_html(found)])
+    if as_json:
+        write_json(found[0].to_dict() if len(found) == 1 else _gather(found))
+    elif markdown:
+        from adjudge.report.markdown_measurement import render_measurement_markdown
+
+        print_line(render_measurement_markdown(found, most=_LISTED if top is None else top).rstrip("\n"))
+    else:
+        for place, item in enumerate(found):
+            if place:
+                print_line()
+            print_measurement(item, _LISTED if top is None else top)
+    if not any(item.labelled for item in found):
+        note("no judged case has a label; label some (adjudge label RUN), or name a file (--labels FILE)")
+        return UNKNOWN
+    return DONE
+
+
+def _check(
+    html: Path | None, top: int | None, epsilon: float | None, *, as_json: bool, markdown: bool, alternative: bool
+) -> None:
+    """Raise ``UsageError`` in the words of the command line."""
+    if as_json and markdown:
+        raise UsageError("give --json or --markdown, not both")
+    if html == Path("-"):
+        raise UsageError("--html writes a file, and - is standard output; name a file")
+    if top is not None:
+        check_whole_number("--top", top, least=0, most=_MOST)
+    if epsilon is not None:
+        check_share("--epsilon", epsilon)
+        if not alternative:
+            raise UsageError("--epsilon is the handicap of --alternative; give both, or leave it out")
+
+
+def _measure(source: Path, labels: list[Path] | None, judge: str | None, **options: object) -> tuple[Measurement, ...]:
+    from adjudge.measurement.measure import make_measurement
+    from adjudge.measurement.verdict_file import measure_file
+
+    given = read_labels(labels)
+    if source.is_dir():
+        if judge is not None:
+            raise UsageError("--judge is for a FILE: the verdicts of a run are those of its own judge; leave it out")
+        return (make_measurement(source, labels=given, **options),)  # type: ignore[arg-type] - checked by name
+    return measure_file(source, judge=judge, labels=given or (), **options)  # type: ignore[arg-type] - checked by name
+
+
+def _gather(found: Sequence[Measurement]) -> dict[str, object]:
+    return {"schema": "adjudge/measurements/1", "measurements": [item.to_dict() for item in found]}

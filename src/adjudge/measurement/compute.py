@@ -1,0 +1,377 @@
+"""From a tally to a measurement: every statistic that the labels allow, and why the others are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from adjudge.errors import UsageError
+from adjudge.labels.truth import LabelledVerdict, TruthHeap
+from adjudge.measurement.disagreement import MOST
+from adjudge.measurement.measurement import Measurement, MeasurementKind
+from adjudge.measurement.rate import OutsideLabels, Planned, Sampling, compute_rate
+from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
+from adjudge.trust.agreement import Agreement, make_agreement
+from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test
+from adjudge.trust.bias import Bias, make_bias
+from adjudge.trust.ceiling import Ceiling, make_ceiling
+from adjudge.trust.confusion import Category
+from adjudge.trust.correlation import Correlation, make_correlation
+from adjudge.trust.double_sampling import Target
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import Share
+from adjudge.trust.rates import CorrectedRate, Refusal
+from adjudge.trust.repeatability import ErrorParts, OrderFlips, Side, make_error_parts, make_order_flips
+from adjudge.trust.slices import Slices, make_slices
+from adjudge.trust.weighting import weigh_agreement
+
+T = TypeVar("T")
+
+EPSILON = 0.2
+"""The handicap of the alternative annotator test for trained experts (arXiv 2501.10970)."""
+
+_MOST_FOR_BIAS = 20_000
+
+_HEAPS_OF: dict[MeasurementKind, tuple[TruthHeap, ...]] = {
+    "verdict": ("bad", "good"),
+    "preference": PREFERENCES,
+    "number": ("number",),
+}
+
+_SHARE_SIDES: dict[Category, float] = {"first": 1.0, "tie": 0.5, "second": 0.0, True: 1.0, False: 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementOptions:
+    """What somebody asked for."""
+
+    criterion: str | None = None
+    """What is compared; ``None`` is the case as a whole."""
+    said_random: bool = False
+    """Whether the labelled cases are a random sample, as the user says."""
+    target: Target = "run"
+    by: str | None = None
+    """What cases are compared by."""
+    alternative: bool = False
+    epsilon: float = EPSILON
+    outside: OutsideLabels | None = None
+    """Labels of another run of the same judge."""
+    planned: Planned | None = None
+    """The strata of the run's plan."""
+    most_disagreements: int = MOST
+    """How many of each sort are kept."""
+
+
+@dataclass(slots=True)
+class _Computation:
+    """One measurement on its way: what cannot be computed is remembered with the reason."""
+
+    tally: MeasurementTally
+    options: MeasurementOptions
+    kind: MeasurementKind
+    places: Sequence[int]
+    """The labelled cases whose truth is settled, and of the kind that is compared."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def attempt(self, name: str, compute: Callable[[], T | None]) -> T | None:
+        """What ``compute`` gives, or ``None`` with its reason kept."""
+        try:
+            return compute()
+        except UsageError as error:
+            self.left_out[name] = str(error)
+            return None
+
+    def find_groups(self) -> Sequence[int] | None:
+        """The groups of the settled cases; ``None`` where each is its own, or all are one."""
+        groups = self.tally.list_groups(self.places)
+        if groups is not None and len(set(groups)) < 2:
+            self.notes.append("All labelled cases are in one group, so intervals take them for independent.")
+            return None
+        return groups
+
+
+def compute_measurement(
+    tally: MeasurementTally,
+    options: MeasurementOptions,
+    *,
+    judge: str,
+    data: str,
+    run: str | None,
+    elsewhere: int = 0,
+    criteria: tuple[Measurement, ...] = (),
+) -> Measurement:
+    """The measurement of a tally. Needs ``adjudge[trust]``."""
+    check_extra()
+    kind = _find_kind(tally)
+    work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]))
+    rate, sampling = _compute_rate(work)
+    _keep_drawn(work, sampling)
+    repeated = tally.repeated
+    return Measurement(
+        judge=judge,
+        data=data,
+        run=run,
+        criterion=tally.criterion,
+        kind=kind,
+        cases=sum(tally.cases.values()),
+        verdicts={name: tally.cases[name] for name in VERDICTS if tally.cases[name]},
+        table=_make_table(tally),
+        labelled=tally.labelled,
+        overrides=tally.overrides,
+        elsewhere=elsewhere,
+        people=tally.raters,
+        agreement=_compute_agreement(work, sampling),
+        ceiling=_compute_ceiling(work),
+        correlation=_compute_correlation(work),
+        slices=_compute_slices(work),
+        flipped=Share(count=tally.flipped, of=repeated) if repeated else None,
+        error_parts=_compute_error_parts(work),
+        order_flips=_compute_order_flips(work),
+        alternative=_compute_alternative(work),
+        bias=_compute_bias(work),
+        rate=rate,
+        sampling=sampling,
+        sorts=dict(tally.disagreements.counts),
+        disagreements=tally.disagreements.finish(),
+        criteria=criteria,
+        left_out=work.left_out,
+        notes=tuple(dict.fromkeys(work.notes)),
+        is_weighted=_is_stratified(work, sampling),
+    )
+
+
+def _find_kind(tally: MeasurementTally) -> MeasurementKind:
+    counts: dict[MeasurementKind, int] = dict.fromkeys(_HEAPS_OF, 0)
+    for (_, heap), number in tally.table.items():
+        for kind, heaps in _HEAPS_OF.items():
+            counts[kind] += number * (heap in heaps)
+    if not any(counts.values()):
+        return "preference" if any(tally.cases[name] for name in ("first", "second", "tie")) else "verdict"
+    return max(counts, key=lambda kind: counts[kind])
+
+
+def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap, int]]:
+    return {
+        verdict: {heap: tally.table[verdict, heap] for heap in HEAPS if tally.table[verdict, heap]}
+        for verdict in VERDICTS
+        if any(tally.table[verdict, heap] for heap in HEAPS)
+    }
+
+
+def _is_stratified(work: _Computation, sampling: Sampling) -> bool:
+    planned = work.options.planned
+    return sampling == "plan" and planned is not None and len(planned.sizes) > 1
+
+
+def _keep_drawn(work: _Computation, sampling: Sampling) -> None:
+    """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for."""
+    planned = work.options.planned
+    if planned is not None and _is_stratified(work, sampling):
+        designs = work.tally.list_designs()
+        work.places = [at for at in work.places if (item := designs[at]) is not None and item.plan == planned.plan]
+
+
+def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
+    if work.kind == "number":
+        work.left_out["rate"] = "labels that are numbers correct no rate; label good or bad"
+        return None, "unknown"
+    if not work.tally.cases:
+        work.left_out["rate"] = "no case was judged"
+        return None, "unknown"
+    options = work.options
+    rate, sampling, notes = compute_rate(
+        work.tally,
+        said_random=options.said_random,
+        target=options.target,
+        outside=options.outside,
+        planned=options.planned,
+    )
+    work.notes += notes
+    return rate, sampling
+
+
+def _compute_agreement(work: _Computation, sampling: Sampling) -> Agreement | None:
+    found = _compare_labels(work)
+    planned = work.options.planned
+    if found is None or planned is None or not _is_stratified(work, sampling):
+        return found
+    work.notes.append("Labels are weighed by the strata they were drawn from; kinds of cases and biases are not.")
+    return work.attempt("agreement", lambda: _weigh(work, found, planned))
+
+
+def _weigh(work: _Computation, found: Agreement, planned: Planned) -> Agreement:
+    """The agreement with each label weighed by how many cases of its stratum it stands for."""
+    tally, categories = work.tally, found.confusion.categories
+    columns = {name: at for at, name in enumerate(planned.sizes)}
+    tables = [[[0] * len(categories) for _ in categories] for _ in columns]
+    designs = tally.list_designs()
+    sides = zip(work.places, tally.judged(work.places), tally.truth(work.places), strict=True)
+    for at, judge, true in sides:
+        design = designs[at]
+        if design is not None:
+            tables[columns[design.stratum]][categories.index(true)][categories.index(judge)] += 1
+    whole = work.options.target == "run"
+    return weigh_agreement(found, tables, list(planned.sizes.values()), whole=whole)
+
+
+def _compare_labels(work: _Computation) -> Agreement | None:
+    if work.kind == "number":
+        work.left_out["agreement"] = "labels that are numbers are compared by correlation"
+        return None
+    if not work.places:
+        work.left_out["agreement"] = "no labelled case has a truth that people settled"
+        return None
+    preference = work.kind == "preference"
+    return work.attempt(
+        "agreement",
+        lambda: make_agreement(
+            work.tally.judged(work.places),
+            work.tally.truth(work.places),
+            groups=work.find_groups(),
+            positive="first" if preference else True,
+            # False and true also where the labels have one of them alone, so that every table has both.
+            categories=("second", "tie", "first") if preference else (False, True),
+        ),
+    )
+
+
+def _compute_ceiling(work: _Computation) -> Ceiling | None:
+    ratings, places = work.tally.list_ratings()
+    if not ratings:
+        work.left_out["ceiling"] = "no case was labelled by two people"
+        return None
+    groups = work.tally.list_groups(places)
+    if groups is not None and len(set(groups)) < 2:
+        groups = None
+    return work.attempt("ceiling", lambda: make_ceiling(ratings, groups=groups))
+
+
+def _compute_correlation(work: _Computation) -> Correlation | None:
+    tally = work.tally
+    places = tally.list_places(("number",))
+    if not places:
+        return None
+    scores = [None if (score := tally.scores[at]) != score else score for at in places]
+    return work.attempt(
+        "correlation",
+        lambda: make_correlation(scores, [tally.numbers[at] for at in places], groups=tally.list_groups(places)),
+    )
+
+
+def _compute_slices(work: _Computation) -> Slices | None:
+    if work.options.by is None or work.kind == "number":
+        return None
+    kinds = work.tally.list_kinds(work.places)
+    # What cases are compared by may be their group itself; its errors then follow nothing else.
+    groups = None if work.options.by == "group" else work.find_groups()
+    judged, truth = list(work.tally.judged(work.places)), list(work.tally.truth(work.places))
+    return work.attempt("slices", lambda: make_slices(judged, truth, kinds, groups=groups))
+
+
+def _compute_error_parts(work: _Computation) -> ErrorParts | None:
+    if not work.tally.repeated or work.kind != "verdict":
+        return None
+    repeats, truth = work.tally.list_repeats(work.places), list(work.tally.truth(work.places))
+    return work.attempt(
+        "error_parts",
+        lambda: make_error_parts(
+            [[None if said is None else float(said) for said in row] for row in repeats],
+            [float(bool(value)) for value in truth],
+            groups=work.find_groups(),
+        ),
+    )
+
+
+def _compute_order_flips(work: _Computation) -> OrderFlips | None:
+    tally = work.tally
+    if work.kind != "preference" or not tally.pairs:
+        return None
+    forward, backward = ([_read_side(code) for code in codes] for codes in (tally.forward, tally.backward))
+    return work.attempt("order_flips", lambda: make_order_flips(forward, backward))
+
+
+def _read_side(code: int) -> Side | None:
+    found = VERDICTS[code]
+    return found if found in ("first", "second", "tie") else None
+
+
+def _compute_alternative(work: _Computation) -> AlternativeTest | None:
+    if not work.options.alternative:
+        return None
+    ratings, places = work.tally.list_ratings()
+    if len({rater for row in ratings for rater in row}) < 2:
+        work.left_out["alternative"] = "the test needs cases that several people labelled"
+        return None
+    tally = work.tally
+    numbers = work.kind == "number"
+    scores: list[Category] = [None if (score := tally.scores[at]) != score else score for at in places]
+    judged = scores if numbers else list(tally.judged(places))
+    closeness: Closeness = "neg_rmse" if numbers else "accuracy"
+    return work.attempt(
+        "alternative",
+        lambda: make_alternative_test(judged, ratings, epsilon=work.options.epsilon, closeness=closeness),
+    )
+
+
+def _compute_bias(work: _Computation) -> Bias | None:
+    if work.kind == "number":
+        return None
+    tally = work.tally
+    length, formatted, _ = tally.properties
+    places = _thin(work.places)
+    pairs = work.kind == "preference"
+    rows = [
+        (at, _SHARE_SIDES[judge] - _SHARE_SIDES[true])
+        for at, judge, true in zip(places, tally.judged(places), tally.truth(places), strict=True)
+        if judge is not None and length[at] == length[at]
+    ]
+    if pairs and tally.pairs:
+        return _compute_position_bias(work)
+    if not rows:
+        work.left_out["bias"] = "no labelled case that the judge decided has its content here"
+        return None
+    kept = [at for at, _ in rows]
+    properties: dict[str, list[float] | list[bool] | list[str]] = {
+        "length (in doublings)": [length[at] for at in kept],
+        "format": ["marked up" if formatted[at] else "plain" for at in kept],
+        "language": tally.list_languages(kept),
+    }
+    return work.attempt(
+        "bias", lambda: make_bias([error for _, error in rows], properties, groups=_group_for_bias(tally, kept))
+    )
+
+
+def _thin(places: Sequence[int]) -> Sequence[int]:
+    """At most so many cases, evenly spread: a regression gains nothing from more, and would keep them all."""
+    return places[:: -(-len(places) // _MOST_FOR_BIAS)] if len(places) > _MOST_FOR_BIAS else places
+
+
+def _group_for_bias(tally: MeasurementTally, places: Sequence[int]) -> Sequence[int] | None:
+    groups = tally.list_groups(places)
+    return groups if groups is not None and len(set(groups)) > 1 else None
+
+
+def _compute_position_bias(work: _Computation) -> Bias | None:
+    """Two rows for each pair, one for each order: whether the first content gains by being shown first."""
+    tally = work.tally
+    length, formatted, _ = tally.properties
+    places = _thin(work.places)
+    truth = dict(zip(places, tally.truth(places), strict=True))
+    rows = [
+        (at, _SHARE_SIDES[side] - _SHARE_SIDES[truth[at]], shown_first)
+        for at in places
+        for codes, shown_first in ((tally.forward, True), (tally.backward, False))
+        if (side := _read_side(codes[at])) is not None and length[at] == length[at]
+    ]
+    if not rows:
+        work.left_out["bias"] = "no labelled pair that the judge decided has its contents here"
+        return None
+    properties: dict[str, list[float] | list[bool] | list[str]] = {
+        "position": ["shown first" if shown else "shown second" for _, _, shown in rows],
+        "length (in doublings, of the first to the second)": [length[at] for at, _, _ in rows],
+        "formatting of the first, not the second": [formatted[at] for at, _, _ in rows],
+    }
+    groups = [tally.groups[at] for at, _, _ in rows]
+    return work.attempt("bias", lambda: make_bias([error for _, error, _ in rows], properties, groups=groups))

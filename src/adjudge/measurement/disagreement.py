@@ -1,0 +1,149 @@
+"""The cases on which judge and people differ: sorted by what to do about them, the worst first, bounded in number."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from adjudge.dataset.case import LabelValue
+from adjudge.dataset.label_map import CANNOT_TELL
+from adjudge.labels.truth import LabelledVerdict
+from adjudge.measurement.judged_case import CaseTruth, CaseVerdict
+from adjudge.measurement.properties import TextProperties
+
+DisagreementSort = Literal["judge wrong", "people disagree", "rubric silent"]
+"""What to do about a disagreement: mend the judge, settle it among people, or say in the rubric what is meant."""
+
+SORTS: tuple[DisagreementSort, ...] = get_args(DisagreementSort)
+
+MOST = 200
+"""Disagreements of each sort that are kept with their content."""
+
+LONGEST = 2_000
+"""Characters of a content that are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """A case on which the judge and the people differ, or that people could not settle. Texts are cut."""
+
+    case: str
+    place: int
+    group: str | None
+    sort: DisagreementSort
+    by_hand: bool
+    """Whether a comment on a label says the sort, instead of the rule."""
+    verdict: LabelledVerdict
+    score: float | None
+    truth: LabelValue
+    """What people say; ``cannot_tell``, or ``None`` if they do not agree."""
+    labels: tuple[tuple[str, LabelValue], ...]
+    """What each person said, by name."""
+    comments: tuple[str, ...]
+    content: str = ""
+    task: str = ""
+    why: str = ""
+    """The judge's reasoning."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        return data | {"labels": dict(self.labels), "comments": list(self.comments)}
+
+
+def find_sort(truth: CaseTruth, *, criteria_agree: bool = False) -> tuple[DisagreementSort, bool]:
+    """The sort of a disagreement, and whether a person chose it.
+
+    A comment that begins with the name of a sort decides. Otherwise:
+
+    * *rubric silent*: somebody who looked could not tell, or the judge agrees with people on every labelled criterion
+      and not on the whole (``criteria_agree``), so the criteria leave out what people minded;
+    * *people disagree*: people said different things, settled or not;
+    * *judge wrong*: people agree with each other against the judge.
+    """
+    for comment in truth.comments:
+        chosen = next((sort for sort in SORTS if comment.strip().lower().startswith(sort)), None)
+        if chosen is not None:
+            return chosen, True
+    if truth.value == CANNOT_TELL or CANNOT_TELL in truth.ratings.values() or criteria_agree:
+        return "rubric silent", False
+    if truth.differs or truth.value is None:
+        return "people disagree", False
+    return "judge wrong", False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCase:
+    """A case to compare. The functions are called only for what is labelled, or shown."""
+
+    id: str
+    place: int
+    group: str | None
+    kind: str | None = None
+    """What cases are compared by, such as the model that answered."""
+    texts: Callable[[], tuple[str, str, str]]
+    """Content, task and the judge's reasoning."""
+    properties: Callable[[], tuple[TextProperties, ...]]
+    """Of the content; of both sides of a pair; nothing where there is no content."""
+    orders: tuple[str | None, str | None] | None = None
+    """Of a pair: the better content in each order; ``None`` is undecided, or an order that was not asked."""
+    criteria_agree: bool = False
+    """Whether the judge agrees with people on every labelled criterion."""
+
+
+class DisagreementList:
+    """Disagreements on their way: each is counted, and of each sort the worst are kept.
+
+    Worst is the one that most people agree on against the judge, then the one whose score is farthest from what they
+    say.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
+        self.counts: dict[DisagreementSort, int] = dict.fromkeys(SORTS, 0)
+        self._heaps: dict[DisagreementSort, list[tuple[tuple[float, ...], Disagreement]]] = {sort: [] for sort in SORTS}
+
+    def add(self, found: CaseVerdict, truth: CaseTruth, case: ComparedCase) -> None:
+        """Count a disagreement, and keep it if it is among the worst of its sort."""
+        sort, by_hand = find_sort(truth, criteria_agree=case.criteria_agree)
+        self.counts[sort] += 1
+        heap = self._heaps[sort]
+        # Places differ, so that two disagreements are never compared themselves.
+        worth = (*_rank(found, truth), -float(case.place))
+        if not self.most or (len(heap) >= self.most and worth <= heap[0][0]):
+            return
+        content, task, why = (cut(text, LONGEST) for text in case.texts())
+        kept = Disagreement(
+            case=case.id,
+            place=case.place,
+            group=case.group,
+            sort=sort,
+            by_hand=by_hand,
+            verdict=found.verdict,
+            score=found.score,
+            truth=truth.value,
+            labels=tuple(truth.ratings.items()),
+            comments=tuple(cut(comment, LONGEST) for comment in truth.comments),
+            content=content,
+            task=task,
+            why=why,
+        )
+        (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, (worth, kept))
+
+    def finish(self) -> tuple[Disagreement, ...]:
+        """Those that were kept: *judge wrong* first, in each sort the worst first."""
+        return tuple(kept for sort in SORTS for _, kept in sorted(self._heaps[sort], reverse=True))
+
+
+def _rank(found: CaseVerdict, truth: CaseTruth) -> tuple[float, float]:
+    agreed = sum(value == truth.value for value in truth.ratings.values())
+    if isinstance(truth.value, bool) and found.score is not None:
+        return float(agreed), abs(found.score - truth.value)
+    return float(agreed), 0.0
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters, ending in ``…`` where more was there."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

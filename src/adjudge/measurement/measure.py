@@ -1,0 +1,122 @@
+"""``make_measurement``: the judge of a run compared with people, in one pass over the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+from pathlib import PurePath
+
+from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.measurement.comparison import Comparison, JudgedCase, PeopleLabels
+from adjudge.measurement.compute import EPSILON, MeasurementOptions
+from adjudge.measurement.disagreement import MOST
+from adjudge.measurement.judged_case import read_own_truth
+from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.rate import OutsideLabels, count_labels
+from adjudge.measurement.run_labels import find_planned, read_queue
+from adjudge.runs.folder import Run, open_run
+from adjudge.runs.item import RunItem
+from adjudge.trust.double_sampling import Target
+from adjudge.trust.extra import check_extra
+
+
+def make_measurement(
+    run: Run | str | os.PathLike[str],
+    *,
+    labels: Iterable[Label] | None = None,
+    criterion: str | None = None,
+    by: str | None = None,
+    labels_are_random: bool = False,
+    target: Target = "run",
+    measured_on: Run | str | os.PathLike[str] | None = None,
+    alternative: bool = False,
+    epsilon: float = EPSILON,
+    most_disagreements: int = MOST,
+) -> Measurement:
+    """Measure the judge of a run against people.
+
+    ``labels`` default to those of the run's own queue (``adjudge label``); cases that no label is about go by the
+    ``label`` and ``labels`` that their data set has. ``criterion`` compares one criterion. ``by`` names what cases are
+    compared by: ``group``, or a key of their metadata. ``target`` is what the corrected rate is of, and
+    ``labels_are_random`` says that the labelled cases are a random sample of the run. ``measured_on`` is another run of
+    the same judge whose labels are used as well, when this one has too few. ``alternative`` asks for the alternative
+    annotator test with the handicap ``epsilon``. At most ``most_disagreements`` of each sort are kept.
+
+    Reads the run once. Memory grows by some bytes for each labelled case. Needs ``adjudge[trust]``; raises
+    ``UsageError`` for a folder that holds no run, and for labels of no case of it.
+    """
+    check_extra()
+    check_choice("target", target, ("run", "system"))
+    options = MeasurementOptions(
+        criterion=criterion,
+        by=by,
+        said_random=labels_are_random,
+        target=target,
+        alternative=alternative,
+        epsilon=epsilon,
+        most_disagreements=most_disagreements,
+    )
+    if isinstance(run, Run):
+        return _measure(run, labels, options, measured_on)
+    with open_run(run) as opened:
+        return _measure(opened, labels, options, measured_on)
+
+
+def _measure(
+    run: Run,
+    labels: Iterable[Label] | None,
+    options: MeasurementOptions,
+    measured_on: Run | str | os.PathLike[str] | None,
+) -> Measurement:
+    if measured_on is not None:
+        options = replace(options, outside=_count_outside(measured_on, run, options))
+    options = replace(options, planned=find_planned(run))
+    return _compare(run, labels, options).finish(run=run.id, **_describe_run(run))
+
+
+def _compare(run: Run, labels: Iterable[Label] | None, options: MeasurementOptions) -> Comparison:
+    people = PeopleLabels(read_queue(run) if labels is None else labels, options.criterion)
+    comparison = Comparison(people, options)
+    for items in _group_items(run.items()):
+        first = items[0]
+        own = read_own_truth(first.case)
+        results = tuple(item.result for item in items)
+        comparison.add(JudgedCase(id=first.case.id, place=first.place, case=first.case, results=results, own=own))
+    return comparison
+
+
+def _group_items(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
+    for _, together in groupby(items, key=lambda item: item.place):
+        yield list(together)
+
+
+def _count_outside(source: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> OutsideLabels:
+    """The labels of another run; raises ``UsageError`` where another judge judged it, or the same run is named."""
+    if not isinstance(source, Run):
+        with open_run(source) as opened:
+            return _count_outside(opened, run, options)
+    if source.id == run.id:
+        raise UsageError(f"{source.folder} is the run itself; its labels count already, so leave it out")
+    for name, what in (("judge", "judge"), ("asked", "question")):
+        if source.manifest["digests"].get(name) != run.manifest["digests"].get(name):
+            raise UsageError(
+                f"{source.folder} was judged by another {what} than {run.folder}, so its errors say nothing of this "
+                "one; name a run of the same judge and rubric"
+            )
+    found = count_labels(_compare(source, None, replace(options, by=None, most_disagreements=0)).whole)
+    if not found.counts.total:
+        raise UsageError(f"{source.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
+    return found
+
+
+def _describe_run(run: Run) -> dict[str, str]:
+    dataset, judge = (
+        found if isinstance(found := run.manifest.get(name), dict) else {} for name in ("dataset", "judge")
+    )
+    # The name and not the path: a measurement is handed on, and whose machine it was is nobody's business.
+    data = dataset.get("name") or PurePath(str(dataset.get("path") or "")).name
+    return {"judge": str(judge.get("name") or "")[:300], "data": str(data)[:300]}

@@ -1,0 +1,136 @@
+"""A measurement: how far a judge can be trusted, from its verdicts and what people said of the same cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from adjudge.labels.truth import LabelledVerdict, TruthHeap
+from adjudge.measurement.disagreement import Disagreement, DisagreementSort
+from adjudge.measurement.rate import Sampling
+from adjudge.trust.agreement import Agreement
+from adjudge.trust.alternative import AlternativeTest
+from adjudge.trust.bias import Bias
+from adjudge.trust.ceiling import Ceiling
+from adjudge.trust.correlation import Correlation
+from adjudge.trust.intervals import Share
+from adjudge.trust.rates import CorrectedRate, Refusal
+from adjudge.trust.repeatability import ErrorParts, OrderFlips
+from adjudge.trust.slices import Slices
+
+MeasurementKind = Literal["verdict", "preference", "number"]
+"""What is compared: passed or failed with good or bad, the better of two contents, or scores with numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A judge compared with people. What the labels do not allow is ``None``, and ``left_out`` says why."""
+
+    schema: ClassVar[str] = "adjudge/measurement/1"
+
+    judge: str
+    """The judge's name."""
+    data: str
+    """The name of the data set or the file."""
+    run: str | None
+    """The id of the run, if it is one."""
+    criterion: str | None
+    """What was compared; ``None`` is the case as a whole."""
+    kind: MeasurementKind
+    cases: int
+    """Judged cases, labelled or not."""
+    verdicts: Mapping[LabelledVerdict, int]
+    """Judged cases by verdict. One that was judged repeatedly has the verdict of more than half of its judgements."""
+    table: Mapping[LabelledVerdict, Mapping[TruthHeap, int]]
+    """Labelled cases by verdict and truth; undecided verdicts, ``cannot_tell`` and unresolved cases are heaps of their
+    own."""
+    labelled: int
+    """Cases in the table."""
+    overrides: int
+    """Cases that only have labels of people who overruled a gate; they are in no figure."""
+    elsewhere: int
+    """Labelled cases that were not judged here."""
+    people: tuple[str, ...]
+    """The raters, by the names they labelled under."""
+    agreement: Agreement | None
+    """Confusion table, sensitivity, specificity and so on, over the cases whose truth is settled."""
+    ceiling: Ceiling | None
+    """How well people agree with each other: the most that agreement with them can mean."""
+    correlation: Correlation | None
+    """Scores beside labels that are numbers."""
+    slices: Slices | None
+    """Agreement by kind of case, the worst first."""
+    flipped: Share | None
+    """Cases that were judged repeatedly and whose judgements differ; ``None`` where none was."""
+    error_parts: ErrorParts | None
+    """How much of the judge's error is noise between its judgements of one case."""
+    order_flips: OrderFlips | None
+    """For comparisons: what happens when the two contents swap places."""
+    alternative: AlternativeTest | None
+    """The alternative annotator test, if it was asked for."""
+    bias: Bias | None
+    """How the judge's error depends on length, format, language and, for comparisons, position."""
+    rate: CorrectedRate | Refusal | None
+    """The rate at which people would pass, or why it is not given; for comparisons, prefer the first."""
+    sampling: Sampling
+    """How the labelled cases were chosen."""
+    sorts: Mapping[DisagreementSort, int]
+    """Disagreements by what to do about them."""
+    disagreements: tuple[Disagreement, ...] = field(repr=False)
+    """The worst of each sort, ``judge wrong`` first."""
+    criteria: tuple[Measurement, ...] = ()
+    """The same for each criterion that people labelled."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why a part is ``None``, by its name."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know besides, a sentence each."""
+    is_weighted: bool = False
+    """Whether labels stand for different numbers of cases, and the shares are weighed accordingly; the table is not."""
+
+    @property
+    def settled(self) -> int:
+        """Labelled cases whose truth people settled."""
+        return sum(number for row in self.table.values() for heap, number in row.items() if heap not in OPEN)
+
+    @property
+    def differing(self) -> int:
+        """Cases on which judge and people differ, or that people could not settle."""
+        return sum(self.sorts.values())
+
+    def count(self, verdict: LabelledVerdict, heap: TruthHeap) -> int:
+        """Labelled cases with this verdict and this truth."""
+        return self.table.get(verdict, {}).get(heap, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The measurement as plain data, whose schema is ``adjudge/measurement/1``."""
+        plain = (
+            "judge",
+            "data",
+            "run",
+            "criterion",
+            "kind",
+            "cases",
+            "labelled",
+            "overrides",
+            "elsewhere",
+            "sampling",
+            "is_weighted",
+        )
+        data: dict[str, Any] = {"schema": self.schema} | {name: getattr(self, name) for name in plain}
+        data |= {"verdicts": dict(self.verdicts), "table": {name: dict(row) for name, row in self.table.items()}}
+        data |= {"people": list(self.people), "sorts": dict(self.sorts), "left_out": dict(self.left_out)}
+        data["refused"] = isinstance(self.rate, Refusal)
+        for name in _PARTS:
+            value = getattr(self, name)
+            data[name] = None if value is None else value.to_dict()
+        data["disagreements"] = [item.to_dict() for item in self.disagreements]
+        data["criteria"] = [item.to_dict() for item in self.criteria]
+        return data | {"notes": list(self.notes)}
+
+
+OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")
+"""The heaps of cases whose truth is open."""
+
+_PARTS = ("agreement", "ceiling", "correlation", "slices", "flipped", "error_parts", "order_flips", "alternative",
+          "bias", "rate")  # fmt: skip

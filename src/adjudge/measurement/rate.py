@@ -1,0 +1,167 @@
+"""The rate at which people would pass, from the counts of a measurement: which labels count, and by which design."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from adjudge.labels.truth import LabelledVerdict, TruthHeap
+from adjudge.measurement.tally import HEAPS, VERDICTS, MeasurementTally
+from adjudge.trust.double_sampling import Target
+from adjudge.trust.intervals import Share
+from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
+from adjudge.trust.rates import CorrectedRate, Refusal, make_corrected_rate, make_external_rate, make_internal_rate
+
+Sampling = Literal["census", "plan", "random", "unknown"]
+"""How the labelled cases were chosen: all of them, by a recorded draw, at random as the user says, or nobody knows."""
+
+_PASSES: tuple[LabelledVerdict, ...] = ("passed", "first")
+
+_FAILS: tuple[LabelledVerdict, ...] = ("failed", "second", "tie")
+
+_TRUTHS: dict[TruthHeap, bool] = {"good": True, "first": True, "bad": False, "second": False, "tie": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideLabels:
+    """Labels of another run of the same judge."""
+
+    counts: LabelCounts
+    grouped: bool
+    """Whether several of them are of one group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The strata that a plan drew the labelled cases of a run from."""
+
+    plan: str
+    """The plan's id, which the labels name."""
+    sizes: Mapping[str, int]
+    """How many cases each stratum has, drawn or not."""
+
+
+def find_sampling(
+    tally: MeasurementTally, *, said_random: bool, planned: Planned | None = None
+) -> tuple[Sampling, Sequence[int], tuple[str, ...]]:
+    """How the labels were drawn, which of the labelled cases count for a rate, and what a reader should know of it.
+
+    Where a plan drew some of the labels, those alone are a sample; labels that somebody picked beside it are left out.
+    """
+    every = tally.list_places(tuple(heap for heap in HEAPS if heap != "number"))
+    if len(every) == sum(tally.cases.values()):
+        return "census", every, ()
+    if said_random:
+        return "random", every, ()
+    designs = tally.list_designs()
+    plans = Counter(design.plan for at in every if (design := designs[at]) is not None)
+    if not plans:
+        return "unknown", every, ()
+    plan, number = plans.most_common(1)[0]
+    kept = [at for at in every if (design := designs[at]) is not None and design.plan == plan]
+    strata = {design.stratum for at in kept if (design := designs[at]) is not None}
+    if len(strata) > 1 and (planned is None or planned.plan != plan or not strata <= set(planned.sizes)):
+        # Without the sizes of the strata nobody knows what each of them counts for.
+        return "unknown", every, ("The labels name strata of a plan that is not this run's, so no plan is relied on.",)
+    left = len(every) - number
+    return "plan", kept, (f"{left:,} labels that the plan did not draw are not in the rate.",) if left else ()
+
+
+def compute_rate(
+    tally: MeasurementTally,
+    *,
+    said_random: bool,
+    target: Target,
+    outside: OutsideLabels | None = None,
+    planned: Planned | None = None,
+) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
+    """The corrected rate or a refusal, how the labels were drawn, and notes on that.
+
+    ``outside`` are labels of another run of the same judge; with them, sensitivity and specificity are carried over.
+    """
+    if outside is not None:
+        return _carry_over(tally, outside, target), "unknown", ()
+    sampling, places, notes = find_sampling(tally, said_random=said_random, planned=planned)
+    # Cases that were drawn one by one are a random sample of the run, alike or not. That the run itself has groups
+    # matters for the system alone. Somebody who says "random" may have drawn whole groups.
+    ungrouped = target == "run" and sampling in ("plan", "census")
+    names = None if ungrouped else tally.list_groups(places)
+    if sampling == "plan" and planned is not None and len(planned.sizes) > 1:
+        heaps, groups = _make_strata(tally, places, planned, names)
+        found = make_internal_rate(heaps, groups=groups, target=target)
+        return replace(found, naive=_count_passes(tally)), sampling, notes
+    heaps, groups = make_heaps(tally, places, names)
+    found = make_corrected_rate(heaps, sampled=sampling != "unknown", groups=groups, target=target)
+    return found, sampling, notes
+
+
+def _carry_over(tally: MeasurementTally, outside: OutsideLabels, target: Target) -> CorrectedRate | Refusal:
+    """The rate from the judge's errors in another run; labels of this run count too."""
+    passes = _count_passes(tally)
+    here = count_labels(tally)
+    return make_external_rate(
+        outside.counts + here.counts,
+        passes=int(passes.count),
+        cases=passes.of,
+        grouped=outside.grouped or here.grouped,
+        target=target,
+        notes=(f"{outside.counts.total:,} labels are of another run of the same judge",),
+    )
+
+
+def make_heaps(
+    tally: MeasurementTally, places: Sequence[int], names: Sequence[int] | None
+) -> tuple[list[Heap], GroupCounts | None]:
+    """The cases of a run by verdict, with the labels in them; and the labels by group.
+
+    Comparisons count as passed where the first is preferred.
+    """
+    sizes: Counter[HeapVerdict] = Counter()
+    for verdict, number in tally.cases.items():
+        sizes[_read_verdict(verdict)] += number
+    order = sorted(sizes)
+    columns = {verdict: at for at, verdict in enumerate(order)}
+    found = [columns[_read_verdict(VERDICTS[tally.verdicts[at]])] for at in places]
+    truths = [_TRUTHS.get(HEAPS[tally.heaps[at]]) for at in places]
+    counted = Counter(zip(found, truths, strict=True))
+    heaps = [_fill(Heap(verdict=name, cases=sizes[name]), counted, at) for name, at in columns.items()]
+    return heaps, None if names is None else count_groups(names, found, truths, columns=len(order))
+
+
+def _make_strata(
+    tally: MeasurementTally, places: Sequence[int], planned: Planned, names: Sequence[int] | None
+) -> tuple[list[Heap], GroupCounts | None]:
+    """The same by the strata of a plan. Verdicts are not told apart in them: strata are of like verdicts already."""
+    columns = {name: at for at, name in enumerate(planned.sizes)}
+    designs = tally.list_designs()
+    found = [columns[design.stratum] for at in places if (design := designs[at]) is not None]
+    truths = [_TRUTHS.get(HEAPS[tally.heaps[at]]) for at in places]
+    counted = Counter(zip(found, truths, strict=True))
+    heaps = [
+        _fill(Heap(verdict="passed", cases=size, stratum=name), counted, columns[name])
+        for name, size in planned.sizes.items()
+    ]
+    return heaps, None if names is None else count_groups(names, found, truths, columns=len(heaps))
+
+
+def _fill(heap: Heap, counted: Counter[tuple[int, bool | None]], at: int) -> Heap:
+    return replace(heap, good=counted[at, True], bad=counted[at, False], unresolved=counted[at, None])
+
+
+def _count_passes(tally: MeasurementTally) -> Share:
+    passes = sum(number for verdict, number in tally.cases.items() if verdict in _PASSES)
+    return Share(count=passes, of=sum(tally.cases.values()))
+
+
+def count_labels(tally: MeasurementTally) -> OutsideLabels:
+    """The labels of a measurement alone, to correct the rate of another run of the same judge."""
+    places = tally.list_places(HEAPS)
+    heaps, _ = make_heaps(tally, places, None)
+    counts = sum((heap.to_counts() for heap in heaps), start=LabelCounts())
+    return OutsideLabels(counts=counts, grouped=tally.list_groups(places) is not None)
+
+
+def _read_verdict(verdict: LabelledVerdict) -> HeapVerdict:
+    return "passed" if verdict in _PASSES else "failed" if verdict in _FAILS else "undecided"

@@ -1,0 +1,166 @@
+"""Agreement from labels that were drawn with unequal probabilities: every count is weighed by what it stands for.
+
+Labels of a plan come from strata, and more of one stratum than of another. Counted alike they mislead: where more of a
+judge's fails are labelled than of its passes, it seems to catch more bad answers than it does (verification bias; C. B.
+Begg and R. A. Greenes, "Assessment of diagnostic tests when disease verification is subject to selection bias", 1983).
+
+Sources: W. G. Cochran, "Sampling techniques", 1977, section 6.11 (the combined ratio estimate and its variance); E. L.
+Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated
+from survey data", 1998 (effective sample size); J. N. K. Rao and C. F. J. Wu, "Resampling inference with complex survey
+data", 1988 (the bootstrap within strata).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.trust.agreement import Agreement
+from adjudge.trust.alpha import measure_alpha
+from adjudge.trust.confusion import divide, find_bad, measure_macro
+from adjudge.trust.estimate import Estimate
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import Share
+from adjudge.trust.kappa import measure_cohen, measure_gwet, measure_scott
+from adjudge.trust.resampling import RESAMPLES, find_wilson, make_estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from adjudge.trust.extra import Floats
+
+_COEFFICIENTS = ("macro_precision", "macro_recall", "macro_f1", "f1", "cohen_kappa", "scott_pi", "gwet_ac1",
+                 "krippendorff_alpha")  # fmt: skip
+
+
+def weigh_agreement(
+    agreement: Agreement, tables: Sequence[Sequence[Sequence[int]]], sizes: Sequence[int], *, whole: bool = True
+) -> Agreement:
+    """The same agreement, with estimates for the whole population that the strata are of.
+
+    ``tables`` has a table for each stratum, in the categories of ``agreement.confusion`` (a row for each true category)
+    that add up to it; ``sizes`` says how many cases each stratum has. ``whole`` is for a population that is these cases
+    and no more, of which what was labelled is known; otherwise the cases are a sample themselves. Strata without a
+    label count for nothing. The confusion table stays as it was counted. Raises ``UsageError`` for tables that do not
+    add up, and for a stratum with more labels than cases.
+    """
+    check_extra()
+    import numpy as np
+
+    counts, cases = np.asarray(tables, dtype=float), np.asarray(sizes, dtype=float)
+    if counts.ndim != 3 or counts.sum(axis=0).tolist() != [list(row) for row in agreement.confusion.counts]:
+        raise UsageError("the tables of the strata must add up to the confusion table; count each label in one of them")
+    labelled = counts.sum(axis=(1, 2))
+    if len(cases) != len(counts) or bool((labelled > cases).any()):
+        raise UsageError(f"each stratum needs its size, at least as large as its labels; got {list(sizes)}")
+    held = labelled > 0
+    counts, cases = counts[held], cases[held]
+    shares = _list_shares(agreement)
+    found: dict[str, Any] = {
+        name: _estimate_share(getattr(agreement, name).note, counts, cases, cells, whole=whole)
+        for name, cells in shares.items()
+    }
+    found |= _estimate_coefficients(agreement, counts, cases)
+    total = (counts * (cases / counts.sum(axis=(1, 2)))[:, None, None]).sum(axis=0)
+    known = zip(agreement.confusion.categories, total.sum(axis=1), strict=True)
+    prevalence = {category: float(number / total.sum()) for category, number in known}
+    of = agreement.confusion.items
+    baselines = [
+        replace(item, accuracy=Share(count=prevalence[item.category] * of, of=of)) for item in agreement.baselines
+    ]
+    nothing = Estimate(value=None, of=of, note="left out: categories have no order here")
+    ordered = {"linear_kappa": found["cohen_kappa"], "quadratic_kappa": found["cohen_kappa"]}
+    if len([item for item in agreement.confusion.categories if item is not None]) > 2:
+        ordered = dict.fromkeys(ordered, nothing)
+    changed: dict[str, Any] = {**found, **ordered, "baselines": tuple(baselines)}
+    return replace(agreement, **changed)
+
+
+Cells = tuple["NDArray[np.bool_]", "NDArray[np.bool_]"]
+"""Which cells of a table a share counts, and of which; the first are among the second."""
+
+
+def _list_shares(agreement: Agreement) -> dict[str, Cells]:
+    """Of each share, which cells are counted and of which."""
+    import numpy as np
+
+    categories = agreement.confusion.categories
+    size = len(categories)
+    every, none = np.ones((size, size), dtype=bool), np.zeros((size, size), dtype=bool)
+    good = categories.index(agreement.positive)
+    row, column, caught, wrong, hit = (none.copy() for _ in range(5))
+    row[good], column[:, good], hit[good, good] = True, True, True
+    bad = find_bad(categories, agreement.positive)
+    wrong[bad] = True
+    caught[np.ix_(bad, bad)] = True
+    return {
+        "accuracy": (np.eye(size, dtype=bool), every),
+        "sensitivity": (hit, row),
+        "specificity": (caught, wrong),
+        "precision": (hit, column),
+        "prevalence": (row, every),
+        "judge_rate": (column, every),
+    }
+
+
+def _estimate_share(why: str, counts: Floats, cases: Floats, cells: Cells, *, whole: bool) -> Estimate:
+    """A ratio of two weighted counts, with the Wilson interval of as many cases as it is worth."""
+    import numpy as np
+
+    labelled = counts.sum(axis=(1, 2))
+    weights = cases / labelled
+    x, y = (counts * cells[1]).sum(axis=(1, 2)), (counts * cells[0]).sum(axis=(1, 2))
+    items = int(x.sum())
+    if not items:
+        return Estimate(value=None, of=0, note=why)
+    rate = float((weights * y).sum() / (weights * x).sum())
+    # Per case: what it adds to the count minus what it adds to the rate's share of those it is counted of.
+    mean = (y - rate * x) / labelled
+    squares = (y * (1 - rate) ** 2 + (x - y) * rate**2) / labelled - mean**2
+    spread = squares * labelled / np.maximum(labelled - 1, 1)
+    left = 1 - labelled / cases if whole else np.ones(len(cases))
+    variance = float((cases**2 * left * spread / labelled).sum() / (weights * x).sum() ** 2)
+    # Where nothing varied, the labels are worth fewer for being weighed unequally (Kish).
+    plain = float((weights * x).sum() ** 2 / (weights**2 * x).sum())
+    worth = rate * (1 - rate) / variance if variance > 1e-15 else plain
+    if whole and not left.any():
+        return Estimate(value=rate, of=items, low=rate, high=rate, method="counted")
+    low, high = find_wilson(rate, max(worth, 1e-9))
+    return Estimate(value=rate, of=items, low=low, high=high, method="Wilson, weighted by strata")
+
+
+def _estimate_coefficients(agreement: Agreement, counts: Floats, cases: Floats) -> dict[str, Estimate]:
+    """The coefficients of the weighted table, with limits of a bootstrap within the strata."""
+    import numpy as np
+
+    categories = agreement.confusion.categories
+    size, good = len(categories), categories.index(agreement.positive)
+
+    def measure(tables: Floats) -> Floats:
+        either = tables + tables.transpose(0, 2, 1)
+        f1 = divide(2 * tables[:, good, good], either[:, good].sum(axis=1), np.nan)
+        alpha = measure_alpha(either.reshape(len(tables), -1), np.arange(size, dtype=float), "nominal")
+        macro = measure_macro(tables, categories).T
+        return np.stack([*macro, f1, measure_cohen(tables), measure_scott(tables), measure_gwet(tables), alpha], axis=1)
+
+    random = np.random.default_rng(agreement.seed)
+    labelled = counts.sum(axis=(1, 2))
+    # To scale: a coefficient is of as many items as were labelled, however many they stand for.
+    scale = labelled.sum() / cases.sum()
+    drawn = np.zeros((RESAMPLES, size, size))
+    for table, number, of in zip(counts, labelled, cases, strict=True):
+        # One fewer than there are, so that the variance within a stratum is the right one.
+        times = max(int(number) - 1, 1)
+        some = random.multinomial(times, table.ravel() / number, size=RESAMPLES).reshape(-1, size, size)
+        drawn += some * (scale * of / times)
+    values = measure((counts * (scale * cases / labelled)[:, None, None]).sum(axis=0)[None])[0]
+    limits, of = measure(drawn), agreement.confusion.items
+    return {
+        name: make_estimate(
+            float(values[at]), of, limits[:, at], of, "bootstrap within strata", why=getattr(agreement, name).note
+        )
+        for at, name in enumerate(_COEFFICIENTS)
+    }

@@ -1,0 +1,284 @@
+"""``adjudge agree``, and what people would pass in ``run``, ``report`` and ``diff``: words, exit statuses, refusals."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cli_support
+import house
+from adjudge import Judge, run
+from adjudge.dataset import Label, load_labels, write_labels
+from cli_support import ESCAPES, HIDDEN, Line
+from report_support import HOSTILE, keep_run, make_item, make_result
+
+pytest.importorskip("scipy", reason="measuring needs the extra trust")
+
+EXAMPLE = house.ROOT / "examples" / "measured-judge"
+
+
+@pytest.fixture
+def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Line:
+    """The command line in a copy of the shipped example."""
+    copied = tmp_path / "measured-judge"
+    shutil.copytree(EXAMPLE, copied)
+    cli_support.isolate(monkeypatch, copied)
+    return Line(capsys)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs of both judges, made once."""
+    place = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLE))
+        labels = ("1_full_compliance", "2_full_refusal", "3_partial_refusal")
+        reading: dict[str, Any] = {"reader": "label", "reader_labels": labels, "reader_passes": labels[:1]}
+        recorded = Judge(f"replay:{EXAMPLE / 'recorded.jsonl'}", name="recorded", **reading)
+        words = Judge(import_module("refusal_words").complies, name="words")
+        for name, judge in (("measured", recorded), ("words", words)):
+            run(EXAMPLE / "answers.jsonl", judge, EXAMPLE / "complies.yaml", out=place / name).finish_sync().close()
+    return place
+
+
+@pytest.fixture
+def judged(line: Line, runs: Path) -> Line:
+    """The same, with both runs."""
+    for name in ("measured", "words"):
+        shutil.copytree(runs / name, name)
+    return line
+
+
+def draw(number: int) -> Path:
+    """The first annotator's labels of so many cases, drawn with a fixed seed."""
+    every = [label for label in load_labels("labels.jsonl") if label.rater == "annotator-1"]
+    return keep(random.Random(1).sample(every, number), f"drawn-{number}.jsonl")
+
+
+def keep(labels: Iterable[Label], name: str = "some.jsonl") -> Path:
+    """Labels in a file."""
+    write_labels(name, labels)
+    return Path(name)
+
+
+# ---------------------------------------------------------------- agree
+
+
+def test_a_judge_is_measured_in_one_sentence_and_its_tables(judged: Line):
+    """The rate that people pass, the judge's own, and of how many bad and good ones it is right."""
+    ran = judged("agree", "measured", "--labels", "labels.jsonl", "--by", "model", "--alternative")
+
+    assert ran.status == 0
+    assert "People pass 74 % of these 450 cases; the judge passes 81 %." in ran.out
+    assert "caught 86 of 115 bad answers and kept 334 of 335 good ones" in ran.out
+    assert re.search(r"people: bad +29 +86 +115", ran.out)
+    assert "llama2orig" in ran.out
+    assert "alternative annotator test" in ran.out
+    assert "27 judge wrong, 3 people disagree" in ran.out
+
+
+def test_a_drawn_sample_gives_an_interval_that_holds(judged: Line):
+    """With 240 random labels the interval contains what all labels say, and the judge's own rate is outside."""
+    ran = judged("agree", "measured", "--labels", draw(240), "--labels-are", "random", "--json")
+    rate = ran.document["rate"]
+
+    assert rate["design"] == "internal"
+    assert rate["low"] < 335 / 450 < rate["high"] < rate["naive"]["rate"]
+
+
+def test_without_a_draw_the_assumption_is_said_or_the_rate_refused(judged: Line):
+    """Labels in groups that nobody drew from the run give no rate, and what would help is said."""
+    ran = judged("agree", "measured", "--labels", draw(240))
+
+    assert ran.status == 0
+    assert "refused" in ran.out
+    assert "random" in ran.out
+
+
+def test_a_file_of_verdicts_is_measured_without_a_run(judged: Line):
+    """Models in a file of labels are judges; several are told one after the other, or as one document."""
+    models = [
+        Label(case=label.case, rater=name, kind="model", value=label.value == agrees)
+        for name, agrees in (("same", True), ("other", False))
+        for label in load_labels("labels.jsonl")[:80]
+        if label.rater == "annotator-1"
+    ]
+    keep([*load_labels("labels.jsonl"), *models], "verdicts.jsonl")
+
+    assert judged("agree", "verdicts.jsonl").out.count("beside people") == 2
+    found = judged("agree", "verdicts.jsonl", "--json").document
+    assert (found["schema"], len(found["measurements"])) == ("adjudge/measurements/1", 2)
+    assert judged("agree", "verdicts.jsonl", "--judge", "same", "--json").document["judge"] == "same"
+
+
+def test_nothing_labelled_is_undecided(judged: Line):
+    """A run without labels is not measured: exit 3, with what to do."""
+    ran = judged("agree", "measured")
+
+    assert ran.status == 3
+    assert "adjudge label" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--epsilon", "0.1"), "--alternative"),
+        (("--top", "-1"), "--top"),
+        (("--json", "--markdown"), "not both"),
+        (("--html", "-"), "--html"),
+        (("--target", "week"), "'week'"),
+        (("--labels-are", "lucky"), "'lucky'"),
+        (("--labels", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("--judge", "x"), "--judge"),
+        (("--labels", "labels.jsonl", "--criterion", "polite"), "polite"),
+    ],
+)
+def test_wrong_usage_names_the_option(judged: Line, options: tuple[str, ...], named: str):
+    """Exit 2, in one sentence, before anything is computed."""
+    ran = judged("agree", "measured", *options)
+
+    assert ran.status == 2
+    assert named in ran.sentence
+
+
+def test_hostile_names_and_contents_stay_text(line: Line):
+    """Ids, raters, comments and contents reach neither terminal nor page as anything but text."""
+    bad = HOSTILE + ESCAPES.replace("\x00", "")
+    items = [
+        make_item(at, make_result(reasoning=bad), id=f"{bad}{at}", content=bad, group=bad, metadata={"m": bad})
+        for at in range(12)
+    ]
+    keep_run(Path("hostile"), items).close()
+    keep([Label(case=item.case.id, rater=bad, value=False, comment=bad) for item in items[:9]])
+    ran = line("agree", "hostile", "--labels", "some.jsonl", "--by", "m", "--html", "page.html")
+
+    assert ran.status == 0
+    assert HIDDEN.search(ran.out + ran.err) is None
+    page = Path("page.html").read_text("utf-8")
+    assert "<script>alert" not in page
+    assert "<b id=forged" not in page
+    comment = line("agree", "hostile", "--labels", "some.jsonl", "--markdown").out
+    assert "\n## forged" not in comment
+
+
+# ---------------------------------------------------------------- run, report, diff
+
+
+def test_the_gate_is_on_the_lower_limit(judged: Line):
+    """0 where the lower limit reaches the share, 1 where it does not, although the rate itself may."""
+    given = ("report", "measured", "--labels", draw(240), "--labels-are", "random", "--json")
+    rate = judged(*given).document["measurement"]["rate"]
+
+    assert judged(*given, "--fail-under-corrected", f"{rate['low'] - 0.001}").status == 0
+    missed = judged(*given, "--fail-under-corrected", f"{rate['low'] + 0.001}")
+    assert missed.status == 1
+    assert "lower limit" in missed.err
+    assert "more labels" in missed.err
+
+
+def test_the_gate_is_open_where_no_rate_is_given(judged: Line):
+    """Too few labels, or a refusal: exit 3 with the reason and what would help."""
+    ran = judged("report", "measured", "--labels", draw(20), "--fail-under-corrected", "0.5")
+
+    assert ran.status == 3
+    assert "--fail-under-corrected" in ran.err
+    assert judged("report", "measured", "--fail-under-corrected", "0.5").status == 3
+
+
+def test_a_naive_miss_beats_an_open_gate(judged: Line):
+    """1 beats 3: what failed has failed, whatever is open."""
+    ran = judged("report", "measured", "--labels", draw(20), "--fail-under-corrected", "0.5", "--fail-under", "0.99")
+
+    assert ran.status == 1
+
+
+def test_a_run_can_be_measured_where_it_ends(line: Line):
+    """``run --labels`` says what people would pass, and gates on it; the labels are not kept with the cases."""
+    given = ("run", "answers.jsonl", "--labels", "labels.jsonl", "--fail-under-corrected")
+
+    passed = line(*given, "0.7", "--out", "one")
+    assert passed.status == 0
+    assert "People pass 74 %" in passed.out
+    missed = line(*given, "0.8", "--out", "two", "--json")
+    assert missed.status == 1
+    assert missed.document["measurement"]["rate"]["value"] == pytest.approx(335 / 450)
+    assert line("agree", "one").status == 3
+
+
+def test_another_run_is_corrected_by_a_measured_one(line: Line):
+    """Labels of an earlier run of the same judge carry its errors over; a run of another judge is refused."""
+    singles = {label.case.split("-")[1]: label for label in load_labels("labels.jsonl") if label.rater == "annotator-1"}
+    keep(singles.values())
+    assert line("run", "answers.jsonl", "--out", "measured").status == 0
+    assert line("run", "answers.jsonl", "--out", "words", "--judge", "refusal-words").status == 0
+    assert line("label", "measured", "--import", "some.jsonl").status == 0
+    rows = Path("answers.jsonl").read_text("utf-8").splitlines(keepends=True)
+    Path("later.jsonl").write_text("".join(rows[:300]), encoding="utf-8")
+    assert line("run", "later.jsonl", "--out", "later").status == 0
+
+    rate = line("report", "later", "--measured-on", "measured", "--json").document["measurement"]["rate"]
+    assert (rate["design"], rate["labels"]) == ("external", 150)
+    wrong = line("report", "words", "--measured-on", "measured")
+    assert wrong.status == 2
+    assert "another judge" in wrong.sentence
+
+
+def test_a_report_says_it_in_every_form(judged: Line):
+    """Terminal, Markdown, JSON and HTML; a comment for a pull request holds the sentence and the table."""
+    given = ("report", "measured", "--labels", "labels.jsonl")
+
+    assert "People pass 74 %" in judged(*given).out
+    assert "People pass 74 %" in judged(*given, "--markdown", "-").out
+    assert judged(*given, "--html", "page.html").status == 0
+    assert "People pass 74 % of these 450 cases" in Path("page.html").read_text("utf-8")
+    assert judged(*given, "--json").document["measurement"]["schema"] == "adjudge/measurement/1"
+
+
+def test_a_labelled_run_is_measured_without_being_asked(judged: Line):
+    """The labels of the run's own queue count in every report."""
+    assert "People" not in judged("report", "measured").out
+    assert judged("label", "measured", "--import", "labels.jsonl").status == 0
+
+    assert "People pass 74 %" in judged("report", "measured").out
+    assert judged("agree", "measured", "--json").document["labelled"] == 450
+
+
+def test_two_runs_stand_beside_each_other_and_are_not_subtracted(judged: Line):
+    """Each run has its own interval; the difference is refused, with what to do instead."""
+    labels = ("--labels", draw(240), "--labels-are", "random")
+    ran = judged("diff", "measured", "words", *labels)
+
+    assert ran.out.count("People would pass") == 2
+    assert "No interval is given for the difference" in ran.out
+    found = judged("diff", "measured", "words", *labels, "--json").document["measured"]
+    assert [item["rate"]["design"] for item in found] == ["internal", "internal"]
+    assert "Before: People" in judged("diff", "measured", "words", *labels, "--markdown").out
+    assert judged("diff", "measured", "words", *labels, "--html", "page.html").status == 0
+    assert judged("diff", "measured", "words", "--new-contents", *labels).status == 2
+
+
+# ---------------------------------------------------------------- plans
+
+
+def test_labels_of_a_plan_are_weighed_by_its_strata(judged: Line):
+    """Of 87 fails more are labelled than of 363 passes; counted alike, the judge would seem to catch too much."""
+    assert judged("plan", "measured", "--within", "4", "--seed", "7", "--out", "one.jsonl").status == 0
+    drawn = {row["case"]: row["design"] for row in map(json.loads, Path("one.jsonl").read_text("utf-8").splitlines())}
+    answers = [json.loads(row) for row in Path("labels.jsonl").read_text("utf-8").splitlines()]
+    rows = [row | {"design": drawn[row["case"]]} for row in answers if row["case"] in drawn]
+    Path("said.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    found = judged("agree", "measured", "--labels", "said.jsonl", "--json").document
+
+    assert (found["sampling"], found["is_weighted"]) == ("plan", True)
+    assert found["rate"]["low"] < 335 / 450 < found["rate"]["high"]
+    caught = found["agreement"]["specificity"]
+    assert caught["low"] < 86 / 115 < caught["high"]
+    assert caught["method"] == "Wilson, weighted by strata"
