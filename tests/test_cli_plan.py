@@ -84,6 +84,74 @@ def test_labels_of_a_list_lead_to_enough(line: Line):
     assert len(files) <= 3
 
 
+def test_planned_labels_that_are_in_are_not_enough(line: Line):
+    """It says what one look at them gives and how many more it takes to go on looking, and draws the next cases."""
+    line("plan", "run", "--within", "4", "--seed", "1", "--out", "0.csv", "--rater", "ann")
+    files = ["0.csv"]
+    for number in range(1, 6):
+        fill(files[-1])
+        given = [item for name in files for item in ("--labels", name)]
+        found = line("plan", "run", *given, "--out", f"{number}.csv", "--rater", "ann")
+        if "planned labels are in" in found.out:
+            break
+        files.append(f"{number}.csv")
+    status = line("plan", "run", *given, "--json").document["status"]
+
+    assert found.status == 0
+    assert "enough" not in found.out
+    assert "adjudge agree run" in found.out
+    assert f"about {status['more']} more" in found.out
+    assert status["enough"] is False
+    assert status["planned"] > 0
+    assert status["pending"] > 0
+    assert (status["once"]["high"] - status["once"]["low"]) / 2 < status["live"]["high"] - status["live"]["low"]
+
+
+def test_groups_are_ignored_by_name_alone(line: Line):
+    """Without the option the plan is refused, and with it every output says so."""
+    items = [make_item(place, group=f"q{place // 4}") for place in range(120)]
+    keep_run(Path("grouped"), items).close()
+    refused = line("plan", "grouped")
+
+    assert refused.status == 2
+    assert "--ignore-groups" in refused.sentence
+    assert not Path("grouped/plan.json").exists()
+
+    first, again = line("plan", "grouped", "--ignore-groups"), line("plan", "grouped")
+    assert "--ignore-groups" in first.out
+    assert "--ignore-groups" in again.out
+    assert line("plan", "grouped", "--json").document["ignored_groups"] == 30
+
+
+def test_cases_wait_for_as_many_raters_as_they_are_to_have(line: Line):
+    """With one of two labels a case is to be labelled again, and counts for nothing yet."""
+    line("plan", "run", "--seed", "1", "--out", "ann.csv", "--rater", "ann")
+    fill("ann.csv")
+    one = line("plan", "run", "--labels", "ann.csv", "--per-case", "2", "--json").document["status"]
+    Path("bob.csv").write_text(Path("ann.csv").read_text().replace('"ann"', '"bob"').replace(",ann,", ",bob,"))
+    both = line("plan", "run", "--labels", "ann.csv", "--labels", "bob.csv", "--per-case", "2", "--json").document
+
+    assert one["pending"] == both["status"]["live"]["labels"]
+    assert sum(one["labelled"]) == one["live"]["labels"] == 0
+    assert sum(both["status"]["labelled"]) == both["status"]["live"]["labels"] > 0
+
+
+def test_labels_from_before_the_plan_are_counted_and_left_out(line: Line):
+    """With how many there are, and why."""
+    with open_label_queue("run", seed=5) as queue:
+        for _ in range(30):
+            task = queue.next("ann")
+            assert task is not None
+            queue.record("ann", task.case, value=True)
+    found = line("plan", "run", "--seed", "1")
+    status = line("plan", "run", "--json").document["status"]
+
+    assert status["elsewhere"] == status["before"] > 0
+    assert f"{status['elsewhere']} labelled cases are left out" in found.err
+    assert f"{status['before']} labelled before the plan was drawn" in found.err
+    assert "how likely" in found.err
+
+
 def test_labels_of_the_queue_count(line: Line):
     """What was labelled with adjudge label is there without --labels."""
     line("plan", "run")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 pytest.importorskip("scipy", reason="needs numpy and scipy: pip install 'adjudge[trust]'")
@@ -136,6 +138,28 @@ def test_how_many_more_is_told_within_a_quarter():
         off.append((100 + more) / taken)
 
     assert 0.75 <= float(np.median(off)) <= 1.25
+
+
+def test_single_cases_of_groups_are_a_random_sample_of_the_run():
+    """The truth may be the same in a whole group: cases that are drawn one by one still hold for this run.
+
+    Whole groups, taken for single cases, do not: their labels repeat each other.
+    """
+    chance = random.Random(3)
+    groups = [[chance.random() < 0.7] * 8 for _ in range(100)]
+    cases = [good for group in groups for good in group]
+    rate, runs, single, whole = sum(cases) / len(cases), 60, 0, 0
+    for _ in range(runs):
+        drawn = chance.sample(cases, 160)
+        together = [good for group in chance.sample(groups, 20) for good in group]
+        for labels in (40, 160):
+            found = compute_live_rate([len(cases)], [(0, good) for good in drawn[:labels]])
+            single += found.low <= rate <= found.high
+            found = compute_live_rate([len(cases)], [(0, good) for good in together[:labels]])
+            whole += found.low <= rate <= found.high
+
+    assert single >= 0.95 * 2 * runs
+    assert whole < 0.85 * 2 * runs
 
 
 def make_rate(**changed: float) -> LiveRate:

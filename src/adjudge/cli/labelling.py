@@ -263,6 +263,9 @@ def describe_live(live: LiveEstimate) -> str:
     """How well the rate is known, and how many labels are still needed."""
     aim = f"± {live.within * 100:g} points"
     rate = f"people pass {live.value * 100:.1f} % ({live.low * 100:.1f} to {live.high * 100:.1f})"
+    if live.ignored_groups:
+        # Drawn one by one, they are a random sample of these cases, and no sample of groups.
+        rate += "; of these cases, groups ignored"
     if live.more is None:
         return rate
     return f"{rate}; about {live.more:,} more until {aim}" if live.more else f"{rate}; enough for {aim}"

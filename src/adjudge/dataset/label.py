@@ -214,12 +214,21 @@ def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table
     said = _open_cells(row) if table else dict(row)
     if "content" in row:  # a row of a list of cases to label, and not a label yet where nobody filled it in
         said = {key: value for key, value in said.items() if key not in CASE_COLUMNS}
+        if table:
+            said |= _rearm(said)
         if said.get("value") in (None, ""):
             return []
     if said.get("value") is None:
         raise UsageError(f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}")
     said["value"] = apply_label_map(said["value"], label_map)
     return [] if said["value"] is None else [Label.from_dict(said)]
+
+
+def _rearm(said: Mapping[str, Any]) -> dict[str, str]:
+    """The names in a row of a list of cases: those that a spreadsheet would run were written with an apostrophe."""
+    from adjudge.dataset.write import rearm
+
+    return {key: rearm(said[key]) for key in ("case", "rater", "run") if isinstance(said.get(key), str)}
 
 
 def _open_cells(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from adjudge.formats.text import show
 
 # Spreadsheets pass over blanks, quotes and invisible characters before a formula, and some take wide forms for the
 # plain ones.
-_FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x20\"'\u200b-\u200f\u2060\ufeff]*[=+\-@\uff0b\uff0d\uff1d\uff20\u2212]")
+_FORMULA = re.compile(r"'*[\t\r\n]|[\s\x00-\x20\"'\u200b-\u200f\u2060\ufeff]*[=+\-@\uff0b\uff0d\uff1d\uff20\u2212]")
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
@@ -201,6 +201,11 @@ def disarm(cell: str | None) -> str | None:
     if not cell or _NUMBER.fullmatch(cell) or not _FORMULA.match(cell):
         return cell
     return f"'{cell}"
+
+
+def rearm(cell: str) -> str:
+    """What was written as this cell, for a cell that ``disarm`` wrote."""
+    return cell[1:] if cell[:1] == "'" and disarm(cell[1:]) == cell else cell
 
 
 _WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {

@@ -41,6 +41,8 @@ class LiveEstimate:
     """The half width that is aimed at."""
     more: int | None
     """About how many labels are still needed for that; ``None`` is not known yet."""
+    ignored_groups: int = 0
+    """In how many groups of several the cases are: the limits hold for these cases, and are too narrow for others."""
 
 
 def estimate_live(queue: LabelQueue) -> LiveEstimate | None:
@@ -68,4 +70,6 @@ def estimate_live(queue: LabelQueue) -> LiveEstimate | None:
     if not rate.in_random_order:
         return None
     more = live.estimate_more_labels(rate, within=within)
-    return LiveEstimate(value=rate.value, low=rate.low, high=rate.high, within=within, more=more)
+    return LiveEstimate(
+        value=rate.value, low=rate.low, high=rate.high, within=within, more=more, ignored_groups=found.ignored_groups
+    )

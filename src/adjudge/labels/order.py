@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,28 @@ def find_position(seed: int, case: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}:{case}".encode(errors="surrogatepass")).digest()[:7])
 
 
+def order_complete(planned: Iterable[tuple[str, str]], times: Mapping[str, Any], early: Collection[str]) -> list[str]:
+    """The cases of ``times`` in the order in which a rate counts them: that of their times.
+
+    ``planned`` are case and stratum in the order of the plan. Those of ``early`` were not labelled because the plan
+    handed them out: somebody chose them, perhaps the worst first. Such a case comes when all that the plan has before
+    it in its stratum are there, and no sooner: the order would not be random any more.
+    """
+    found: list[tuple[Any, int, str]] = []
+    latest: dict[str, Any] = {}
+    waiting: set[str] = set()
+    for place, (case, stratum) in enumerate(planned):
+        if case not in times:
+            waiting.add(stratum)
+        elif case not in early or stratum not in waiting:
+            time = times[case]
+            if case in early:
+                time = max(time, latest.get(stratum, time))
+            latest[stratum] = max(time, latest.get(stratum, time))
+            found.append((time, place, case))
+    return [case for _, _, case in sorted(found)]
+
+
 def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None:
     """Bring the cases and their order in the file of labels up to date; raises ``UsageError``."""
     planned = load_order(source.folder)
@@ -125,6 +147,7 @@ def take_in(store: LabelStore, source: LabelSource, *, seed: int | None) -> None
             found = source.list_cases()
             store.add_cases((name, subject, find_position(chosen, name), body) for name, subject, body in found)
             source.remember(store)
+            store.keep_fact("groups", str(source.count_groups()))
         if planned is not None:
             _set_order(store, planned)
         store.keep_fact("plan", now or "")

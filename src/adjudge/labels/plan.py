@@ -12,7 +12,9 @@ import hashlib
 import json
 import os
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +22,12 @@ from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_above_zero, check_share, check_whole_number
+from adjudge.formats.arguments import check_above_zero, check_flag, check_share, check_whole_number
 from adjudge.formats.files import read_text
+from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
 from adjudge.formats.typed import read_typed
-from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, find_position
+from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, find_position, order_complete
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.result import JudgeChainResult, JudgeResult, make_id
 from adjudge.runs.folder import Run
@@ -45,6 +48,8 @@ EXPECT = 0.8
 """The share of verdicts that people are expected to agree with, where nobody says otherwise."""
 
 PhaseKind = Literal["pilot", "spread", "more"]
+
+LOCK_FILE = f"{PLAN_FILE}.lock"
 
 _LARGEST = 500_000_000
 
@@ -105,6 +110,8 @@ class LabelPlan:
     strata: tuple[PlanStratum, ...]
     phases: tuple[PlanPhase, ...]
     order: tuple[PlannedCase, ...]
+    ignored_groups: int = 0
+    """In how many groups of several the cases are that were drawn one by one, as ``ignore_groups`` allowed."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -145,6 +152,7 @@ class LabelPlan:
             "strata": [_to_plain(item) for item in self.strata],
             "phases": [_to_plain(item) for item in self.phases],
             "order": [_to_plain(item) for item in self.order],
+            "ignored_groups": self.ignored_groups,
         }
 
 
@@ -153,28 +161,34 @@ class PlanStatus:
     """How far the labels of a plan are. ``find_plan_status`` computes it."""
 
     pending: tuple[PlannedCase, ...]
-    """Drawn cases that nobody labelled yet, in their order."""
+    """Drawn cases that too few people labelled yet, in their order."""
     labelled: tuple[int, ...]
     """Labelled cases in each stratum, open ones included."""
     good: tuple[int, ...]
     open: tuple[int, ...]
     """Cases that people could not tell or do not agree on."""
     elsewhere: int
-    """Labelled cases that the plan did not draw; they are left out, because nobody knows why they were labelled."""
+    """Labelled cases that the plan did not draw; they are left out, because nobody knows how likely they were to be
+    labelled."""
     live: LiveRate
     """The rate so far, with limits that hold after every label."""
     once: WeightedShare | None
-    """The ordinary 95 % interval, for the one look when the drawn cases are labelled; ``None`` before."""
+    """The ordinary 95 % interval from the planned labels alone, for one look at it; ``None`` until they are in."""
     more: int | None
     """About how many more labels until the live interval is narrow enough; ``None`` is not known."""
     enough: bool
-    """Whether labelling may stop: the live interval is narrow enough, or the planned look found the ordinary one so."""
+    """Whether labelling may stop: the live interval is narrow enough. The ordinary one never says so."""
+    planned: int | None = None
+    """How many labels were planned for the one look: the pilot and what was drawn after it, as its labels said.
+    ``None`` before the pilot is labelled."""
+    before: int = 0
+    """How many of ``elsewhere`` were labelled before the plan was drawn."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
         said = {name: list(getattr(self, name)) for name in ("labelled", "good", "open")}
         once = None if self.once is None else self.once.to_dict()
-        rest = {"elsewhere": self.elsewhere, "more": self.more, "enough": self.enough}
+        rest = {name: getattr(self, name) for name in ("elsewhere", "before", "planned", "more", "enough")}
         return {"pending": len(self.pending), **said, "live": self.live.to_dict(), "once": once, **rest}
 
 
@@ -195,7 +209,24 @@ class _Signals:
     score: float
 
 
-def make_plan(run: Run, *, within: float = 0.03, expect: float = EXPECT, seed: int | None = None) -> LabelPlan:
+@dataclass(frozen=True, slots=True)
+class _RunSignals:
+    """What is known of all cases without a label."""
+
+    cases: list[_Signals]
+    digest: str
+    groups: int
+    """How many groups have several cases."""
+
+
+def make_plan(
+    run: Run,
+    *,
+    within: float = 0.03,
+    expect: float = EXPECT,
+    seed: int | None = None,
+    ignore_groups: bool = False,
+) -> LabelPlan:
     """Draw the pilot of a plan for a run. ``write_plan`` keeps it.
 
     Args:
@@ -204,37 +235,47 @@ def make_plan(run: Run, *, within: float = 0.03, expect: float = EXPECT, seed: i
         expect: The share of the judge's verdicts that people are expected to agree with. It is used to guess how many
             labels it takes; when the pilot is labelled, its labels say so.
         seed: By which cases are drawn. By default one that nobody can know beforehand.
+        ignore_groups: Draw single cases although several are of one group, such as answers to one question. The
+            intervals are right for this run and too narrow for other questions.
 
-    Raises ``UsageError`` for a run of pairs, one that is not finished, or one without cases.
+    Raises ``UsageError`` for a run of pairs, one that is not finished, one without cases, or one with groups of
+    several cases unless ``ignore_groups`` is given.
     """
     check_above_zero("within", within)
     check_share("expect", expect)
     chosen = secrets.randbits(32) if seed is None else check_whole_number("seed", seed, least=0)
-    signals, digest = _read_signals(run)
-    strata = _make_strata(signals, expect)
+    known = _read_signals(run)
+    if known.groups and not check_flag("ignore_groups", ignore_groups):
+        raise UsageError(
+            f"the cases of {run.folder} come in groups ({known.groups:,} of several cases), and a plan draws single "
+            "cases: its number of labels is for the rate of this run, and too small for that of other groups; pass "
+            "--ignore-groups (ignore_groups=True) if this run is all you ask about, or label whole groups instead"
+        )
+    strata = _make_strata(known.cases, expect)
     plan = LabelPlan(
         id=make_id(),
         run=run.id,
         at=datetime.now(UTC),
         seed=chosen,
         within=within,
-        digest=digest,
+        digest=known.digest,
         strata=strata,
         phases=(),
         order=(),
+        ignored_groups=known.groups,
     )
-    return _draw(plan, signals, "pilot", allocate_pilot(plan.sizes, plan.needed.planned))
+    return _draw(plan, known.cases, "pilot", allocate_pilot(plan.sizes, plan.needed.planned))
 
 
 def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     """The plan with the cases to label next: the same while some are not labelled yet, or when it is enough.
 
-    After the pilot the rest of the planned labels is drawn where people disagree most. If these do not do, the plan is
-    extended, and from then on the live interval alone says when it is enough. Raises ``UsageError`` when the run
-    changed since the plan was drawn.
+    After the pilot the rest of the planned labels is drawn where people disagree most. When these are in, the plan is
+    extended until the live interval is narrow enough. Raises ``UsageError`` when the run changed since the plan was
+    drawn.
     """
-    signals, digest = _read_signals(run)
-    _check_digest(plan, run, digest)
+    known = _read_signals(run)
+    _check_digest(plan, run, known.digest)
     if status.pending or status.enough:
         return plan
     drawn = sum(plan.drawn)
@@ -243,7 +284,7 @@ def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
     if len(plan.phases) > 1 or total <= drawn:
         total, kind = drawn + (status.more or STEP), "more"
     more = allocate_labels(plan.sizes, total, labelled=status.labelled, good=_halve(status.good, status.open))
-    return _draw(plan, signals, kind, more) if sum(more) else plan
+    return _draw(plan, known.cases, kind, more) if sum(more) else plan
 
 
 def _find_total(plan: LabelPlan, labelled: Sequence[int], good: Sequence[int], unsure: Sequence[int]) -> int:
@@ -279,7 +320,7 @@ def _draw(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, labels:
     return replace(plan, phases=(*plan.phases, phase), order=(*plan.order, *mixed))
 
 
-def _read_signals(run: Run) -> tuple[list[_Signals], str]:
+def _read_signals(run: Run) -> _RunSignals:
     """What is known of each case, and a digest of it."""
     if run.compares:
         raise UsageError(
@@ -291,15 +332,17 @@ def _read_signals(run: Run) -> tuple[list[_Signals], str]:
             f"the run {run.folder} is {run.status}, and a plan is drawn from all cases; finish it with adjudge run "
             "--resume"
         )
-    digest, found = hashlib.sha256(), []
+    digest, found, groups = hashlib.sha256(), [], Counter[str]()
     for items in _group_cases(run.items()):
         found.append(_find_signals(items))
+        if items[0].case.group is not None:
+            groups[items[0].case.group] += 1
         for item in items:
             said = [item.case.id, item.subject, item.sample, item.result.outcome, getattr(item.result, "score", None)]
             digest.update(json.dumps(said).encode() + b"\n")
     if not found:
         raise UsageError(f"the run {run.folder} has no case to label; name another run")
-    return found, digest.hexdigest()
+    return _RunSignals(found, digest.hexdigest(), sum(count > 1 for count in groups.values()))
 
 
 def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
@@ -370,66 +413,91 @@ def _find_stratum(strata: Sequence[PlanStratum], item: _Signals) -> int:
 # ---------------------------------------------------------------- labels so far
 
 
-def find_plan_status(plan: LabelPlan, labels: Iterable[Label]) -> PlanStatus:
+def find_plan_status(plan: LabelPlan, labels: Iterable[Label], *, per_case: int = 1) -> PlanStatus:
     """How far labelling is, and whether it is enough; raises ``UsageError`` for labels that are not good or bad.
 
-    The truth of a case is that of ``find_truths``. Labels of cases that the plan did not draw are counted and left
-    out. Labels count in the order of their times, or in that of the plan where one has none.
+    The truth of a case is that of ``find_truths``. A case counts, once, when ``per_case`` people labelled it or
+    somebody settled it; before, a later label might still change what was counted. Labels of cases that the plan did
+    not draw are left out. Cases count in the order of the times of their labels, or in that of the plan where one has
+    none. A case that was labelled before the plan was drawn counts at its place in the plan.
     """
-    said = list(labels)
-    truths = {
-        case: truth for case, truth in find_truths(said).items() if truth.labels or truth.adjudication is not None
-    }
-    planned = {item.case: item for item in plan.order}
-    names = {stratum.name: place for place, stratum in enumerate(plan.strata)}
-    draws = [
-        (names[planned[case].stratum], _read_truth(truths[case]))
-        for case in _sort_cases([item.case for item in plan.order if item.case in truths], truths)
-    ]
-    counts = [[0] * len(plan.strata) for _ in range(3)]
-    for place, value in draws:
-        counts[0][place] += 1
-        counts[1][place] += value is True
-        counts[2][place] += value is None
-    pending = tuple(item for item in plan.order if item.case not in truths)
-    live = compute_live_rate(plan.sizes, draws, allocations=plan.allocations)
-    once = None if pending or not draws else _find_once(plan, *counts)
+    check_whole_number("per_case", per_case, least=1)
+    given = {case: truth for case, truth in find_truths(labels).items() if truth.labels or truth.adjudication}
+    drawn = {item.case for item in plan.order}
+    done = {item.case: given[item.case] for item in plan.order if _is_done(given.get(item.case), per_case)}
+    values = {case: _read_truth(truth) for case, truth in done.items()}
+    planned = _find_planned(plan, values)
+    live = compute_live_rate(plan.sizes, _order_draws(plan, done, values, per_case), allocations=plan.allocations)
+    labelled, good, unsure = _count(plan, plan.order, values)
+    elsewhere = [truth for case, truth in given.items() if case not in drawn]
     return PlanStatus(
-        pending=pending,
-        labelled=tuple(counts[0]),
-        good=tuple(counts[1]),
-        open=tuple(counts[2]),
-        elsewhere=sum(case not in planned for case in truths),
+        pending=tuple(item for item in plan.order if item.case not in done),
+        labelled=labelled,
+        good=good,
+        open=unsure,
+        elsewhere=len(elsewhere),
+        before=sum(_was_before(truth, plan) for truth in elsewhere),
         live=live,
-        once=once,
+        planned=None if planned is None else len(planned),
+        once=None if planned is None else _find_once(plan, planned, values),
         more=estimate_more_labels(live, within=plan.within),
-        enough=live.half_width <= plan.within or _ends_as_planned(plan, once, *counts),
+        # Never by the ordinary interval: whoever looks at that until it is narrow stops where chance made it narrow.
+        enough=live.half_width <= plan.within,
     )
 
 
-def _ends_as_planned(
-    plan: LabelPlan, once: WeightedShare | None, labelled: Sequence[int], good: Sequence[int], unsure: Sequence[int]
-) -> bool:
-    """Whether the one look that was planned found an interval that is narrow enough.
+def _is_done(truth: Truth | None, per_case: int) -> bool:
+    return truth is not None and (truth.adjudication is not None or len(truth.labels) >= per_case)
 
-    It is planned for the number of labels that follows from the pilot. Whoever looks at the ordinary interval at any
-    other number, and stops when it is narrow, stops where chance made it narrow: then only the live one counts.
-    """
-    if once is None or (once.high - once.low) / 2 > plan.within:
-        return False
+
+def _was_before(truth: Truth, plan: LabelPlan) -> bool:
+    said = [*truth.labels, *([truth.adjudication] if truth.adjudication is not None else [])]
+    return all(label.at is not None and label.at < plan.at for label in said)
+
+
+def _count(
+    plan: LabelPlan, cases: Iterable[PlannedCase], values: Mapping[str, bool | None]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """For each stratum, how many of these cases are labelled, good, and open."""
+    found: Counter[tuple[str, bool | None]] = Counter(
+        (item.stratum, values[item.case]) for item in cases if item.case in values
+    )
+    names = [stratum.name for stratum in plan.strata]
+    labelled = tuple(sum(found[name, value] for value in (True, False, None)) for name in names)
+    return labelled, tuple(found[name, True] for name in names), tuple(found[name, None] for name in names)
+
+
+def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[PlannedCase, ...] | None:
+    """The cases of the pilot and of what was drawn after it; ``None`` where that is not known yet."""
+    later = next((phase.first for phase in plan.phases if phase.kind == "more"), len(plan.order))
     if len(plan.phases) == 1:
-        return _find_total(plan, labelled, good, unsure) <= sum(plan.drawn)
-    return plan.phases[-1].kind == "spread"
+        labelled, good, unsure = _count(plan, plan.order, values)
+        if sum(labelled) < len(plan.order) or _find_total(plan, labelled, good, unsure) > len(plan.order):
+            return None
+    return plan.order[:later]
 
 
-def _sort_cases(cases: list[str], truths: Mapping[str, Truth]) -> list[str]:
-    times: dict[str, datetime] = {}
-    for case in cases:
-        found = [label.at for label in truths[case].labels if label.at is not None]
-        if not found:
-            return cases
-        times[case] = min(found)
-    return sorted(cases, key=times.__getitem__)
+def _order_draws(
+    plan: LabelPlan, done: Mapping[str, Truth], values: Mapping[str, bool | None], per_case: int
+) -> list[tuple[int, bool | None]]:
+    """Each case that counts in the order in which it counts: its stratum, and whether it is good."""
+    names = {stratum.name: place for place, stratum in enumerate(plan.strata)}
+    draws = [(names[item.stratum], values[item.case]) for item in plan.order if item.case in values]
+    times = {case: _find_time(truth, per_case) for case, truth in done.items()}
+    if any(time is None for time in times.values()):
+        return draws
+    early = {case for case, time in times.items() if time is not None and time < plan.at}
+    strata = {item.case: names[item.stratum] for item in plan.order}
+    ordered = order_complete(((item.case, item.stratum) for item in plan.order), times, early)
+    return [(strata[case], values[case]) for case in ordered]
+
+
+def _find_time(truth: Truth, per_case: int) -> datetime | None:
+    """When a case was complete; ``None`` where a label has no time."""
+    times = [label.at for label in truth.labels]
+    if len(times) >= per_case:
+        return None if None in times else sorted(time for time in times if time is not None)[per_case - 1]
+    return None if truth.adjudication is None else truth.adjudication.at
 
 
 def _read_truth(truth: Truth) -> bool | None:
@@ -443,8 +511,13 @@ def _read_truth(truth: Truth) -> bool | None:
     return None
 
 
-def _find_once(plan: LabelPlan, labelled: Sequence[int], good: Sequence[int], unsure: Sequence[int]) -> WeightedShare:
-    """The interval for one look; open cases are bad in the low limit and good in the high one."""
+def _find_once(
+    plan: LabelPlan, planned: Sequence[PlannedCase], values: Mapping[str, bool | None]
+) -> WeightedShare | None:
+    """The interval for one look at the planned labels; open cases are bad in the low limit and good in the high one."""
+    if any(item.case not in values for item in planned):
+        return None
+    labelled, good, unsure = _count(plan, planned, values)
     weights = [size / sum(plan.sizes) for size in plan.sizes]
     left = [1 - count / size for count, size in zip(labelled, plan.sizes, strict=True)]
     worst = find_weighted_share(good, labelled, weights, unlabelled=left)
@@ -457,21 +530,54 @@ def _find_once(plan: LabelPlan, labelled: Sequence[int], good: Sequence[int], un
 
 
 def write_plan(plan: LabelPlan, folder: str | os.PathLike[str]) -> Path:
-    """Keep a plan in the folder of its run, in one step, readable by its owner alone; returns the file."""
+    """Keep a plan in the folder of its run, in one step, readable by its owner alone; returns the file.
+
+    It overwrites a plan only with its own continuation. Raises ``UsageError`` where another plan is kept: its cases may
+    be labelled already, and their probabilities would be lost.
+    """
     path = Path(folder) / PLAN_FILE
-    fresh = path.with_name(f"{PLAN_FILE}.new")
+    # A name of its own, so that two who write at once do not write into one file, or through somebody's link.
+    fresh = path.with_name(f"{PLAN_FILE}.{secrets.token_hex(4)}.new")
     try:
-        # A new file, and never through a link that somebody put there: it would overwrite what that points to.
-        fresh.unlink(missing_ok=True)
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(plan.to_dict(), indent=2).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(json.dumps(plan.to_dict(), indent=2).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            _put(plan, fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
     except OSError as error:
         raise AdjudgeError(f"the plan {path} cannot be written: {error.strerror}") from None
     return path
+
+
+def _put(plan: LabelPlan, fresh: Path, path: Path) -> None:
+    """Give the file its name; a plan that is there stays, unless it is the one that was continued."""
+    # A lock file, because to look and then to replace would let a second plan in between.
+    with _locking(path.parent / LOCK_FILE):
+        if os.path.lexists(path):
+            kept = _read_plan(path, read_text(path, what="a plan", most=_LARGEST))
+            if kept.id != plan.id or kept.order != plan.order[: len(kept.order)]:
+                raise UsageError(
+                    f"{path} was written by somebody else meanwhile, or holds another plan; nothing was overwritten: "
+                    "run adjudge plan again to follow it, or delete it to begin anew"
+                )
+        fresh.replace(path)
+
+
+@contextmanager
+def _locking(path: Path) -> Iterator[None]:
+    """Only one process at a time; the lock goes with the process that holds it."""
+    try:
+        lock = open_sqlite(path, mode="make", prepare=lambda opened: opened.execute("BEGIN EXCLUSIVE"))
+    except UNUSABLE as error:
+        raise UsageError(f"{path} cannot be locked ({show(str(error))}); delete it if nobody writes a plan") from None
+    try:
+        yield
+    finally:
+        lock.close()
 
 
 def load_plan(run: Run) -> LabelPlan | None:
@@ -519,7 +625,7 @@ def _check_counts(path: Path, plan: LabelPlan) -> None:
 
 def check_plan(plan: LabelPlan, run: Run) -> None:
     """Raise ``UsageError`` when the run is not what the plan was drawn from any more."""
-    _check_digest(plan, run, _read_signals(run)[1])
+    _check_digest(plan, run, _read_signals(run).digest)
 
 
 def _check_digest(plan: LabelPlan, run: Run, digest: str) -> None:

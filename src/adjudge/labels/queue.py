@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -21,7 +21,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import show
 from adjudge.guards.approval.approval import read_name
-from adjudge.labels.order import load_order, take_in
+from adjudge.labels.order import PlannedOrder, load_order, order_complete, take_in
 from adjudge.labels.source import LabelSource, SourceCase, open_source
 from adjudge.labels.store import RANDOM, RANDOM_ORDER, Event, LabelMode, LabelStore
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
@@ -356,27 +356,49 @@ class LabelQueue:
     def list_draws(self) -> LabelDraws | None:
         """What the labels say of a rate so far: each labelled case in its order, with the stratum it was drawn from.
 
-        The strata are those of the plan, else the verdicts of the judge, else all cases are one. ``None`` where the
-        answers are not good or bad: criteria and pairs.
+        A case counts, once, when ``per_case`` raters labelled it or somebody settled it: before, another label might
+        still change what was counted. The strata are those of the plan, else the verdicts of the judge, else all cases
+        are one. ``None`` where the answers are not good or bad: criteria and pairs.
         """
         planned = load_order(self._source.folder) if self.plan is not None else None
         verdicts = self._source.count_verdicts()
         if self._mode != "whole" or (self._source.run is not None and not verdicts):
             return None
         sizes = planned.sizes if planned is not None else verdicts or {"all": self._store.count_cases()}
-        truths = self.truths()
-        draws: dict[str, tuple[str, bool | None]] = {}
-        for label in self._store.labels():
-            truth = truths.get(label.case)
-            if truth is None or label.case in draws or not self._is_drawn(label):
-                continue
-            stratum = self._find_verdict(label.case)
-            if planned is not None and label.design is not None:
-                stratum = label.design.stratum
+        labels = self._store.labels()
+        truths = find_truths(labels)
+        draws = []
+        for case, stratum in self._list_complete(labels, planned):
             if stratum in sizes:
-                draws[label.case] = (stratum, truth.value if isinstance(truth.value, bool) else None)
+                value = truths[case].value
+                draws.append((stratum, value if isinstance(value, bool) else None))
         more: Any = {} if planned is None else {"phases": planned.phases, "within": planned.within}
-        return LabelDraws(sizes=dict(sizes), draws=tuple(draws.values()), **more)
+        groups = int(self._store.find_fact("groups") or 0)
+        return LabelDraws(sizes=dict(sizes), draws=tuple(draws), ignored_groups=groups, **more)
+
+    def _list_complete(self, labels: Sequence[Label], planned: PlannedOrder | None) -> list[tuple[str, str]]:
+        """Each drawn case with its stratum, in the order in which they had all labels that they are to have."""
+        complete = self._find_complete(labels)
+        drawn = {label.case for label in labels if self._is_drawn(label)}
+        if planned is None:
+            return [(case, self._find_verdict(case)) for case in complete if case in drawn]
+        strata = {item.case: item.stratum or "" for item in planned.drawn}
+        times = {case: number for case, number in complete.items() if case in strata}
+        return [(case, strata[case]) for case in order_complete(strata.items(), times, times.keys() - drawn)]
+
+    def _find_complete(self, labels: Iterable[Label]) -> dict[str, int]:
+        """The number of the label with which each case was complete."""
+        raters: dict[str, set[str]] = {}
+        found: dict[str, int] = {}
+        for number, label in enumerate(labels):
+            if label.criterion is not None or label.kind not in ("person", "adjudication"):
+                continue
+            said = raters.setdefault(label.case, set())
+            if label.kind == "person":
+                said.add(label.rater)
+            if label.kind == "adjudication" or len(said) >= self._per_case:
+                found.setdefault(label.case, number)
+        return found
 
     def _is_drawn(self, label: Label) -> bool:
         """Whether a case came up in the order that is followed now: one that another plan drew has other chances."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,10 @@ class LabelSource(Protocol):
         """A case with its id."""
         ...
 
+    def count_groups(self) -> int:
+        """How many groups have several cases, after all cases were listed."""
+        ...
+
     def count_verdicts(self) -> Mapping[str, int]:
         """How many cases have which verdict of the judge; empty where there is none, or none that is good or bad."""
         ...
@@ -82,6 +87,7 @@ class RunCases:
 
     def __init__(self, run: Run, *, owned: bool, rubric: Rubric | None = None) -> None:
         self._run, self._owned, self._rubric = run, owned, rubric
+        self._verdicts: Mapping[str, int] | None = None
         self.run: str | None = run.id
         self.folder: Path | None = run.folder
 
@@ -120,9 +126,16 @@ class RunCases:
             results=results,
         )
 
+    def count_groups(self) -> int:
+        """How many groups have several cases of the run."""
+        return self._run.store.count_groups()
+
     def count_verdicts(self) -> Mapping[str, int]:
         """How many cases have which outcome; empty for a run of pairs."""
-        return {} if self._run.compares else self._run.store.count_first()
+        if self._verdicts is None or self._run.status != "finished":
+            # A rate is shown after every label, and counting takes a second where a run has a million cases.
+            self._verdicts = {} if self._run.compares else self._run.store.count_first()
+        return self._verdicts
 
     def find_verdict(self, name: str) -> str | None:
         """The outcome of a case."""
@@ -140,6 +153,7 @@ class DatasetCases:
     def __init__(self, dataset: Dataset, *, path: Path | None, pairs: bool, rubric: Rubric | None) -> None:
         self._dataset, self._path, self._pairs, self._rubric = dataset, path, pairs, rubric
         self._digest = None if path is None else _digest_file(path)
+        self._groups: Counter[str] = Counter()
         self.run: str | None = None
         self.folder: Path | None = None
 
@@ -151,7 +165,10 @@ class DatasetCases:
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
         """Id, digest and body of each case; the digest leaves labels out, so that a relabelled case is the same."""
+        self._groups.clear()
         for case in self._dataset:
+            if case.group is not None:
+                self._groups[case.group] += 1
             if self._pairs:
                 _check_pair(case)
             body = encode_case(_strip(case))
@@ -172,6 +189,10 @@ class DatasetCases:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise UsageError(f"{store.path}: the case {show(name)} cannot be read; restore the file") from None
         return SourceCase(case=case, rubric=_find_rubric(case, self._rubric), pair=self._pairs)
+
+    def count_groups(self) -> int:
+        """How many groups have several cases of the data set."""
+        return sum(count > 1 for count in self._groups.values())
 
     def count_verdicts(self) -> Mapping[str, int]:
         """Nobody judged the cases."""

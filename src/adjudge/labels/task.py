@@ -167,3 +167,6 @@ class LabelDraws:
     """Of a plan, for each time that it drew cases: the place of the first, and how many of each stratum there were."""
     within: float | None = None
     """Of a plan, the half-width of the interval that is wanted."""
+    ignored_groups: int = 0
+    """In how many groups of several the cases are, which were drawn one by one all the same: a rate is then of these
+    cases alone, and its interval too narrow for other groups."""

@@ -288,6 +288,14 @@ class RunStore:
         with self._reading() as connection:
             return dict(connection.execute(query).fetchall())
 
+    def count_groups(self) -> int:
+        """How many groups have several cases."""
+        query = """SELECT count(*) FROM (
+            SELECT CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.group') END AS name
+            FROM cases WHERE name IS NOT NULL GROUP BY name HAVING count(*) > 1)"""
+        with self._reading() as connection:
+            return connection.execute(query).fetchone()[0]
+
     def list_subjects(self) -> Iterator[tuple[str, str]]:
         """Id and subject of every case that is kept, in the order of the data set."""
         with self._reading(once=True) as connection:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,6 +45,13 @@ def plan_labels(
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="N", help="Which cases are drawn; by default, chosen at random.")
     ] = None,
+    per_case: Annotated[
+        int, typer.Option("--per-case", metavar="N", help="Count a case when N raters labelled it; by default 1.")
+    ] = 1,
+    ignore_groups: Annotated[
+        bool,
+        typer.Option("--ignore-groups", help="Draw single cases although they come in groups: for this run alone."),
+    ] = False,
     labels: Annotated[
         list[Path] | None,
         typer.Option("--labels", metavar="FILE", help="Labels so far; default: those of adjudge label. Give several."),
@@ -65,13 +72,16 @@ def plan_labels(
 
     RUN is a folder of `adjudge run`. The first call draws a pilot and keeps the plan in RUN/plan.json. When the pilot
     is labelled, call it again: the next cases come from where people disagree most. `adjudge label RUN` follows the
-    plan. Without RUN, the command prints how many labels an interval of some width takes.
+    plan. Without RUN, the command prints how many labels an interval of some width takes. It says "enough" when the
+    interval that may be looked at after every label is narrow enough.
 
-    Exit status: 0 done, 2 wrong usage or unreadable input, such as a run that changed since its plan was drawn.
+    Exit status: 0 done, 2 wrong usage or unreadable input, such as a run that changed since its plan was drawn,
+    or cases in groups without `--ignore-groups`.
     """
     half = _check_within(within)
     if run is None:
         _refuse({"--labels": labels, "--label-map": label_map, "--out": out, "--rater": rater, "--seed": seed})
+        _refuse({"--ignore-groups": ignore_groups or None, "--per-case": None if per_case == 1 else per_case})
         return _print_table(cases, passed, 0.8 if expect is None else expect, half, as_json=as_json)
     _refuse({"--cases": cases, "--passed": passed}, "is for a table without RUN, whose cases are known")
     from adjudge.labels.case_list import write_case_list
@@ -79,8 +89,10 @@ def plan_labels(
     from adjudge.runs.folder import open_run
 
     with open_run(run) as opened:
-        plan = _find_plan(opened, half, expect, seed, labels, label_map)
-        status = find_plan_status(plan, _read_labels(opened, labels, label_map))
+        said = _read_labels(opened, labels, label_map)
+        draw = {"within": half, "expect": expect, "seed": seed, "ignore_groups": ignore_groups or None}
+        plan = _find_plan(opened, {name: given for name, given in draw.items() if given is not None}, said, per_case)
+        status = find_plan_status(plan, said, per_case=per_case)
         if as_json:
             write_json({**plan.to_dict(), "needed": plan.needed.to_dict(), "status": status.to_dict()})
         else:
@@ -105,36 +117,24 @@ def _refuse(given: dict[str, object], why: str = "is about the cases of a run; n
         raise UsageError(f"{named} {why}")
 
 
-def _find_plan(
-    run: Run,
-    within: float | None,
-    expect: float | None,
-    seed: int | None,
-    files: Sequence[Path] | None,
-    label_map: str | None,
-) -> LabelPlan:
+def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_case: int) -> LabelPlan:
     """The plan of a run: drawn now where there is none, and continued where its cases are labelled."""
-    from adjudge.labels.plan import EXPECT, continue_plan, find_plan_status, load_plan, make_plan, write_plan
+    from adjudge.labels.plan import continue_plan, find_plan_status, load_plan, make_plan, write_plan
 
     plan = load_plan(run)
     if plan is None:
-        plan = make_plan(
-            run, within=0.03 if within is None else within, expect=EXPECT if expect is None else expect, seed=seed
-        )
+        plan = make_plan(run, **draw)
         write_plan(plan, run.folder)
         return plan
-    changed = [
-        name
-        for name, given in (("--within", within not in (None, plan.within)), ("--seed", seed not in (None, plan.seed)))
-        if given
-    ]
-    if changed or expect is not None:
+    kept = {"within": plan.within, "seed": plan.seed, "ignore_groups": True}
+    changed = next((name for name, given in draw.items() if given != kept.get(name)), None)
+    if changed is not None:
         # Choosing another width or other cases after labels were seen would make the plan's probabilities untrue.
         raise UsageError(
-            f"{(*changed, '--expect')[0]} is for a plan that is not drawn yet, and {run.folder} has one (within "
+            f"--{changed} is for a plan that is not drawn yet, and {run.folder} has one (within "
             f"{plan.within * 100:g} points, seed {plan.seed}); leave it out, or delete plan.json to begin again"
         )
-    found = continue_plan(plan, run, find_plan_status(plan, _read_labels(run, files, label_map)))
+    found = continue_plan(plan, run, find_plan_status(plan, labels, per_case=per_case))
     if found is not plan:
         write_plan(found, run.folder)
     return found
@@ -170,12 +170,26 @@ def print_plan(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
         counts = plan.drawn[place], status.labelled[place], status.good[place]
         add_row(table, stratum.name, f"{stratum.size:,}", *(f"{count:,}" for count in counts))
     show_drawing(table)
+    if plan.ignored_groups:
+        print_line(
+            f"groups ignored (--ignore-groups): {plan.ignored_groups:,} groups have several cases; this is about the "
+            "rate of this run alone, and too narrow for other groups"
+        )
     _print_needed(plan, labelled)
     if labelled:
         _print_rate(status)
     if status.elsewhere:
-        note(f"{status.elsewhere:,} labelled cases are not in the plan; they are left out of the rate")
+        note(_describe_elsewhere(status))
     _print_next(plan, status, run)
+
+
+def _describe_elsewhere(status: PlanStatus) -> str:
+    one = status.elsewhere == 1
+    cases = "1 labelled case is" if one else f"{status.elsewhere:,} labelled cases are"
+    it = "it" if one else "them"
+    why = f"the plan did not draw {it}, so nobody knows how likely {'it was' if one else 'they were'} to be labelled"
+    before = f" ({status.before:,} labelled before the plan was drawn)" if status.before else ""
+    return f"{cases} left out of the rate: {why}{before}"
 
 
 def _print_needed(plan: LabelPlan, labelled: int) -> None:
@@ -191,20 +205,16 @@ def _print_rate(status: PlanStatus) -> None:
     live = status.live
     shown = f"{live.value:.1%} good, between {live.low:.1%} and {live.high:.1%}"
     print_line(f"{shown} (95 % at every moment: {live.method})")
-    if status.once is not None:
-        once = status.once
-        print_line(f"between {once.low:.1%} and {once.high:.1%} for one look, now that all drawn cases are labelled")
     if not live.in_random_order:
         note("these labels contradict a random order; were cases chosen by hand? The interval is as wide as it can be")
 
 
 def _print_next(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
-    if status.live.half_width <= plan.within:
+    if status.enough:
         print_line(f"enough: within {plan.within * 100:g} points, whenever you stopped")
         return
-    if status.enough:
-        print_line(f"enough: within {plan.within * 100:g} points for this one look, as it was planned")
-        return
+    if status.once is not None:
+        _print_planned(status, run)
     more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
     if status.pending:
         first = flatten(", ".join(item.case for item in status.pending[:3]), 120)
@@ -212,6 +222,17 @@ def _print_next(plan: LabelPlan, status: PlanStatus, run: Path) -> None:
         note(f"adjudge label {run}, or adjudge plan {run} --out cases.csv")
     else:
         print_line(f"every drawn case is labelled{more}")
+
+
+def _print_planned(status: PlanStatus, run: Path) -> None:
+    if status.once is None or status.planned is None:
+        return
+    half = (status.once.high - status.once.low) / 2 * 100
+    go_on = "" if status.more is None else f", about {status.more:,} more"
+    print_line(
+        f"the {status.planned:,} planned labels are in: `adjudge agree {run}` gives the interval for one look, "
+        f"±{half:.1f} points; to go on looking after every label{go_on}"
+    )
 
 
 def _print_table(cases: int | None, passed: float | None, expect: float, within: float | None, *, as_json: bool) -> int:
