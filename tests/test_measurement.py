@@ -13,6 +13,7 @@ import pytest
 from adjudge import Case, CriterionResult, UsageError
 from adjudge.dataset import Label, LabelDesign, write_cases, write_labels
 from adjudge.judges import PairOrder, PairResult
+from adjudge.labels import make_plan, write_plan
 from adjudge.measurement import Measurement, make_measurement, measure_file
 from adjudge.runs import Run, RunItem
 from report_support import keep_run, make_item, make_result
@@ -261,6 +262,28 @@ def test_labels_beside_a_plan_are_left_out_of_the_rate(tmp_path: Path):
     assert found.rate is not None
     assert found.rate.to_dict()["labels"] == 50
     assert any("10 labels" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("before", "sampled"), [(50, 50), (4, 10)])
+def test_of_a_random_order_and_a_plan_the_one_that_drew_more_labels_counts(tmp_path: Path, before: int, sampled: int):
+    """A plan that is drawn after people began to label has strata that the earlier labels are not in."""
+    run, labels = make_hundred(tmp_path)
+    plan = make_plan(run, within=0.05, seed=3)
+    write_plan(plan, run.folder)
+    truths = {item.case: item.value for item in labels}
+    taken = [item for item in plan.order if int(item.case[5:]) % 2][:sampled]
+    planned = [
+        label(item.case, truths[item.case], design=LabelDesign(plan=plan.id, stratum=item.stratum, p=item.p))
+        for item in taken
+    ]
+    earlier = draw(labels[: 2 * before], 2, design=PLAN)
+    found = make_measurement(run, labels=[*earlier, *planned])
+
+    assert len(plan.strata) > 1
+    assert found.sampling == "plan"
+    assert found.rate is not None
+    assert found.rate.to_dict()["labels"] == max(before, len(taken))
+    assert found.is_weighted == (len(taken) > before)
 
 
 def test_labels_that_do_not_look_random_are_not_taken_for_it(tmp_path: Path):

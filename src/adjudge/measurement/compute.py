@@ -10,7 +10,7 @@ from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.measurement import Measurement, MeasurementKind
-from adjudge.measurement.rate import OutsideLabels, Planned, Sampling, compute_rate
+from adjudge.measurement.rate import OutsideLabels, Planned, Sampling, compute_rate, is_stratified
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
 from adjudge.trust.agreement import Agreement, make_agreement
 from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test
@@ -138,7 +138,7 @@ def compute_measurement(
         criteria=criteria,
         left_out=work.left_out,
         notes=tuple(dict.fromkeys(work.notes)),
-        is_weighted=_is_stratified(work, sampling),
+        is_weighted=is_stratified(work.tally, sampling, options.planned),
     )
 
 
@@ -160,15 +160,10 @@ def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap
     }
 
 
-def _is_stratified(work: _Computation, sampling: Sampling) -> bool:
-    planned = work.options.planned
-    return sampling == "plan" and planned is not None and len(planned.sizes) > 1
-
-
 def _keep_drawn(work: _Computation, sampling: Sampling) -> None:
     """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for."""
     planned = work.options.planned
-    if planned is not None and _is_stratified(work, sampling):
+    if planned is not None and is_stratified(work.tally, sampling, planned):
         designs = work.tally.list_designs()
         work.places = [at for at in work.places if (item := designs[at]) is not None and item.plan == planned.plan]
 
@@ -195,7 +190,7 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
 def _compute_agreement(work: _Computation, sampling: Sampling) -> Agreement | None:
     found = _compare_labels(work)
     planned = work.options.planned
-    if found is None or planned is None or not _is_stratified(work, sampling):
+    if found is None or planned is None or not is_stratified(work.tally, sampling, planned):
         return found
     work.notes.append("Labels are weighed by the strata they were drawn from; kinds of cases and biases are not.")
     return work.attempt("agreement", lambda: _weigh(work, found, planned))

@@ -55,11 +55,10 @@ def find_sampling(
         return "census", every, ()
     if said_random:
         return "random", every, ()
-    designs = tally.list_designs()
-    plans = Counter(design.plan for at in every if (design := designs[at]) is not None)
-    if not plans:
+    plan, number = _find_plan(tally, every)
+    if plan is None:
         return "unknown", every, ()
-    plan, number = plans.most_common(1)[0]
+    designs = tally.list_designs()
     kept = [at for at in every if (design := designs[at]) is not None and design.plan == plan]
     strata = {design.stratum for at in kept if (design := designs[at]) is not None}
     if len(strata) > 1 and (planned is None or planned.plan != plan or not strata <= set(planned.sizes)):
@@ -67,6 +66,23 @@ def find_sampling(
         return "unknown", every, ("The labels name strata of a plan that is not this run's, so no plan is relied on.",)
     left = len(every) - number
     return "plan", kept, (f"{left:,} labels that the plan did not draw are not in the rate.",) if left else ()
+
+
+def is_stratified(tally: MeasurementTally, sampling: Sampling, planned: Planned | None) -> bool:
+    """Whether the labels that count were drawn from several strata of this plan.
+
+    They are not if most labels are of a random order from before the plan: its labels are in no stratum.
+    """
+    every = tally.list_places(tuple(heap for heap in HEAPS if heap != "number"))
+    several = sampling == "plan" and planned is not None and len(planned.sizes) > 1
+    return several and planned is not None and _find_plan(tally, every)[0] == planned.plan
+
+
+def _find_plan(tally: MeasurementTally, places: Sequence[int]) -> tuple[str | None, int]:
+    """The plan that drew most of some labelled cases, and how many it drew."""
+    designs = tally.list_designs()
+    plans = Counter(design.plan for at in places if (design := designs[at]) is not None)
+    return plans.most_common(1)[0] if plans else (None, 0)
 
 
 def compute_rate(
@@ -88,7 +104,7 @@ def compute_rate(
     # matters for the system alone. Somebody who says "random" may have drawn whole groups.
     ungrouped = target == "run" and sampling in ("plan", "census")
     names = None if ungrouped else tally.list_groups(places)
-    if sampling == "plan" and planned is not None and len(planned.sizes) > 1:
+    if planned is not None and is_stratified(tally, sampling, planned):
         heaps, groups = _make_strata(tally, places, planned, names)
         found = make_internal_rate(heaps, groups=groups, target=target)
         return replace(found, naive=_count_passes(tally)), sampling, notes

@@ -28,7 +28,9 @@ def render_measurement_html(found: Sequence[Measurement]) -> str:
             "header",
             tag(
                 "h1",
-                f"{first.judge or 'The judge'} compared with people" if len(found) == 1 else "Judges compared with people",
+                f"{first.judge or 'The judge'} compared with people"
+                if len(found) == 1
+                else "Judges compared with people",
             ),
             tag("p", "On ", tag("b", first.data or "a run"), f", {format_count(first.cases, 'case')}."),
             tag("p", [tag("span", f"run {first.run}")] if first.run else None, class_="facts"),
