@@ -22,6 +22,8 @@ READERS_OF_CASES = (
     "test_registry_conformance", "test_firewall_conformance", "test_ledger_conformance", "test_audit_file",
     "test_readers_recorded", "test_tools_reuse", "test_dataset",
 )  # fmt: skip
+"""The test files, wherever below tests/ each is."""
+
 LEFT_OUT = ("llmbar_pairwise", "topicalchat", "injection_texts")
 """Files of the other folder that are not there at all."""
 
@@ -56,7 +58,8 @@ def test_another_folder_of_the_same_form_runs(cases: Path, tmp_path: Path, seed:
     if os.environ.get("ADJUDGE_OTHER_CASES") != "1":
         pytest.skip("ADJUDGE_OTHER_CASES is not 1; with it, the tests that read shared cases run on another folder")
     folder = make_other(cases, tmp_path / "other", seed)
-    files = [str(house.ROOT / "tests" / f"{name}.py") for name in READERS_OF_CASES]
+    tests = {path.stem: str(path) for path in (house.ROOT / "tests").rglob("test_*.py")}
+    files = [tests[name] for name in READERS_OF_CASES]
     only = "cases or case or read or reply or vectors or replay or firewall or registry or promotion or forging"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", only, *files]
     more = {"ADJUDGE_CASES": str(folder), "ADJUDGE_OTHER_CASES": ""}

@@ -21,7 +21,9 @@ FEWEST = 10
 def prepare_live() -> None:
     """Begin to load what ``estimate_live`` needs, beside what else is going on: it takes seconds the first time."""
     if find_spec("adjudge.trust.live") is not None:
-        threading.Thread(target=_load, daemon=True).start()
+        # No daemon: an interpreter that ends while a library is being loaded can hang. So quitting at once may take as
+        # long as loading does.
+        threading.Thread(target=_load, daemon=False).start()
 
 
 def _load() -> None:
