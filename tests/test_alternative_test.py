@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from importlib.util import find_spec
 
 import pytest
 
@@ -74,8 +75,9 @@ def test_p_values_are_those_of_a_t_test():
     assert is_near(found.annotators[0].p_value, ttest_1samp(advantage, 0.15, alternative="less").pvalue)
 
 
-def test_rejections_are_those_of_benjamini_and_yekutieli():
+def test_rejections_are_those_of_benjamini_and_yekutieli(require):
     """With three annotators the largest p-value must be below 0.05 / (1 + 1/2 + 1/3)."""
+    require("statsmodels", find_spec("statsmodels"), "pip install statsmodels")
     from statsmodels.stats.multitest import multipletests
 
     judged = [row["a"] for row in draw_ratings(70, "a", 0.85, seed=5)]

@@ -43,11 +43,16 @@ def test_blocks_say_their_language(page: Path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_page)
-def test_python_blocks_run(page: Path, bare: Path):
+def test_python_blocks_run(page: Path, bare: Path, require):
     """Every Python block of a page runs, in order and in one namespace; ``# not run: <reason>`` is only compiled."""
     blocks = docs_support.read_blocks(page)
+    try:
+        ran = docs_support.run_page(blocks, bare)
+    except ModuleNotFoundError as error:  # of a package that the page is about
+        require(str(error.name), None, f"pip install it, for {page.name}")
+        raise
 
-    assert docs_support.run_page(blocks, bare) == sum(block.runs for block in blocks)
+    assert ran == sum(block.runs for block in blocks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_page)
