@@ -219,7 +219,7 @@ nice -n 10 .venv/bin/python bench/real_judges.py --data DIR --write
 |---|---|---|---|---|---|---|---|
 {alone}
 
-The naive rate is wrong for {failed} of {judges} judges, whatever is drawn. At least {guard:.3f} of the random samples
+The naive rate is wrong for {failed} of {judges} judges, with any draw. At least {guard:.3f} of the random samples
 of each judge pass the check that they are random (Fisher's exact test).
 
 Whole questions of TriviaQA, labelled with all 8 answers, {grouped_draws:,} draws. Coverage of the rate of the run;

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 from adjudge.errors import UsageError
 from adjudge.labels.queue import LabelQueue
+from adjudge.trust.live import Allocation, compute_live_rate, estimate_more_labels
 
 WITHIN = 0.03
 
@@ -20,7 +20,7 @@ FEWEST = 10
 
 def prepare_live() -> None:
     """Begin to load what ``estimate_live`` needs, beside what else is going on: it takes seconds the first time."""
-    if find_spec("adjudge.trust.live") is not None:
+    if find_spec("scipy") is not None:
         # No daemon: an interpreter that ends while a library is being loaded can hang. So quitting at once may take as
         # long as loading does.
         threading.Thread(target=_load, daemon=False).start()
@@ -55,23 +55,22 @@ def estimate_live(queue: LabelQueue) -> LiveEstimate | None:
     not random, or ``adjudge[trust]`` is not installed.
     """
     found = queue.list_draws()
-    if found is None or len(found.draws) < FEWEST or find_spec("adjudge.trust.live") is None:
+    if found is None or len(found.draws) < FEWEST:
         return None
-    live: Any = import_module("adjudge.trust.live")
     names = list(found.sizes)
     draws = [(names.index(stratum), good) for stratum, good in found.draws]
     within = found.within or WITHIN
     try:
         allocations = [
-            live.Allocation(first=first, shares=tuple(count / sum(counts) for count in counts))
+            Allocation(first=first, shares=tuple(count / sum(counts) for count in counts))
             for first, counts in found.phases
         ]
-        rate = live.compute_live_rate(list(found.sizes.values()), draws, allocations=allocations)
+        rate = compute_live_rate(list(found.sizes.values()), draws, allocations=allocations)
     except UsageError:  # without numpy and scipy; the labels are kept all the same
         return None
     if not rate.in_random_order:
         return None
-    more = live.estimate_more_labels(rate, within=within)
+    more = estimate_more_labels(rate, within=within)
     return LiveEstimate(
         value=rate.value, low=rate.low, high=rate.high, within=within, more=more, ignored_groups=found.ignored_groups
     )

@@ -10,7 +10,7 @@ from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.measurement import Measurement, MeasurementKind
-from adjudge.measurement.rate import OutsideLabels, Planned, Sampling, compute_rate, is_stratified
+from adjudge.measurement.rate import OutsideLabels, Planned, Sampling, compute_rate, find_strata
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
 from adjudge.trust.agreement import Agreement, make_agreement
 from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test
@@ -72,6 +72,8 @@ class _Computation:
     kind: MeasurementKind
     places: Sequence[int]
     """The labelled cases whose truth is settled, and of the kind that is compared."""
+    strata: Planned | None = None
+    """The plan whose strata the labels that count were drawn from; ``None`` if they were not."""
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -107,7 +109,8 @@ def compute_measurement(
     kind = _find_kind(tally)
     work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]))
     rate, sampling = _compute_rate(work)
-    _keep_drawn(work, sampling)
+    work.strata = find_strata(tally, sampling, options.planned)
+    _keep_drawn(work)
     repeated = tally.repeated
     return Measurement(
         judge=judge,
@@ -122,7 +125,7 @@ def compute_measurement(
         overrides=tally.overrides,
         elsewhere=elsewhere,
         people=tally.raters,
-        agreement=_compute_agreement(work, sampling),
+        agreement=_compute_agreement(work),
         ceiling=_compute_ceiling(work),
         correlation=_compute_correlation(work),
         slices=_compute_slices(work),
@@ -138,7 +141,7 @@ def compute_measurement(
         criteria=criteria,
         left_out=work.left_out,
         notes=tuple(dict.fromkeys(work.notes)),
-        is_weighted=is_stratified(work.tally, sampling, options.planned),
+        is_weighted=work.strata is not None,
     )
 
 
@@ -160,12 +163,11 @@ def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap
     }
 
 
-def _keep_drawn(work: _Computation, sampling: Sampling) -> None:
+def _keep_drawn(work: _Computation) -> None:
     """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for."""
-    planned = work.options.planned
-    if planned is not None and is_stratified(work.tally, sampling, planned):
+    if (strata := work.strata) is not None:
         designs = work.tally.list_designs()
-        work.places = [at for at in work.places if (item := designs[at]) is not None and item.plan == planned.plan]
+        work.places = [at for at in work.places if (item := designs[at]) is not None and item.plan == strata.plan]
 
 
 def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
@@ -187,19 +189,19 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
     return rate, sampling
 
 
-def _compute_agreement(work: _Computation, sampling: Sampling) -> Agreement | None:
+def _compute_agreement(work: _Computation) -> Agreement | None:
     found = _compare_labels(work)
-    planned = work.options.planned
-    if found is None or planned is None or not is_stratified(work.tally, sampling, planned):
+    strata = work.strata
+    if found is None or strata is None:
         return found
     work.notes.append("Labels are weighed by the strata they were drawn from; kinds of cases and biases are not.")
-    return work.attempt("agreement", lambda: _weigh(work, found, planned))
+    return work.attempt("agreement", lambda: _weigh(work, found, strata))
 
 
-def _weigh(work: _Computation, found: Agreement, planned: Planned) -> Agreement:
+def _weigh(work: _Computation, found: Agreement, strata: Planned) -> Agreement:
     """The agreement with each label weighed by how many cases of its stratum it stands for."""
     tally, categories = work.tally, found.confusion.categories
-    columns = {name: at for at, name in enumerate(planned.sizes)}
+    columns = {name: at for at, name in enumerate(strata.sizes)}
     tables = [[[0] * len(categories) for _ in categories] for _ in columns]
     designs = tally.list_designs()
     sides = zip(work.places, tally.judged(work.places), tally.truth(work.places), strict=True)
@@ -208,7 +210,7 @@ def _weigh(work: _Computation, found: Agreement, planned: Planned) -> Agreement:
         if design is not None:
             tables[columns[design.stratum]][categories.index(true)][categories.index(judge)] += 1
     whole = work.options.target == "run"
-    return weigh_agreement(found, tables, list(planned.sizes.values()), whole=whole)
+    return weigh_agreement(found, tables, list(strata.sizes.values()), whole=whole)
 
 
 def _compare_labels(work: _Computation) -> Agreement | None:

@@ -68,14 +68,15 @@ def find_sampling(
     return "plan", kept, (f"{left:,} labels that the plan did not draw are not in the rate.",) if left else ()
 
 
-def is_stratified(tally: MeasurementTally, sampling: Sampling, planned: Planned | None) -> bool:
-    """Whether the labels that count were drawn from several strata of this plan.
+def find_strata(tally: MeasurementTally, sampling: Sampling, planned: Planned | None) -> Planned | None:
+    """The plan, if the labels that count were drawn from several strata of it.
 
-    They are not if most labels are of a random order from before the plan: its labels are in no stratum.
+    They were not if most labels are of a random order from before the plan: its labels are in no stratum.
     """
+    if sampling != "plan" or planned is None or len(planned.sizes) < 2:
+        return None
     every = tally.list_places(tuple(heap for heap in HEAPS if heap != "number"))
-    several = sampling == "plan" and planned is not None and len(planned.sizes) > 1
-    return several and planned is not None and _find_plan(tally, every)[0] == planned.plan
+    return planned if _find_plan(tally, every)[0] == planned.plan else None
 
 
 def _find_plan(tally: MeasurementTally, places: Sequence[int]) -> tuple[str | None, int]:
@@ -104,8 +105,9 @@ def compute_rate(
     # matters for the system alone. Somebody who says "random" may have drawn whole groups.
     ungrouped = target == "run" and sampling in ("plan", "census")
     names = None if ungrouped else tally.list_groups(places)
-    if planned is not None and is_stratified(tally, sampling, planned):
-        heaps, groups = _make_strata(tally, places, planned, names)
+    strata = find_strata(tally, sampling, planned)
+    if strata is not None:
+        heaps, groups = _make_strata(tally, places, strata, names)
         found = make_internal_rate(heaps, groups=groups, target=target)
         return replace(found, naive=_count_passes(tally)), sampling, notes
     heaps, groups = make_heaps(tally, places, names)

@@ -58,7 +58,7 @@ def plan_labels(
     ] = None,
     label_map: Annotated[
         str | None,
-        typer.Option("--label-map", metavar="MAP", help="What words in --labels stand for: 'good=true,bad=false'."),
+        typer.Option("--label-map", metavar="MAP", help="What words in --labels mean: 'good=true,bad=false'."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the cases to label next: .csv, .tsv or .jsonl.")
