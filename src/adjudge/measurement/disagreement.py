@@ -61,7 +61,7 @@ def find_sort(truth: CaseTruth, *, criteria_agree: bool = False) -> tuple[Disagr
     * *rubric silent*: somebody who looked could not tell, or the judge agrees with people on every labelled criterion
       and not on the whole (``criteria_agree``), so the criteria leave out what people minded;
     * *people disagree*: people said different things, settled or not;
-    * *judge wrong*: people agree with each other against the judge.
+    * *judge wrong*: what people say is settled, and the judge says otherwise.
     """
     for comment in truth.comments:
         chosen = next((sort for sort in SORTS if comment.strip().lower().startswith(sort)), None)
