@@ -16,6 +16,7 @@ LAYERS = (
     "lazy",
     "formats",  # read strictly, shown safely
     "concurrency",
+    "group_commit",
     "hooks",
     "sync",
     "trust",  # numbers in, numbers out

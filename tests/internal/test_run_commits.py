@@ -14,7 +14,7 @@ import pytest
 from adjudge import AdjudgeError, Usage
 from adjudge.runs import store as _store
 from adjudge.runs.store import RunStore
-from adjudge.runs.writer import BatchWriter, Rows
+from adjudge.runs.writer import Rows, RunWriter
 from loop_support import in_loop
 from report_support import make_item
 
@@ -48,7 +48,7 @@ class Book:
         self.tidied += 1
 
 
-def hand_in(commits: BatchWriter, *names: str) -> list[tuple[str, Exception | None]]:
+def hand_in(commits: RunWriter, *names: str) -> list[tuple[str, Exception | None]]:
     told: list[tuple[str, Exception | None]] = []
     for name in names:
         commits.hand_in({name: ()}, lambda error, name=name: told.append((name, error)))
@@ -64,7 +64,7 @@ async def turn(number: int = 3) -> None:
 async def test_what_is_handed_in_together_is_written_together():
     """One commit for a turn of the loop, in its thread; each is told of its own error."""
     book = Book()
-    commits = BatchWriter(book)
+    commits = RunWriter(book)
     told = hand_in(commits, "a", "bad", "c")
     assert (told, book.written) == ([], [])
     await turn()
@@ -79,7 +79,7 @@ async def test_what_is_handed_in_together_is_written_together():
 async def test_a_file_that_others_hold_keeps_the_loop_free():
     """A thread waits for them; what comes meanwhile is written after it, in its order."""
     book = Book()
-    commits = BatchWriter(book)
+    commits = RunWriter(book)
     book.free.clear()
     told = hand_in(commits, "a")
     await turn()
@@ -96,7 +96,7 @@ async def test_a_file_that_others_hold_keeps_the_loop_free():
 async def test_what_waits_for_the_disk_is_done_in_a_thread_and_commits_wait():
     """Nothing is written while the file is tidied, and everything afterwards."""
     book = Book()
-    commits = BatchWriter(book)
+    commits = RunWriter(book)
     book.due = True
     hand_in(commits, "a")
     book.free.set()
@@ -122,7 +122,7 @@ async def test_a_writer_that_breaks_leaves_nobody_waiting(held: bool):
                 return None
             raise MemoryError("none left")
 
-    commits = BatchWriter(Broken())
+    commits = RunWriter(Broken())
     told = hand_in(commits, "a", "b")
     async with asyncio.timeout(5):
         await commits.flush()
@@ -130,10 +130,29 @@ async def test_a_writer_that_breaks_leaves_nobody_waiting(held: bool):
 
 
 @in_loop
+async def test_one_who_breaks_on_being_told_keeps_nobody_else_from_the_file():
+    """What is handed in afterwards is written, without anybody flushing."""
+    book = Book()
+    commits = RunWriter(book)
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: reported.append(said["exception"]))
+
+    def break_down(_: object) -> None:
+        raise RuntimeError("told too much")
+
+    commits.hand_in({"a": ()}, break_down)
+    await turn()
+    told = hand_in(commits, "b")
+    await turn()
+    assert (told, book.written) == ([("b", None)], [["a"], ["b"]])
+    assert [str(error) for error in reported] == ["told too much"]
+
+
+@in_loop
 async def test_flushing_writes_at_once():
     """Nothing is left for a later turn; flushing nothing is nothing."""
     book = Book()
-    commits = BatchWriter(book)
+    commits = RunWriter(book)
     await commits.flush()
     told = hand_in(commits, "a")
     await commits.flush()

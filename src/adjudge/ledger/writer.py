@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 from adjudge.errors import LedgerError
+from adjudge.group_commit import GroupCommit, answer_all
 from adjudge.ledger.payload import Draft
 from adjudge.ledger.store import Store
 
@@ -35,10 +35,12 @@ class Job:
 
     work: Draft | Callable[[], Any]
     future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
 
 
-Waiting = SimpleQueue[Job | None]
+Jobs = GroupCommit[Job]
+
+Wakes = SimpleQueue[bool]
+"""``True`` for a job that nobody is about to write, and ``False`` for the end."""
 
 
 _ANYTHING = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
@@ -49,70 +51,80 @@ class LedgerWriter:
     """One thread, started with the first job; ``let_go`` lets it finish what was handed in."""
 
     def __init__(self, store: Store) -> None:
-        self._waiting: Waiting = SimpleQueue()
+        self._jobs: Jobs = GroupCommit(count=_count_together)
+        self._wakes: Wakes = SimpleQueue()
         # A daemon: a program that ends does not wait, and an append that has not returned was promised to nobody.
-        self._thread = threading.Thread(target=_run, args=(self._waiting, store), name="adjudge-ledger", daemon=True)
+        self._thread = threading.Thread(
+            target=_run, args=(self._jobs, self._wakes, store), name="adjudge-ledger", daemon=True
+        )
         self._thread.start()
 
     def submit(self, work: Draft | Callable[[], Any]) -> asyncio.Future[Any]:
         """Hand in a job; the future is done, with its place or what it returned, when it is durable."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        self._waiting.put(Job(work=work, future=future, loop=loop))
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self._jobs.hand_in(Job(work=work, future=future)):
+            self._wakes.put(True)
         return future
 
     def let_go(self) -> None:
         """End the thread once everything handed in is written, without waiting for it."""
-        self._waiting.put(None)
+        # No lock is taken here, only that of the queue, which can be entered again: a finalizer calls this, in the
+        # middle of whatever the garbage collector interrupted, ``hand_in`` or ``take`` of this very writer included.
+        self._wakes.put(False)
 
     def join(self) -> None:
         """Wait for the end of the thread, once it was let go."""
         self._thread.join()
 
 
-def _run(waiting: Waiting, store: Store) -> None:
-    jobs: list[Job | None] = []
-    while None not in jobs:
-        jobs = _take(waiting, several=len(jobs) > 1)
-        together: list[Job] = []
-        for job in jobs:
-            if job is None or isinstance(job.work, Draft):
-                together += [job] if job is not None else []
-                continue
-            _write(store, together)
-            together = []
-            _do(job)
-        _write(store, together)
+def _run(jobs: Jobs, wakes: Wakes, store: Store) -> None:
+    several, goes_on = False, True
+    while goes_on:
+        goes_on = wakes.get()
+        _wait_for_others(jobs, several=several)
+        while together := jobs.take():
+            several = len(together) > 1
+            _carry_out(store, together)
+            _wait_for_others(jobs, several=several)
     store.close()
 
 
-def _take(waiting: Waiting, *, several: bool) -> list[Job | None]:
-    """Everything that waits, at least one job; what comes after the end is left.
+def _wait_for_others(jobs: Jobs, *, several: bool) -> None:
+    """Give further callers a moment to hand in what the same commit can take.
 
     ``several`` says that there were several the last time. Then others are on their way, and a moment's patience puts
     them into the same commit, which is most of what an append costs. One caller alone never waits.
     """
-    jobs = [waiting.get()]
-    size = _drain(waiting, jobs, 0)
-    for _ in range(MOST_PAUSES if several or len(jobs) > 1 else 0):
+    for _ in range(MOST_PAUSES if len(jobs) > 1 or (several and len(jobs)) else 0):
         before = len(jobs)
-        if jobs[-1] is None or before >= MOST_TOGETHER or size >= MOST_BYTES_TOGETHER:
-            break
+        if before >= MOST_TOGETHER:
+            return
         time.sleep(PAUSE)
-        size = _drain(waiting, jobs, size)
         if len(jobs) == before:
-            break
-    return jobs
+            return
 
 
-def _drain(waiting: Waiting, jobs: list[Job | None], size: int) -> int:
-    """Add what waits to the jobs, up to what one commit takes; the bytes they hold, ``size`` of them before."""
-    with suppress(Empty):
-        while len(jobs) < MOST_TOGETHER and size < MOST_BYTES_TOGETHER and jobs[-1] is not None:
-            jobs.append(waiting.get_nowait())
-            work = jobs[-1].work if jobs[-1] else None
-            size += len(work.payload) if isinstance(work, Draft) else 0
-    return size
+def _count_together(jobs: Sequence[Job]) -> int:
+    """How many of those that wait one commit takes."""
+    size = 0
+    for number, job in enumerate(jobs[:MOST_TOGETHER], start=1):
+        size += len(job.work.payload) if isinstance(job.work, Draft) else 0
+        if size >= MOST_BYTES_TOGETHER:
+            return number
+    return min(len(jobs), MOST_TOGETHER)
+
+
+def _carry_out(store: Store, jobs: Sequence[Job]) -> None:
+    """Do jobs in their order; drafts that follow each other in one commit."""
+    together: list[Job] = []
+    for job in jobs:
+        if isinstance(job.work, Draft):
+            together.append(job)
+            continue
+        _write(store, together)
+        together = []
+        _do(job)
+    _write(store, together)
 
 
 def _write(store: Store, jobs: list[Job]) -> None:
@@ -121,18 +133,17 @@ def _write(store: Store, jobs: list[Job]) -> None:
     try:
         places = store.append([job.work for job in jobs if isinstance(job.work, Draft)])
     except _ANYTHING as error:
-        for job in jobs:
-            _notify([(job, None, _again(error))])
+        answer_all((job.future, None, _again(error)) for job in jobs)
         return
-    _notify([(job, place, None) for job, place in zip(jobs, places, strict=True)])
+    answer_all((job.future, place, None) for job, place in zip(jobs, places, strict=True))
 
 
 def _do(job: Job) -> None:
     assert callable(job.work)  # noqa: S101 - for the type checker: there is no third kind
     try:
-        _notify([(job, job.work(), None)])
+        answer_all([(job.future, job.work(), None)])
     except _ANYTHING as error:
-        _notify([(job, None, _raisable(error))])
+        answer_all([(job.future, None, _raisable(error))])
 
 
 def _raisable(error: BaseException) -> Exception:
@@ -150,25 +161,3 @@ def _again(error: BaseException) -> Exception:
     from adjudge.errors import AdjudgeError
 
     return type(error)(str(error)) if isinstance(error, AdjudgeError) else LedgerError(f"nothing was recorded: {error}")
-
-
-Written = tuple[Job, Any, Exception | None]
-
-
-def _notify(written: list[Written]) -> None:
-    loops: dict[asyncio.AbstractEventLoop, list[Written]] = {}
-    for item in written:
-        loops.setdefault(item[0].loop, []).append(item)
-    for loop, items in loops.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(_settle, items)
-
-
-def _settle(written: list[Written]) -> None:
-    for job, place, error in written:
-        if job.future.done():  # cancelled meanwhile
-            continue
-        if error is not None:
-            job.future.set_exception(error)
-        else:
-            job.future.set_result(place)

@@ -14,7 +14,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero
 from adjudge.formats.sqlite import UNUSABLE, create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean
+from adjudge.group_commit import GroupCommit
 
 SCHEMA = "adjudge/reply-cache/1"
 
@@ -110,7 +111,9 @@ class ReplyCache:
         self._connection: sqlite3.Connection | None = None
         # Writes have a connection and a lock of their own: a writer that waits for another process must not stop
         # lookups, which are made on the event loop.
+        self._group: GroupCommit[Kept | Noted] = GroupCommit()
         self._waiting: dict[str, Kept] = {}
+        """What is not in the file yet, for lookups; also while it is being written."""
         self._noted: list[Noted] = []
         self._writer: Future[None] | None = None
         self._writing: sqlite3.Connection | None = None
@@ -167,18 +170,20 @@ class ReplyCache:
         """Note which name a live reply reported. If it differs from before, the stored replies count as expired."""
         with self._lock:
             if (source, name) not in [noted[:2] for noted in self._noted[-1:]]:
-                self._noted.append((source, name, self._wall()))
-            self._start_writing()
+                noted = (source, name, self._wall())
+                self._noted.append(noted)
+                self._hand_in(noted)
 
     def keep(self, key: str, model: str, row: bytes) -> None:
         """Keep a row under a key, soon; it is found from now on."""
         with self._lock:
-            self._waiting[key] = (key, self._wall(), model, row)
-            self._start_writing()
+            kept = (key, self._wall(), model, row)
+            self._waiting[key] = kept
+            self._hand_in(kept)
 
-    def _start_writing(self) -> None:
-        """Let the writer take what waits; the caller holds the lock."""
-        if self._writer is not None:
+    def _hand_in(self, item: Kept | Noted) -> None:
+        """Let something wait for the writer; the caller holds the lock, so that ``flush`` finds the writer of it."""
+        if not self._group.hand_in(item):
             return
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="adjudge-cache")
         try:
@@ -278,31 +283,26 @@ class ReplyCache:
 
     def _write_waiting(self) -> None:
         try:
-            while taken := self._take():
+            while group := self._group.take():
                 if self._writing is None:
                     self._writing = self._connect(BUSY_SECONDS)
                     self._opened.append(self._writing)
-                self._write(self._writing, *taken)
+                self._write(self._writing, group)
         except Exception as error:  # noqa: BLE001 - whatever happens to the file, judgements go on without it
             self._complain("written", error)
             if self._writing is not None:
                 self._opened.remove(self._writing)
                 self._writing.close()
             with self._lock:
+                while self._group.take():  # nor is what came meanwhile written
+                    pass
                 self._waiting.clear()
                 self._noted.clear()
-                self._writer = self._writing = None
+                self._writing = None
 
-    def _take(self) -> tuple[list[Kept], list[Noted]] | None:
-        with self._lock:
-            rows, noted = list(self._waiting.values()), list(self._noted)
-            if not rows and not noted:
-                # Under the same lock as ``keep``: what is handed in from now on starts a new writer.
-                self._writer = None
-                return None
-        return rows, noted
-
-    def _write(self, connection: sqlite3.Connection, rows: list[Kept], noted: list[Noted]) -> None:
+    def _write(self, connection: sqlite3.Connection, group: Sequence[Kept | Noted]) -> None:
+        noted = [item for item in group if len(item) == 3]
+        rows = [item for item in group if len(item) == 4]
         connection.execute("BEGIN IMMEDIATE")
         for item in noted:
             self._write_name(connection, *item)

@@ -22,7 +22,7 @@ from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.result import Usage
 from adjudge.runs.item import RunItem, encode_case, encode_result, read_case
-from adjudge.runs.writer import BatchWriter, Done, Rows, wait_for
+from adjudge.runs.writer import Done, Rows, RunWriter, wait_for
 
 FILE = "results.sqlite"
 
@@ -107,7 +107,7 @@ class RunStore:
         self._writer = _Connection(self._connect)
         # A second one: a look-up on the event loop must not wait for a commit that a thread is about to make.
         self._reader = _Connection(self._connect)
-        self._commits = BatchWriter(self)
+        self._commits = RunWriter(self)
         self._logged = 0
 
     def create(self) -> Self:

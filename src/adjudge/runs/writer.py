@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
+
+from adjudge.group_commit import GroupCommit, settle
 
 Rows = dict[str, tuple[Any, ...]]
 """Statements with their values, in the order they are to be carried out."""
@@ -22,16 +25,7 @@ Done = Callable[[Exception | None], None]
 def wait_for() -> tuple[Done, asyncio.Future[None]]:
     """What is told of a commit, and who waits for it."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def resolve(error: Exception | None) -> None:
-        if future.done():  # whoever waited was cancelled meanwhile
-            return
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)
-
-    return resolve, future
+    return partial(settle, future, None), future
 
 
 class RowSink(Protocol):
@@ -50,51 +44,55 @@ class RowSink(Protocol):
         ...
 
 
-class BatchWriter:
+class RunWriter:
     """Everything that is handed in during one turn of the event loop goes into one commit."""
 
-    def __init__(self, writer: RowSink) -> None:
-        self._writer = writer
-        self._waiting: list[tuple[Rows, Done | None]] = []
+    def __init__(self, sink: RowSink) -> None:
+        self._sink = sink
+        self._group: GroupCommit[tuple[Rows, Done | None]] = GroupCommit()
         self._turn: asyncio.Handle | None = None
         self._aside: asyncio.Task[None] | None = None
 
     def hand_in(self, rows: Rows, done: Done | None) -> None:
         """Have rows written with the next commit."""
-        self._waiting.append((rows, done))
-        self._plan()
+        if self._group.hand_in((rows, done)):
+            self._plan()
 
     async def flush(self) -> None:
         """Wait until everything handed in is in the file."""
-        while self._waiting or self._aside is not None:
+        while self._group.is_writing():
             if self._aside is not None:
                 await asyncio.shield(self._aside)
             else:
                 self._commit()
 
     def _plan(self) -> None:
-        if self._waiting and self._turn is None and self._aside is None:
-            self._turn = asyncio.get_running_loop().call_soon(self._commit)
+        self._turn = asyncio.get_running_loop().call_soon(self._commit)
 
     def _commit(self) -> None:
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
-        together, self._waiting = self._waiting, []
-        errors = self._write(together, patient=False)
-        if errors is None:
-            self._leave(self._write_patiently(together))
-            return
-        _notify(together, errors)
-        if self._writer.is_long():
-            self._leave(asyncio.to_thread(self._writer.tidy))
+        try:
+            while together := self._group.take():
+                errors = self._write(together, patient=False)
+                if errors is None:
+                    self._leave(self._write_patiently(together))
+                    return
+                _notify(together, errors)
+                if self._sink.is_long():
+                    self._leave(asyncio.to_thread(self._sink.tidy))
+                    return
+        except BaseException:  # Ctrl-C, or one that was told of its commit: the others are written all the same
+            self._plan()
+            raise
 
     async def _write_patiently(self, together: Sequence[tuple[Rows, Done | None]]) -> None:
         _notify(together, await asyncio.to_thread(self._write, together, patient=True) or [None] * len(together))
 
     def _write(self, together: Sequence[tuple[Rows, Done | None]], *, patient: bool) -> list[Exception | None] | None:
         try:
-            return self._writer.write([rows for rows, _ in together], patient=patient)
+            return self._sink.write([rows for rows, _ in together], patient=patient)
         except Exception as error:  # noqa: BLE001 - whoever is not told waits for ever
             return [error] * len(together)
 
@@ -104,7 +102,7 @@ class BatchWriter:
 
     def _go_on(self, _: asyncio.Task[None]) -> None:
         self._aside = None
-        self._plan()
+        self._commit()
 
 
 def _notify(together: Sequence[tuple[Any, Done | None]], errors: Sequence[Exception | None]) -> None:
