@@ -39,6 +39,7 @@ LAYERS = (
     "adjudge",  # the table of contents
     "config",
     "testing",
+    "server",  # gates, approvals and labels over HTTP; knows the configuration
     "cli",
     "__main__",
 )

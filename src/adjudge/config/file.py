@@ -60,7 +60,7 @@ _APPROVALS = (*_ASK, "webhook")
 
 _WEBHOOK = ("url", "secret_env")
 
-_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices")
+_TABLES = ("defaults", "judges", "rubrics", "gates", "ledger", "approvals", "prices", "server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +78,8 @@ class Config:
     approvals: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Dollars per million tokens, by the name of a model."""
+    server: Mapping[str, Any] = field(default_factory=dict)
+    """What ``adjudge serve`` goes by; ``adjudge.config.server`` reads it."""
 
     def find_rubric(self, name: str) -> Rubric:
         """The rubric of this name in the file, else a path from the working directory, or a shipped name."""

@@ -1,0 +1,174 @@
+"""``[server]`` of ``adjudge.toml``: where ``adjudge serve`` listens, who may reach it, and its limits."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from adjudge.config.file import Config, check_keys
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_seconds, check_whole_number
+from adjudge.formats.text import show
+
+PORT = 8318
+"""The port where nothing else is said."""
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What ``[server]`` says. Times are in seconds, sizes in bytes."""
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+    public_url: str | None = None
+    """The address that people and programs use, where it is not ``http://HOST:PORT``: behind a proxy, for instance.
+
+    A server that listens elsewhere than on this machine needs it. It is ``https``, except for this machine's own names:
+    a session's cookie and a key must not travel in the clear.
+    """
+    hosts: tuple[str, ...] = ()
+    """Further names under which it may be asked, without a port. A request for any other name is refused."""
+    judge: str | None = None
+    """The judge of ``/v1/evaluate`` and of the firewalls; that of ``[defaults]`` where this is not given."""
+    runs: str | None = None
+    """The folder whose run folders are listed and labelled, from the folder of ``adjudge.toml``."""
+    tools: str | None = None
+    """The tool registry, from the folder of ``adjudge.toml``."""
+    largest_body: int = 1_000_000
+    deadline: float = 60.0
+    """How long one request may take, its time in the queue included."""
+    concurrency: int = 64
+    """How many contents are judged at the same time."""
+    queue: int = 256
+    """How many more may wait. A request beyond that is answered with 503, which lets nothing through."""
+    retry_after: int = 1
+    """What a client that was answered with 503 is told to wait."""
+    shutdown: float = 30.0
+    """How long requests under way may go on once the server is told to stop."""
+    session_idle: float = 3_600.0
+    """After how long without a request a session ends."""
+    session_lifetime: float = 43_200.0
+    """After how long a session ends in any case."""
+    idempotency: float = 86_400.0
+    """How long an answer is kept for its ``Idempotency-Key``."""
+
+    @property
+    def base_url(self) -> str:
+        """The address of the server as its users write it, without a slash at the end."""
+        if self.public_url is not None:
+            return self.public_url
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether its users reach it by ``https``."""
+        return self.base_url.startswith("https:")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it listens on this machine's own addresses alone."""
+        return is_loopback(self.host)
+
+    @property
+    def allowed_hosts(self) -> frozenset[str]:
+        """The names that a request may be for, in lower case and without a port."""
+        own = {(urlsplit(self.base_url).hostname or "").lower(), *map(str.lower, self.hosts)}
+        return frozenset(own | set(LOOPBACK_NAMES) if self.is_local else own)
+
+
+_TEXTS = ("host", "public_url", "judge", "runs", "tools")
+
+_COUNTS = {"largest_body": 1_000, "concurrency": 1, "queue": 0, "retry_after": 1}
+
+_SECONDS = ("deadline", "shutdown", "session_idle", "session_lifetime", "idempotency")
+
+_LONGEST = 31_536_000.0
+"""Seconds of a year."""
+
+
+def read_server(config: Config, *, host: str | None = None, port: int | None = None) -> ServerSettings:
+    """The settings of the server; ``host`` and ``port`` are of the command line, and count over those of the file.
+
+    Raises ``UsageError`` that names the file and the key.
+    """
+    where = f"{config.path}: [server]"
+    table: dict[str, Any] = dict(config.server)
+    check_keys(table, tuple(item.name for item in fields(ServerSettings)), where)
+    _check_values(table, where)
+    table |= {"hosts": tuple(table["hosts"])} if "hosts" in table else {}
+    given: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    settings = ServerSettings(**{**table, **given})
+    _check_port(settings.port, where)
+    _check_address(settings, where)
+    judge = settings.judge
+    if judge is not None and judge not in config.judges:
+        known = ", ".join(config.judges) or "none"
+        raise UsageError(f"{where} judge = {show(judge)} is no judge of this file; its judges are {known}")
+    return settings
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own, and nobody else's."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_values(table: Mapping[str, Any], where: str) -> None:
+    for name in _TEXTS:
+        value = table.get(name, "-")
+        if not isinstance(value, str) or not value.strip():
+            raise UsageError(f"{where} {name} must be a text in quotes, got {show(value)}")
+    for name, least in _COUNTS.items():
+        if name in table:
+            check_whole_number(f"{where} {name}", table[name], least=least)
+    for name in _SECONDS:
+        if name in table:
+            check_seconds(f"{where} {name}", table[name], most=_LONGEST)
+    hosts = table.get("hosts", [])
+    if not isinstance(hosts, list) or not all(isinstance(item, str) and _is_host(item) for item in hosts):
+        raise UsageError(f'{where} hosts must be a list of names without a port, like ["adjudge"], got {show(hosts)}')
+
+
+def _is_host(name: str) -> bool:
+    return bool(name) and not any(char in name for char in "/:@*? \t\r\n")
+
+
+def _check_port(port: object, where: str) -> None:
+    number = check_whole_number(f"{where} port", port, least=0)
+    if number > 65_535:
+        raise UsageError(f"{where} port must be at most 65,535, got {number}")
+
+
+def _check_address(settings: ServerSettings, where: str) -> None:
+    if settings.public_url is None:
+        if not settings.is_local:
+            raise UsageError(
+                f"{where} public_url is needed where host is {show(settings.host)}, which others can reach; write the "
+                'address that they use, like "https://adjudge.example"'
+            )
+        return
+    said = f"{where} public_url"
+    try:
+        parts = urlsplit(settings.public_url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        parts, host = None, None
+    if parts is None or host is None or parts.scheme not in ("http", "https") or parts.username is not None:
+        raise UsageError(f'{said} must be like "https://adjudge.example", got {show(settings.public_url)}')
+    if parts.path or parts.query or parts.fragment:
+        raise UsageError(f"{said} must end with the host or its port, got {show(settings.public_url)}")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise UsageError(
+            f"{said} must begin with https, since passwords and keys would be sent in the clear; got "
+            f"{show(settings.public_url)}"
+        )

@@ -1,0 +1,146 @@
+"""Accounts of people: a name, a password as argon2id, and what the account may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+from adjudge.guards.approval.approval import read_name
+from adjudge.ledger.entry import format_time
+from adjudge.ledger.ledger import Ledger
+from adjudge.server.database import ACCOUNTS, SESSIONS, find_table, get_now, read, write
+from adjudge.server.permissions import Permissions, read_permissions, write_permissions
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+    from sqlalchemy import Connection
+
+
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1_000
+"""Characters. NIST SP 800-63B asks for 8 at least, and for 15 where a password is all that there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A person who can sign in."""
+
+    name: str
+    """What is typed to sign in."""
+    permissions: Permissions
+    created_at: str
+    disabled_at: str | None = None
+
+
+async def add_account(ledger: Ledger, *, name: str, password: str, permissions: Permissions) -> Account:
+    """Store a new account; raises ``UsageError`` for a name that is taken or a password that is too short.
+
+    Two accounts cannot have one approver's name, or one rater's: two approvals of one person would count as two.
+    """
+    account = Account(name=read_name(name, "an account"), permissions=permissions, created_at=format_time(get_now()))
+    stored = _hash(password)
+
+    def work(connection: Connection) -> Account:
+        known = [_read(row) for row in connection.execute(find_table(ACCOUNTS).select())]
+        _check_free(account, known)
+        values = {"name": account.name, "password": stored, "created_at": account.created_at}
+        connection.execute(find_table(ACCOUNTS).insert().values(**values, **write_permissions(permissions)))
+        return account
+
+    return await write(ledger, work)
+
+
+async def set_password(ledger: Ledger, name: str, password: str) -> None:
+    """Replace a password and end all sessions of the account; raises ``UsageError`` for an unknown account."""
+    stored = _hash(password)
+    await write(ledger, lambda connection: _change(connection, name, password=stored))
+
+
+async def disable_account(ledger: Ledger, name: str) -> None:
+    """Let an account sign in no more, and end its sessions; raises ``UsageError`` for an unknown account."""
+    now = format_time(get_now())
+    await write(ledger, lambda connection: _change(connection, name, disabled_at=now))
+
+
+async def enable_account(ledger: Ledger, name: str) -> None:
+    """Let a disabled account sign in again; raises ``UsageError`` for an unknown account."""
+    await write(ledger, lambda connection: _change(connection, name, disabled_at=None))
+
+
+async def list_accounts(ledger: Ledger) -> tuple[Account, ...]:
+    """All accounts by name, those that are disabled included."""
+    table = find_table(ACCOUNTS)
+    statement = table.select().order_by(table.c.name)
+    found = await read(ledger, lambda connection: [_read(row) for row in connection.execute(statement)])
+    return tuple(found or ())
+
+
+async def check_password(ledger: Ledger, name: str, password: str) -> Account | None:
+    """The account, where it is not disabled and the password is right; it takes as long where there is none."""
+    import asyncio
+
+    table = find_table(ACCOUNTS)
+    row = await read(
+        ledger, lambda connection: connection.execute(table.select().where(table.c.name == name)).one_or_none()
+    )
+    stored = _make_decoy() if row is None else row.password
+    same = await asyncio.to_thread(_verify, stored, password)
+    return _read(row) if row is not None and same and row.disabled_at is None else None
+
+
+def _check_free(account: Account, known: list[Account]) -> None:
+    for other in known:
+        if other.name == account.name:
+            raise UsageError(f"there is an account {show(account.name)} already; name another")
+        for what in ("approver", "rater"):
+            own = getattr(account.permissions, what)
+            if own is not None and own == getattr(other.permissions, what):
+                raise UsageError(f"account {show(other.name)} is the {what} {show(own)} already; name another {what}")
+
+
+def _change(connection: Connection, name: str, **values: Any) -> None:
+    accounts, sessions = find_table(ACCOUNTS), find_table(SESSIONS)
+    if connection.execute(accounts.update().where(accounts.c.name == name).values(**values)).rowcount != 1:
+        raise UsageError(f"there is no account {show(name)}; `adjudge accounts list` shows those there are")
+    connection.execute(sessions.delete().where(sessions.c.account == name))
+
+
+def _hash(password: str) -> str:
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise UsageError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters; choose another")
+    return _make_hasher().hash(password)
+
+
+@cache
+def _make_hasher() -> PasswordHasher:
+    """Argon2id with the library's defaults, which are those of RFC 9106 for little memory."""
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()
+
+
+@cache
+def _make_decoy() -> str:
+    """The hash of a password that nobody has: to check it takes as long as a real one."""
+    import secrets
+
+    return _make_hasher().hash(secrets.token_urlsafe(32))
+
+
+def _verify(stored: str, password: str) -> bool:
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    if len(password) > LONGEST_PASSWORD:
+        return False
+    try:
+        return _make_hasher().verify(stored, password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def _read(row: Any) -> Account:
+    return Account(
+        name=row.name, permissions=read_permissions(row), created_at=row.created_at, disabled_at=row.disabled_at
+    )

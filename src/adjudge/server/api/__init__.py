@@ -1,0 +1,1 @@
+"""What programs ask: one router a file."""

@@ -1,0 +1,78 @@
+"""The application: everything that ``adjudge serve`` answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge import __version__
+from adjudge.server.api.health import router as health_router
+from adjudge.server.caller import Unauthenticated
+from adjudge.server.pages.keys import router as keys_router
+from adjudge.server.pages.page import lead_to_signin, wants_page
+from adjudge.server.pages.signin import router as signin_router
+from adjudge.server.problem import add_handlers, render_problem
+from adjudge.server.protection import RequestProtection
+from adjudge.server.state import StateHolder
+
+ROUTERS = (health_router, signin_router, keys_router)
+"""Every file with addresses. A new page or endpoint is added here."""
+
+
+def make_app(
+    config: str | Path | None = None,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    allow_anonymous: bool = False,
+) -> FastAPI:
+    """The ASGI application over an ``adjudge.toml``.
+
+    The file is read when the application starts (its lifespan), which raises ``UsageError`` for what is wrong in it.
+
+    Args:
+        config: The file; by default the one in the working directory.
+        host: Where it will listen, over ``host`` of ``[server]``.
+        port: The port, over ``port`` of ``[server]``.
+        allow_anonymous: Let requests without a key judge and read. Refused unless it listens on this machine's own
+            addresses alone.
+    """
+    holder = StateHolder(
+        path=None if config is None else Path(config), host=host, port=port, allow_anonymous=allow_anonymous
+    )
+
+    @asynccontextmanager
+    async def run(_app: FastAPI) -> AsyncIterator[None]:
+        try:
+            await holder.open()
+            yield
+        finally:
+            await holder.aclose()
+
+    app = FastAPI(
+        title="adjudge",
+        version=__version__,
+        lifespan=run,
+        docs_url=None,  # its page loads scripts of another host
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        middleware=[Middleware(RequestProtection, holder=holder)],
+        redirect_slashes=False,
+    )
+    app.state.holder = holder
+    add_handlers(app)
+    app.add_exception_handler(Unauthenticated, _ask_to_sign_in)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app
+
+
+async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Unauthenticated)  # noqa: S101 - for the type checker; handlers are chosen by type
+    return lead_to_signin(request) if wants_page(request) else render_problem(error)

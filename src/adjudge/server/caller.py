@@ -1,0 +1,138 @@
+"""Who a request is from: an API key, a person who is signed in, or, if allowed, anybody on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from adjudge.server.csrf import SAFE_METHODS, check_token
+from adjudge.server.keys import find_key
+from adjudge.server.permissions import Permissions, PermissionScope, make_permissions
+from adjudge.server.problem import Problem
+from adjudge.server.sessions import Session, find_session, name_cookie
+from adjudge.server.state import ServerState, get_state
+
+CallerKind = Literal["key", "person", "local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, and what is allowed to them."""
+
+    kind: CallerKind
+    name: str
+    """The key's prefix, the account's name, or ``local``."""
+    permissions: Permissions
+    session: Session | None = None
+    """That of a person."""
+
+    @property
+    def identity(self) -> str:
+        """A text that no other caller has."""
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def approver(self) -> str | None:
+        """The name under which the caller decides about approvals; ``None``: not at all."""
+        return self.permissions.approver
+
+    @property
+    def rater(self) -> str | None:
+        """The name under which the caller labels; ``None``: not at all."""
+        return self.permissions.rater
+
+    def may(self, scope: PermissionScope, gate: str | None = None) -> bool:
+        """Whether a scope, and a gate where one is named, is allowed to the caller."""
+        return self.permissions.may(scope, gate)
+
+    def check(self, scope: PermissionScope, gate: str | None = None) -> None:
+        """Raise ``Problem`` (403) unless ``may``."""
+        if not self.may(scope, gate):
+            detail = f"this needs the scope {scope}" if not self.may(scope) else "this is not for that gate"
+            raise Problem(403, detail, code="forbidden")
+
+
+_LOCAL = Caller(kind="local", name="local", permissions=make_permissions(("judge", "read")))
+
+_CALLER = "adjudge_caller"
+
+_LONGEST_HEADER = 200
+
+
+class Unauthenticated(Problem):
+    """A request without a valid key or session."""
+
+    def __init__(self) -> None:
+        # The same for every reason: whether a key exists is nobody's business.
+        super().__init__(
+            401,
+            "this needs a key (Authorization: Bearer ...) or a session",
+            code="unauthenticated",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+
+
+async def find_caller(request: Request) -> Caller:
+    """Who a request is from; raises ``Unauthenticated``, and ``Problem`` for a form without its token."""
+    known = request.scope.get(_CALLER)
+    if known is None:
+        known = await _find_caller(request, get_state(request))
+        request.scope[_CALLER] = known
+    return known
+
+
+async def find_caller_or_none(request: Request) -> Caller | None:
+    """Who a request is from; ``None`` where nobody says so."""
+    try:
+        return await find_caller(request)
+    except Unauthenticated:
+        return None
+
+
+async def _find_caller(request: Request, state: ServerState) -> Caller:
+    header = request.headers.get("authorization")
+    if header is not None:
+        # A key that is wrong is not made good by a cookie that is right.
+        return await _find_by_key(header, state)
+    cookie = request.cookies.get(name_cookie(state.settings))
+    session = await find_session(state.ledger, cookie, state.settings) if cookie else None
+    if session is not None:
+        if request.method not in SAFE_METHODS:
+            await check_token(request, session.csrf_token)
+        return Caller(kind="person", name=session.account, permissions=session.permissions, session=session)
+    if state.allow_anonymous:
+        return _LOCAL
+    raise Unauthenticated
+
+
+async def _find_by_key(header: str, state: ServerState) -> Caller:
+    kind, _, text = header.partition(" ")
+    if kind.lower() != "bearer" or len(header) > _LONGEST_HEADER:
+        raise Unauthenticated
+    key = await find_key(state.ledger, text.strip())
+    if key is None:
+        raise Unauthenticated
+    return Caller(kind="key", name=key.prefix, permissions=key.permissions)
+
+
+def require(*scopes: PermissionScope) -> Callable[[Request], Awaitable[Caller]]:
+    """A dependency that gives the caller, who has at least one of some scopes; 401 or 403 otherwise.
+
+    Without scopes, any caller will do. Where a gate is named in the path (``{gate}``), the scope has to cover it.
+    """
+
+    async def find(request: Request) -> Caller:
+        caller = await find_caller(request)
+        gate = request.path_params.get("gate")
+        if scopes and not any(caller.may(scope, gate) for scope in scopes):
+            caller.check(scopes[0], gate)
+        return caller
+
+    return find
+
+
+AnyCaller = Annotated[Caller, Depends(require())]

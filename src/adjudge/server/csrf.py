@@ -1,0 +1,57 @@
+"""Requests that another site had a browser send: refused by where they come from, and by a token they cannot know."""
+
+from __future__ import annotations
+
+import hmac
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from adjudge.config.server import LOOPBACK_NAMES, ServerSettings
+from adjudge.server.problem import Problem
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+FIELD, HEADER = "csrf_token", "x-csrf-token"
+"""Where a form, and a script of ours, say the token of the session."""
+
+
+def check_origin(request: Request, settings: ServerSettings) -> None:
+    """Raise ``Problem`` for an unsafe request that a browser says another site has made.
+
+    Programs send neither header. A browser sends one of them with every unsafe request, and a page cannot forge them.
+    """
+    if request.method in SAFE_METHODS:
+        return
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site not in ("same-origin", "none"):
+        raise Problem(403, "this request comes from another site, so nothing was done", code="cross_site")
+    origin = request.headers.get("origin")
+    if origin is not None and not is_own_origin(origin, settings):
+        raise Problem(403, "this request comes from another site, so nothing was done", code="cross_site")
+
+
+def is_own_origin(origin: str, settings: ServerSettings) -> bool:
+    """Whether an ``Origin`` is one of the server's own addresses."""
+    if origin == settings.base_url:
+        return True
+    try:
+        parts = urlsplit(origin)
+        port = parts.port
+    except ValueError:
+        return False
+    # Other names that this machine has for itself, while only this machine can reach it.
+    own = urlsplit(settings.base_url)
+    local = settings.is_local and parts.scheme == own.scheme == "http" and parts.hostname in LOOPBACK_NAMES
+    return local and port == own.port
+
+
+async def check_token(request: Request, expected: str) -> None:
+    """Raise ``Problem`` unless a header or a field of the form holds the session's token."""
+    said = request.headers.get(HEADER)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if said is None and kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        found = (await request.form()).get(FIELD)
+        said = found if isinstance(found, str) else None
+    if said is None or not hmac.compare_digest(said.encode(), expected.encode()):
+        raise Problem(403, "this form is not of your session; load the page again", code="csrf")

@@ -1,0 +1,117 @@
+"""The server's own tables, in the ledger's database: keys, accounts, sessions, and answers that are kept.
+
+They change through ``Ledger.transact``, so that any number of servers on one database see the same, and a key that was
+revoked is revoked everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from adjudge.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, MetaData, Table
+
+
+KEYS = "adjudge_server_keys"
+
+ACCOUNTS = "adjudge_server_accounts"
+
+SESSIONS = "adjudge_server_sessions"
+
+ANSWERS = "adjudge_server_answers"
+
+
+T = TypeVar("T")
+
+
+@cache
+def make_tables() -> MetaData:
+    """The tables' description; every database makes its own form of it. Times are texts that sort as moments do."""
+    from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+
+    tables = MetaData()
+    permissions = ("scopes", "gates", "approver", "rater")
+
+    def list_permissions() -> list[Column[Any]]:
+        return [Column(name, Text, nullable=name != "scopes") for name in permissions]
+
+    Table(
+        KEYS,
+        tables,
+        Column("prefix", Text, primary_key=True),
+        Column("digest", Text, nullable=False),
+        Column("name", Text, nullable=False),
+        *list_permissions(),
+        Column("created_at", Text, nullable=False),
+        Column("expires_at", Text),
+        Column("revoked_at", Text),
+        sqlite_strict=True,
+    )
+    Table(
+        ACCOUNTS,
+        tables,
+        Column("name", Text, primary_key=True),
+        Column("password", Text, nullable=False),
+        *list_permissions(),
+        Column("created_at", Text, nullable=False),
+        Column("disabled_at", Text),
+        sqlite_strict=True,
+    )
+    Table(
+        SESSIONS,
+        tables,
+        # The digest of the id: somebody who reads the database cannot sign in with what it holds.
+        Column("digest", Text, primary_key=True),
+        Column("account", Text, ForeignKey(f"{ACCOUNTS}.name"), nullable=False, index=True),
+        Column("csrf_token", Text, nullable=False),
+        Column("created_at", Text, nullable=False),
+        Column("seen_at", Text, nullable=False),
+        sqlite_strict=True,
+    )
+    Table(
+        ANSWERS,
+        tables,
+        Column("digest", Text, primary_key=True),
+        Column("request", Text, nullable=False),
+        Column("status", Integer),
+        Column("body", LargeBinary),
+        Column("created_at", Text, nullable=False, index=True),
+        sqlite_strict=True,
+    )
+    return tables
+
+
+def find_table(name: str) -> Table:
+    """One of the tables."""
+    return make_tables().tables[name]
+
+
+async def read(ledger: Ledger, work: Callable[[Connection], T]) -> T | None:
+    """What a function reads from the tables; ``None`` where they were never made."""
+    return await ledger.look(work, tables=make_tables())
+
+
+async def write(ledger: Ledger, work: Callable[[Connection], T]) -> T:
+    """What a function changes in the tables, in one durable transaction, while every other writer waits."""
+    return await ledger.transact(lambda step: work(step.connection), tables=make_tables())
+
+
+def get_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+def write_names(names: frozenset[str] | None) -> str | None:
+    """Names as a column holds them."""
+    return None if names is None else json.dumps(sorted(names))
+
+
+def read_names(text: str | None) -> frozenset[str] | None:
+    """Names from a column."""
+    return None if text is None else frozenset(json.loads(text))

@@ -1,0 +1,164 @@
+"""API keys: 32 random bytes behind a public prefix. Only the SHA-256 is stored.
+
+A key has 256 random bits, so nobody finds one by trying, and a fast hash is right: the slow one of a password would
+take 0.4 s of every request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_label
+from adjudge.formats.text import show
+from adjudge.ledger.entry import format_time
+from adjudge.ledger.ledger import Ledger
+from adjudge.server.database import KEYS, find_table, get_now, read, write
+from adjudge.server.permissions import Permissions, read_permissions, write_permissions
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_FORM = re.compile(r"adj_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+
+_NOBODY = "0" * 64
+"""What a key with an unknown prefix is compared with: it takes as long as one with a known prefix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A stored key; its secret is not among this."""
+
+    prefix: str
+    """12 hexadecimal digits, which may be shown and logged."""
+    name: str
+    permissions: Permissions
+    created_at: str
+    expires_at: str | None = None
+    revoked_at: str | None = None
+
+    def is_valid(self, now: datetime) -> bool:
+        """Whether it is neither revoked nor expired."""
+        at = format_time(now)
+        return (self.revoked_at is None or at < self.revoked_at) and (self.expires_at is None or at < self.expires_at)
+
+
+async def create_key(
+    ledger: Ledger, *, name: str, permissions: Permissions, expires_at: datetime | None = None
+) -> tuple[ApiKey, str]:
+    """Store a new key and return it with its text, which is not kept anywhere and cannot be shown again."""
+    check_label("a key's name", name)
+    now = get_now()
+    if expires_at is not None and expires_at <= now:
+        raise UsageError(f"a key must expire in the future, got {format_time(expires_at)}")
+    key, text, digest = _make_key(name, permissions, now, expires_at)
+    await write(ledger, lambda connection: _insert(connection, key, digest))
+    return key, text
+
+
+async def rotate_key(ledger: Ledger, prefix: str, *, old_until: datetime | None = None) -> tuple[ApiKey, str]:
+    """Store a new key with the name and permissions of another, and revoke that one, at once or from a moment on.
+
+    The new key expires when the old one would have. Raises ``UsageError`` for one that is unknown or not valid.
+    """
+    now = get_now()
+
+    def work(connection: Connection) -> tuple[ApiKey, str]:
+        old = _load(connection, prefix)
+        if not old.is_valid(now):
+            raise UsageError(f"key {prefix} is revoked or expired; create another")
+        expires = None if old.expires_at is None else datetime.fromisoformat(old.expires_at)
+        key, text, digest = _make_key(old.name, old.permissions, now, expires)
+        _insert(connection, key, digest)
+        _set_revoked(connection, prefix, old_until or now)
+        return key, text
+
+    return await write(ledger, work)
+
+
+async def revoke_key(ledger: Ledger, prefix: str) -> ApiKey:
+    """Revoke a key from now on; raises ``UsageError`` for one that is unknown or revoked already."""
+    now = get_now()
+
+    def work(connection: Connection) -> ApiKey:
+        key = _load(connection, prefix)
+        if key.revoked_at is not None and key.revoked_at <= format_time(now):
+            raise UsageError(f"key {prefix} was revoked before, at {key.revoked_at}")
+        _set_revoked(connection, prefix, now)
+        return replace(key, revoked_at=format_time(now))
+
+    return await write(ledger, work)
+
+
+async def list_keys(ledger: Ledger) -> tuple[ApiKey, ...]:
+    """All keys, the oldest first, those that were revoked included."""
+    table = find_table(KEYS)
+    statement = table.select().order_by(table.c.created_at, table.c.prefix)
+    found = await read(ledger, lambda connection: [_read(row) for row in connection.execute(statement)])
+    return tuple(found or ())
+
+
+async def find_key(ledger: Ledger, text: str) -> ApiKey | None:
+    """The valid key that a text is, or ``None``, whatever is wrong with it."""
+    form = _FORM.fullmatch(text)
+    if form is None:
+        return None
+    table = find_table(KEYS)
+    row = await read(
+        ledger, lambda connection: connection.execute(table.select().where(table.c.prefix == form[1])).one_or_none()
+    )
+    # The time that this takes says nothing of how much of the key was right.
+    same = hmac.compare_digest(_digest(text), _NOBODY if row is None else row.digest)
+    key = _read(row) if row is not None and same else None
+    return key if key is not None and key.is_valid(get_now()) else None
+
+
+def _make_key(
+    name: str, permissions: Permissions, now: datetime, expires_at: datetime | None
+) -> tuple[ApiKey, str, str]:
+    prefix = secrets.token_hex(6)
+    secret = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
+    text = f"adj_{prefix}_{secret}"
+    key = ApiKey(
+        prefix=prefix,
+        name=name,
+        permissions=permissions,
+        created_at=format_time(now),
+        expires_at=None if expires_at is None else format_time(expires_at),
+    )
+    return key, text, _digest(text)
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _insert(connection: Connection, key: ApiKey, digest: str) -> None:
+    values = {name: getattr(key, name) for name in ("prefix", "name", "created_at", "expires_at")}
+    values |= {"digest": digest, **write_permissions(key.permissions)}
+    connection.execute(find_table(KEYS).insert().values(**values))
+
+
+def _set_revoked(connection: Connection, prefix: str, at: datetime) -> None:
+    table = find_table(KEYS)
+    connection.execute(table.update().where(table.c.prefix == prefix).values(revoked_at=format_time(at)))
+
+
+def _load(connection: Connection, prefix: str) -> ApiKey:
+    table = find_table(KEYS)
+    row = connection.execute(table.select().where(table.c.prefix == prefix)).one_or_none()
+    if row is None:
+        raise UsageError(f"there is no key {show(prefix)}; `adjudge keys list` shows those there are")
+    return _read(row)
+
+
+def _read(row: Any) -> ApiKey:
+    names = ("prefix", "name", "created_at", "expires_at", "revoked_at")
+    return ApiKey(**{name: getattr(row, name) for name in names}, permissions=read_permissions(row))

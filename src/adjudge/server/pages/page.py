@@ -1,0 +1,112 @@
+"""How a page is made: a frozen value of everything it shows, a template, and a ``.json`` twin of the same value.
+
+    router = APIRouter()
+
+    async def view_runs(state: CurrentState, status: str | None = None) -> RunsView: ...
+
+    add_page(router, "/runs", view_runs, template="runs.html", scope="read")
+
+A view is a FastAPI dependency: its parameters are the state, the caller, and what the path and the query say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+from urllib.parse import quote, urlsplit
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from adjudge.formats.plain import to_plain
+from adjudge.server.caller import Caller, find_caller_or_none, require
+from adjudge.server.pages.environment import find_template
+from adjudge.server.permissions import PermissionScope
+
+SIGN_IN = "/signin"
+
+
+def add_page(
+    router: APIRouter,
+    path: str,
+    view: Callable[..., Any],
+    *,
+    template: str,
+    scope: PermissionScope | tuple[PermissionScope, ...],
+    twin: str | None = None,
+) -> None:
+    """Serve a view at ``path`` as HTML and at its twin, ``path`` with ``.json``, as JSON.
+
+    ``scope`` is what a caller needs, one of them where there are several. Without a session, the page leads to the
+    sign-in.
+    """
+    # Parameters with defaults: in an annotation, the framework could not find names of this function.
+    allowed: Any = Depends(require(*((scope,) if isinstance(scope, str) else scope)))
+    found: Any = Depends(view)
+
+    async def show(request: Request, caller: Caller = allowed, value: object = found) -> Response:
+        return render_page(request, template, value, caller=caller)
+
+    async def give(_caller: Caller = allowed, value: object = found) -> Response:
+        return JSONResponse(to_plain(value))
+
+    # The twin first: "/runs/{id}" would take "/runs/1.json" for the page of a run named "1.json".
+    router.add_api_route(twin or f"{path}.json", give, methods=["GET"], include_in_schema=False)
+    router.add_api_route(path, show, methods=["GET"], include_in_schema=False)
+
+
+def render_page(
+    request: Request, template: str, view: object, *, caller: Caller | None = None, status: int = 200, **more: object
+) -> HTMLResponse:
+    """A template filled with a view.
+
+    The template gets ``view``, ``caller`` (``None`` before the sign-in), ``csrf_token`` (for the hidden field of that
+    name, which every form needs), ``path``, and ``more``.
+    """
+    session = caller.session if caller is not None else None
+    given: dict[str, object] = {
+        "view": view,
+        "caller": caller,
+        "csrf_token": session.csrf_token if session is not None else "",
+        "path": request.url.path,
+    }
+    return HTMLResponse(find_template(template).render({**given, **more}), status)
+
+
+def redirect(path: str) -> RedirectResponse:
+    """The answer to a form that was taken: go on here, by GET, so that reloading sends nothing again."""
+    return RedirectResponse(find_local_path(path), status_code=303)
+
+
+def find_local_path(path: str | None, otherwise: str = "/") -> str:
+    """A path of this server, or another one in place of anything that could lead elsewhere."""
+    if path is None or not path.startswith("/") or path.startswith(("//", "/\\")):
+        return otherwise
+    if any(ord(char) <= 32 or ord(char) == 127 or char == "\\" for char in path):
+        return otherwise
+    try:
+        parts = urlsplit(path)
+    except ValueError:
+        return otherwise
+    return otherwise if parts.scheme or parts.netloc else path
+
+
+def lead_to_signin(request: Request) -> RedirectResponse:
+    """Where a browser without a session goes, and where it comes back to."""
+    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return RedirectResponse(f"{SIGN_IN}?next={quote(wanted)}", status_code=303)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a request is a browser's for a page."""
+    path = request.url.path
+    return (
+        request.method in ("GET", "HEAD")
+        and not path.startswith("/v1/")
+        and not path.endswith(".json")
+        and "text/html" in request.headers.get("accept", "")
+    )
+
+
+OptionalCaller = Annotated[Caller | None, Depends(find_caller_or_none)]

@@ -1,0 +1,96 @@
+"""Signing in and out."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Form
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.server.accounts import check_password
+from adjudge.server.caller import Caller, require
+from adjudge.server.pages.page import SIGN_IN, OptionalCaller, find_local_path, redirect, render_page
+from adjudge.server.sessions import begin_session, delete_cookie, end_session, name_cookie, set_cookie
+from adjudge.server.state import CurrentState
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInView:
+    """The form, and what was wrong with the last attempt."""
+
+    next: str
+    """Where one goes then: a path of this server."""
+    name: str = ""
+    error: str = ""
+
+
+class SignInForm(BaseModel):
+    """What the form sends."""
+
+    name: str = Field(default="", max_length=200)
+    password: str = Field(default="", max_length=1_000)
+    csrf_token: str = Field(default="", max_length=200)
+    next: str = Field(default="/", max_length=2_000)
+
+
+@router.get(SIGN_IN, include_in_schema=False)
+async def show_form(request: Request, state: CurrentState, caller: OptionalCaller, next: str = "/") -> Response:  # noqa: A002 - the name in the address
+    """The form; somebody who is signed in goes on at once."""
+    target = find_local_path(next)
+    if caller is not None and caller.session is not None:
+        return redirect(target)
+    return _render(request, state, SignInView(next=target))
+
+
+@router.post(SIGN_IN, include_in_schema=False)
+async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInForm, Form()]) -> Response:
+    """Begin a session where name and password are right."""
+    view = SignInView(next=find_local_path(form.next), name=form.name)
+    planted = request.cookies.get(_name_form_cookie(state), "")
+    if not planted or not hmac.compare_digest(planted.encode(), form.csrf_token.encode()):
+        return _render(request, state, _say(view, "This form is too old. Nothing was sent on; try again."), status=403)
+    account = await check_password(state.ledger, form.name, form.password)
+    if account is None:
+        # The same for an unknown name, a wrong password and an account that is disabled.
+        return _render(request, state, _say(view, "Name and password do not belong together."), status=403)
+    previous = request.cookies.get(name_cookie(state.settings))
+    ident = await begin_session(state.ledger, account, previous=previous)
+    response = redirect(view.next)
+    set_cookie(response, name_cookie(state.settings), ident, state.settings)
+    delete_cookie(response, _name_form_cookie(state), state.settings)
+    return response
+
+
+@router.post("/signout", include_in_schema=False)
+async def sign_out(request: Request, state: CurrentState, _caller: Annotated[Caller, Depends(require())]) -> Response:
+    """End the session: its row is deleted, so that a copy of the cookie is worth nothing."""
+    ident = request.cookies.get(name_cookie(state.settings))
+    if ident:
+        await end_session(state.ledger, ident)
+    response = redirect(SIGN_IN)
+    delete_cookie(response, name_cookie(state.settings), state.settings)
+    return response
+
+
+def _render(request: Request, state: CurrentState, view: SignInView, *, status: int = 200) -> Response:
+    # Before there is a session, the form's token is compared with a cookie: another site can set neither, and so it
+    # cannot sign a browser in as somebody else.
+    token = secrets.token_urlsafe(32)
+    response = render_page(request, "signin.html", view, status=status, csrf_token=token)
+    set_cookie(response, _name_form_cookie(state), token, state.settings)
+    return response
+
+
+def _name_form_cookie(state: CurrentState) -> str:
+    return f"{name_cookie(state.settings)}-form"
+
+
+def _say(view: SignInView, error: str) -> SignInView:
+    return replace(view, error=error)

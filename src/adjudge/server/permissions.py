@@ -1,0 +1,78 @@
+"""What somebody may do: the scopes of a key or an account, the gates it is limited to, and whose name it acts under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_choice
+from adjudge.guards.approval.approval import read_name
+from adjudge.server.database import read_names, write_names
+
+PermissionScope = Literal["judge", "approve", "label", "adjudicate", "read", "admin"]
+
+SCOPES: tuple[PermissionScope, ...] = get_args(PermissionScope)
+"""``judge`` puts content through gates, firewalls and judges; ``approve`` decides about approvals; ``label`` labels
+cases; ``adjudicate`` settles labels that differ; ``read`` reads results, runs and the ledger; ``admin`` manages keys.
+None contains another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    """What a key or an account allows."""
+
+    scopes: frozenset[PermissionScope]
+    gates: frozenset[str] | None = None
+    """The gates it is limited to; ``None`` is no limit."""
+    approver: str | None = None
+    """Under which of the ``approvers`` names it decides; ``None``: it cannot decide."""
+    rater: str | None = None
+    """Under which name it labels; ``None``: it cannot label."""
+
+    def may(self, scope: PermissionScope, gate: str | None = None) -> bool:
+        """Whether it covers a scope and, where a gate is named, that gate."""
+        return scope in self.scopes and (gate is None or self.gates is None or gate in self.gates)
+
+
+def make_permissions(
+    scopes: Iterable[str],
+    *,
+    gates: Iterable[str] | None = None,
+    approver: str | None = None,
+    rater: str | None = None,
+) -> Permissions:
+    """Check what was written; raises ``UsageError`` for an unknown scope or a name that names nobody for certain."""
+    wanted = list(scopes)
+    if not wanted:
+        raise UsageError(f"a scope is needed; give one or more of {', '.join(SCOPES)}")
+    for scope in wanted:
+        check_choice("a scope", scope, SCOPES)
+    return Permissions(
+        scopes=frozenset(wanted),  # type: ignore[arg-type]
+        gates=None if gates is None else frozenset(gates),
+        approver=None if approver is None else read_name(approver),
+        rater=None if rater is None else read_name(rater, "a rater"),
+    )
+
+
+def write_permissions(permissions: Permissions) -> dict[str, Any]:
+    """Permissions as the columns of a row."""
+    return {
+        "scopes": write_names(permissions.scopes),  # type: ignore[arg-type]
+        "gates": write_names(permissions.gates),
+        "approver": permissions.approver,
+        "rater": permissions.rater,
+    }
+
+
+def read_permissions(row: Any) -> Permissions:
+    """Permissions from a row. A scope that this version does not know allows nothing."""
+    known = (read_names(row.scopes) or frozenset()) & frozenset(SCOPES)
+    return Permissions(
+        scopes=known,  # type: ignore[arg-type]
+        gates=read_names(row.gates),
+        approver=row.approver,
+        rater=row.rater,
+    )

@@ -1,0 +1,95 @@
+"""Errors as ``application/problem+json`` (RFC 9457): what happened and what to do, and nothing of the inside."""
+
+from __future__ import annotations
+
+import http
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from adjudge.errors import LedgerError
+from adjudge.formats.text import flatten
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+logger = logging.getLogger("adjudge.server")
+
+PROBLEM_JSON = "application/problem+json"
+
+
+class Problem(HTTPException):
+    """A request that is refused, and what its client is told."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        errors: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """``code`` names the reason in a word that programs can go by; ``errors`` are the members that are wrong."""
+        super().__init__(status, detail, headers)
+        self.code = code
+        self.errors = tuple(errors)
+
+
+def render_problem(problem: Problem) -> Response:
+    """The answer to a request that is refused."""
+    said: dict[str, Any] = {"type": "about:blank", "title": http.HTTPStatus(problem.status_code).phrase}
+    said |= {"status": problem.status_code, "detail": problem.detail}
+    said |= {} if problem.code is None else {"code": problem.code}
+    said |= {"errors": list(problem.errors)} if problem.errors else {}
+    return JSONResponse(jsonable_encoder(said), problem.status_code, headers=problem.headers, media_type=PROBLEM_JSON)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Have every error of an application answered as a problem."""
+    app.add_exception_handler(Problem, _handle_problem)
+    app.add_exception_handler(HTTPException, _handle_http)
+    app.add_exception_handler(RequestValidationError, _handle_invalid)
+    app.add_exception_handler(LedgerError, _handle_ledger)
+    app.add_exception_handler(Exception, _handle_crash)
+
+
+async def _handle_problem(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)  # noqa: S101 - for the type checker; handlers are chosen by type
+    return render_problem(error)
+
+
+async def _handle_http(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - as above
+    said = {404: "there is nothing at this address", 405: "this address does not take this method"}
+    detail = said.get(error.status_code, http.HTTPStatus(error.status_code).phrase)
+    return render_problem(Problem(error.status_code, detail, headers=error.headers))
+
+
+async def _handle_invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
+    # Where and what, never the value: a client's log would then hold what was to be judged.
+    found = [{"at": _name(item["loc"]), "what": flatten(str(item["msg"]), 200)} for item in error.errors()[:20]]
+    return render_problem(Problem(422, "the request is not what this address takes", code="invalid", errors=found))
+
+
+def _name(place: Sequence[object]) -> str:
+    return flatten(".".join(str(part) for part in place), 200)
+
+
+async def _handle_ledger(_request: Request, error: Exception) -> Response:
+    logger.error("the ledger failed: %s", error)
+    return render_problem(
+        Problem(503, "the database failed, so nothing was decided", code="store", headers={"Retry-After": "1"})
+    )
+
+
+async def _handle_crash(_request: Request, error: Exception) -> Response:
+    logger.error("a request failed: %s", type(error).__name__, exc_info=error)
+    return render_problem(Problem(500, "the server failed, so nothing was decided; its log says why", code="crash"))

@@ -1,0 +1,149 @@
+"""Around every request: whom it is for, where it comes from, how large and how slow it may be; and every answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+
+from adjudge.config.server import ServerSettings
+from adjudge.server.csrf import check_origin
+from adjudge.server.problem import Problem, render_problem
+from adjudge.server.state import STATE, StateHolder
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+"""No inline script or style: judged content that got into a page as markup could still do nothing."""
+
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # Not no-referrer: a browser would then send `Origin: null` with our own forms, which is refused.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+_OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""Asked by machines that know an address and no name; they say nothing that a name protects."""
+
+
+class RequestProtection:
+    """An ASGI application behind the checks that hold for every address."""
+
+    def __init__(self, app: ASGIApp, holder: StateHolder) -> None:
+        self._app, self._holder = app, holder
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection; a websocket is refused, for nothing here speaks it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1003})
+            return
+        state = self._holder.enter()
+        try:
+            scope[STATE] = state
+            await self._serve(scope, receive, _HeaderSender(send, state.settings), state.settings)
+        finally:
+            self._holder.leave(state)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: _HeaderSender, settings: ServerSettings) -> None:
+        request = Request(scope)
+        try:
+            _check_host(request, settings)
+            check_origin(request, settings)
+            async with asyncio.timeout(settings.deadline) as timer:
+                # From its first byte on, an answer may take its time: a page can listen for what is new.
+                send.on_start = lambda: timer.reschedule(None)
+                await self._app(scope, _BodyReceiver(receive, request, settings.largest_body), send)
+        except Problem as problem:
+            await _refuse(problem, scope, receive, send)
+        except TimeoutError:
+            late = Problem(
+                504, f"this took longer than {settings.deadline:g} s, so nothing was decided", code="deadline"
+            )
+            await _refuse(late, scope, receive, send)
+
+
+async def _refuse(problem: Problem, scope: Scope, receive: Receive, send: _HeaderSender) -> None:
+    if not send.started:
+        await render_problem(problem)(scope, receive, send)
+
+
+class _HeaderSender:
+    """Sends, and adds what every answer carries."""
+
+    def __init__(self, send: Send, settings: ServerSettings) -> None:
+        self._send, self._settings = send, settings
+        self.started = False
+        self.on_start = lambda: None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            self.on_start()
+            headers = MutableHeaders(raw=message.setdefault("headers", []))
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers.setdefault("cache-control", "no-store")
+            if self._settings.is_secure:
+                headers["strict-transport-security"] = "max-age=31536000"
+        await self._send(message)
+
+
+class _BodyReceiver:
+    """Receives, and refuses a body that is too large as soon as it is, said or not."""
+
+    def __init__(self, receive: Receive, request: Request, most: int) -> None:
+        self._receive, self._most, self._seen = receive, most, 0
+        said = request.headers.get("content-length", "0")
+        self._refused = not said.isdecimal() or int(said[:20]) > most
+
+    async def __call__(self) -> Message:
+        if self._refused:
+            raise self._make_problem()
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        if self._seen > self._most:
+            self._refused = True
+            raise self._make_problem()
+        return message
+
+    def _make_problem(self) -> Problem:
+        # The rest is not read: the connection ends with the answer.
+        return Problem(
+            413, f"the body is larger than {self._most:,} bytes", code="too_large", headers={"Connection": "close"}
+        )
+
+
+def _check_host(request: Request, settings: ServerSettings) -> None:
+    """Raise ``Problem`` for a request for another name.
+
+    A page of another site can have its name point to this machine (DNS rebinding); to the browser it is then of one
+    origin with the server, and without this it could ask and read everything that needs no key.
+    """
+    if request.url.path in _OPEN_PATHS:
+        return
+    hosts = request.headers.getlist("host")
+    name = _drop_port(hosts[0]).lower() if len(hosts) == 1 else ""
+    if name not in settings.allowed_hosts:
+        raise Problem(
+            421, "this server is not asked by that name; add it to hosts under [server] of adjudge.toml", code="host"
+        )
+
+
+def _drop_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

@@ -1,0 +1,124 @@
+"""Sessions: an opaque random id in a cookie, and a row in the database, which ends when the row does.
+
+Nothing is signed because nothing is in the cookie but 256 random bits; a session that is deleted is over at once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from adjudge.config.server import ServerSettings
+from adjudge.ledger.entry import format_time
+from adjudge.ledger.ledger import Ledger
+from adjudge.server.accounts import Account
+from adjudge.server.database import ACCOUNTS, SESSIONS, find_table, get_now, read, write
+from adjudge.server.permissions import Permissions, read_permissions
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+    from starlette.responses import Response
+
+
+SEEN_EVERY = 60.0
+"""Seconds after which a request writes down again that the session is in use; each write is a commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Somebody who is signed in."""
+
+    account: str
+    permissions: Permissions
+    csrf_token: str
+    """What every form of the session holds; a page of somebody else's cannot read it."""
+    digest: str
+    created_at: datetime
+    seen_at: datetime
+
+
+async def begin_session(ledger: Ledger, account: Account, *, previous: str | None = None) -> str:
+    """Store a new session, end the previous one of this browser, and return the new id for the cookie.
+
+    Always a new id: one that somebody else planted before the sign-in must not become a session.
+    """
+    ident, now = secrets.token_urlsafe(32), format_time(get_now())
+    values = {"digest": _digest(ident), "account": account.name, "csrf_token": secrets.token_urlsafe(32)}
+    values |= {"created_at": now, "seen_at": now}
+
+    def work(connection: Connection) -> None:
+        table = find_table(SESSIONS)
+        if previous is not None:
+            connection.execute(table.delete().where(table.c.digest == _digest(previous)))
+        connection.execute(table.insert().values(**values))
+
+    await write(ledger, work)
+    return ident
+
+
+async def find_session(ledger: Ledger, ident: str, settings: ServerSettings) -> Session | None:
+    """The session of a cookie; ``None`` where it has ended, or the account is disabled. Notes that it is in use."""
+    sessions, accounts = find_table(SESSIONS), find_table(ACCOUNTS)
+    statement = (
+        sessions.select()
+        .add_columns(accounts.c.scopes, accounts.c.gates, accounts.c.approver, accounts.c.rater)
+        .join(accounts, accounts.c.name == sessions.c.account)
+        .where((sessions.c.digest == _digest(ident)) & accounts.c.disabled_at.is_(None))
+    )
+    row = await read(ledger, lambda connection: connection.execute(statement).one_or_none())
+    if row is None:
+        return None
+    session, now = _read(row), get_now()
+    if not _is_current(session, settings, now):
+        await end_session(ledger, ident)
+        return None
+    if abs((now - session.seen_at).total_seconds()) > SEEN_EVERY:
+        change = sessions.update().where(sessions.c.digest == session.digest).values(seen_at=format_time(now))
+        await write(ledger, lambda connection: connection.execute(change).rowcount)
+    return session
+
+
+async def end_session(ledger: Ledger, ident: str) -> None:
+    """End a session, if it is there."""
+    table = find_table(SESSIONS)
+    await write(ledger, lambda connection: connection.execute(table.delete().where(table.c.digest == _digest(ident))))
+
+
+def name_cookie(settings: ServerSettings) -> str:
+    """The cookie's name. With ``__Host-``, a browser takes it from this very host and over https alone."""
+    return "__Host-adjudge" if settings.is_secure else "adjudge"
+
+
+def set_cookie(response: Response, name: str, value: str, settings: ServerSettings) -> None:
+    """Give a browser a cookie that scripts cannot read, and that no other site's request carries but by a link."""
+    response.set_cookie(name, value, path="/", secure=settings.is_secure, httponly=True, samesite="lax")
+
+
+def delete_cookie(response: Response, name: str, settings: ServerSettings) -> None:
+    """Take a cookie from a browser."""
+    response.delete_cookie(name, path="/", secure=settings.is_secure, httponly=True, samesite="lax")
+
+
+def _is_current(session: Session, settings: ServerSettings, now: datetime) -> bool:
+    # A clock that was set back ends a session: else it could last for ever.
+    early = now < session.created_at - timedelta(minutes=5)
+    idle = (now - session.seen_at).total_seconds() > settings.session_idle
+    return not early and not idle and (now - session.created_at).total_seconds() <= settings.session_lifetime
+
+
+def _digest(ident: str) -> str:
+    return sha256(ident.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _read(row: Any) -> Session:
+    return Session(
+        account=row.account,
+        permissions=read_permissions(row),
+        csrf_token=row.csrf_token,
+        digest=row.digest,
+        created_at=datetime.fromisoformat(row.created_at),
+        seen_at=datetime.fromisoformat(row.seen_at),
+    )

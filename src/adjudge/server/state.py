@@ -1,0 +1,171 @@
+"""What a server has open: the configuration, its gates, the ledger and the approvals; replaced whole on a reload."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from adjudge.config.file import Config, read_config
+from adjudge.config.gates import open_approvals, open_gate
+from adjudge.config.ledger import CommandRecorder, open_ledger
+from adjudge.config.server import ServerSettings, read_server
+from adjudge.errors import UsageError
+from adjudge.guards.approval.approvals import Approvals
+from adjudge.guards.gate import Gate
+from adjudge.ledger.ledger import Ledger
+from adjudge.server.database import make_tables
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """What one configuration file opens. A request keeps the one that it began with."""
+
+    config: Config
+    settings: ServerSettings
+    ledger: Ledger
+    approvals: Approvals
+    recorder: CommandRecorder
+    gates: Mapping[str, Gate]
+    allow_anonymous: bool = False
+    """Whether a request without key and session may judge and read; on this machine's own addresses alone."""
+
+    async def aclose(self) -> None:
+        """Close what this configuration opened, but not the ledger, which the next one uses too."""
+        for gate in self.gates.values():
+            await gate.aclose()
+            first = gate.ask.get("first")
+            if first is not None:
+                await first.aclose()
+        await self.approvals.aclose()
+
+
+@dataclass(slots=True, kw_only=True)
+class StateHolder:
+    """The state of now, and those of before that requests are still using."""
+
+    path: Path | None
+    """``adjudge.toml``; ``None`` is the one of the working directory."""
+    host: str | None = None
+    port: int | None = None
+    allow_anonymous: bool = False
+    ledger: Ledger | None = None
+    current: ServerState | None = None
+    _users: Counter[int] = field(default_factory=Counter)
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def open(self) -> ServerState:
+        """Read the configuration and open what it names; raises ``UsageError`` that names file and key."""
+        config = read_config(self.path)
+        self.ledger = open_ledger(config)
+        await self.ledger.prepare()
+        await self.ledger.transact(lambda _: None, tables=make_tables())
+        self.current = self._open(config)
+        return self.current
+
+    async def reload(self) -> ServerState:
+        """Read the configuration again; raises ``UsageError`` and keeps the old one where the new one is bad."""
+        old = self.get()
+        config = read_config(self.path)
+        new = self._open(config)
+        for what, before, now in (
+            ("[ledger]", dict(old.config.ledger), dict(config.ledger)),
+            ("[server] host", old.settings.host, new.settings.host),
+            ("[server] port", old.settings.port, new.settings.port),
+        ):
+            if before != now:
+                await new.aclose()
+                raise UsageError(f"{config.path}: {what} was changed, which needs a restart")
+        self.current = new
+        if not self._users[id(old)]:
+            self._close_later(old)
+        return new
+
+    async def aclose(self) -> None:
+        """Close everything."""
+        if self.current is not None:
+            await self.current.aclose()
+            self.current = None
+        if self._closing:
+            await asyncio.wait(self._closing)
+        if self.ledger is not None:
+            await self.ledger.aclose()
+
+    def get(self) -> ServerState:
+        """The state of now; there is one while the application runs."""
+        if self.current is None:
+            raise UsageError("the server has not been started; run it with its lifespan")
+        return self.current
+
+    def enter(self) -> ServerState:
+        """The state of now, which stays open until ``leave``."""
+        state = self.get()
+        self._users[id(state)] += 1
+        return state
+
+    def leave(self, state: ServerState) -> None:
+        """End the use of a state; one of before is closed with its last user."""
+        self._users[id(state)] -= 1
+        if not self._users[id(state)]:
+            del self._users[id(state)]
+            if state is not self.current and self.current is not None:
+                self._close_later(state)
+
+    def _open(self, config: Config) -> ServerState:
+        settings = read_server(config, host=self.host, port=self.port)
+        if self.allow_anonymous and not settings.is_local:
+            raise UsageError(
+                f"{config.path}: [server] host is {settings.host}, which others can reach, so requests need a key; "
+                "leave out --allow-anonymous, or listen on 127.0.0.1"
+            )
+        assert self.ledger is not None  # noqa: S101 - for the type checker; open() comes first
+        approvals = open_approvals(config, self.ledger, quiet=False)
+        recorder = CommandRecorder(self.ledger)
+        gates = {name: open_gate(name, config, recorder=recorder, approvals=approvals) for name in config.gates}
+        return ServerState(
+            config=config,
+            settings=settings,
+            ledger=self.ledger,
+            approvals=approvals,
+            recorder=recorder,
+            gates=gates,
+            allow_anonymous=self.allow_anonymous,
+        )
+
+    def _close_later(self, state: ServerState) -> None:
+        task = asyncio.ensure_future(_close(state))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+async def _close(state: ServerState) -> None:
+    with suppress(Exception):  # nobody waits for it, and the new configuration is in use
+        await state.aclose()
+
+
+STATE = "adjudge_state"
+"""The key under which a request's scope holds its state."""
+
+
+def get_state(connection: HTTPConnection) -> ServerState:
+    """The state that a request began with."""
+    return find_state(connection.scope)
+
+
+def find_state(scope: Scope) -> ServerState:
+    """The state of a request's scope."""
+    state: ServerState = scope[STATE]
+    return state
+
+
+CurrentState = Annotated[ServerState, Depends(get_state)]

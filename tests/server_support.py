@@ -1,0 +1,137 @@
+"""A real server on 127.0.0.1 with a configuration and a ledger of its own, and people and programs that ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from adjudge import Ledger
+from adjudge.server import make_app
+from adjudge.server.accounts import add_account
+from adjudge.server.keys import create_key
+from adjudge.server.permissions import SCOPES, make_permissions
+
+PASSWORD = "correct horse battery staple"
+
+CONFIG = """
+[gates.publish]
+rules = [{name = "length", max = 40}]
+
+[gates.held]
+rules = [{name = "length", max = 40}]
+on_failed = "ask"
+ask = {approvers = ["Ana", "Ben"]}
+
+[ledger]
+url = "sqlite:///adjudge.db"
+store_content = "full"
+"""
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine returns, on a loop of its own."""
+    return asyncio.run(work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """A server that answers at ``url``; ``folder`` holds its ``adjudge.toml`` and ``adjudge.db``."""
+
+    url: str
+    folder: Path
+    app: Any = field(repr=False, default=None)
+    clients: list[httpx.Client] = field(repr=False, default_factory=list)
+    """Closed with the server."""
+
+    @property
+    def ledger_url(self) -> str:
+        return f"sqlite:///{self.folder / 'adjudge.db'}"
+
+    def change(self, work: Callable[[Ledger], Coroutine[Any, Any, Any]]) -> Any:
+        """What a function does with the server's database, from outside, as the command line does."""
+
+        async def do() -> Any:
+            async with Ledger(self.ledger_url) as ledger:
+                return await work(ledger)
+
+        return run(do())
+
+    def make_key(self, *scopes: str, name: str = "ci", expires_at: Any = None, **limits: Any) -> str:
+        """A new key, with all scopes where none is named."""
+        permissions = make_permissions(scopes or SCOPES, **limits)
+        return self.change(
+            lambda ledger: create_key(ledger, name=name, permissions=permissions, expires_at=expires_at)
+        )[1]
+
+    def add_account(self, name: str, *scopes: str, **limits: Any) -> None:
+        """A new account with ``PASSWORD``; its approver's and rater's name are its own unless ``limits`` says."""
+        given = {"approver": name, "rater": name} | limits
+        permissions = make_permissions(scopes or SCOPES, **given)
+        self.change(lambda ledger: add_account(ledger, name=name, password=PASSWORD, permissions=permissions))
+
+    def open_client(self, *, key: str | None = None, **more: Any) -> httpx.Client:
+        """A program's client, with a key or without."""
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self.clients.append(httpx.Client(base_url=self.url, headers=headers | more.pop("headers", {}), **more))
+        return self.clients[-1]
+
+    def open_browser(self, **more: Any) -> httpx.Client:
+        """A client that accepts pages, without a session."""
+        return self.open_client(headers={"Accept": "text/html"}, **more)
+
+    def sign_in(self, name: str, password: str = PASSWORD) -> httpx.Client:
+        """A browser's client that holds the session of an account; it accepts pages as a browser does."""
+        client = self.open_browser()
+        answer = client.post("/signin", data={"name": name, "password": password, "csrf_token": find_token(client)})
+        assert answer.status_code == 303, answer.text
+        return client
+
+
+def find_token(client: httpx.Client, path: str = "/signin") -> str:
+    """The token in the forms of a page."""
+    found = re.search(r'name="csrf_token" value="([^"]+)"', client.get(path).text)
+    assert found is not None
+    return found[1]
+
+
+@contextmanager
+def run_server(folder: Path, config: str = CONFIG, *, allow_anonymous: bool = False) -> Iterator[RunningServer]:
+    """A server over a configuration in a folder, on a free port, until the block ends."""
+    (folder / "adjudge.toml").write_text(config, encoding="utf-8")
+    listener = _listen()
+    port = listener.getsockname()[1]
+    app = make_app(folder / "adjudge.toml", port=port, allow_anonymous=allow_anonymous)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    running = RunningServer(url=f"http://127.0.0.1:{port}", folder=folder, app=app)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 20
+        while not server.started and thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert server.started, "the server did not start"
+        yield running
+    finally:
+        for client in running.clients:
+            client.close()
+        server.should_exit = True
+        thread.join(timeout=20)
+        listener.close()
+
+
+def _listen() -> Any:
+    import socket
+
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    return listener
