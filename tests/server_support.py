@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-import uvicorn
+import pytest
 
+import adjudge.server as serving
 from adjudge import Ledger
-from adjudge.server import make_app
-from adjudge.server.accounts import add_account
-from adjudge.server.keys import create_key
-from adjudge.server.permissions import SCOPES, make_permissions
+
+httpx = pytest.importorskip("httpx")
+uvicorn = pytest.importorskip("uvicorn")
+for needed in ("argon2", "fastapi", "prometheus_client"):
+    pytest.importorskip(needed)
 
 PASSWORD = "correct horse battery staple"
 
@@ -68,16 +69,16 @@ class RunningServer:
 
     def make_key(self, *scopes: str, name: str = "ci", expires_at: Any = None, **limits: Any) -> str:
         """A new key, with all scopes where none is named."""
-        permissions = make_permissions(scopes or SCOPES, **limits)
+        permissions = serving.make_permissions(scopes or serving.SCOPES, **limits)
         return self.change(
-            lambda ledger: create_key(ledger, name=name, permissions=permissions, expires_at=expires_at)
+            lambda ledger: serving.create_key(ledger, name=name, permissions=permissions, expires_at=expires_at)
         )[1]
 
     def add_account(self, name: str, *scopes: str, **limits: Any) -> None:
         """A new account with ``PASSWORD``; its approver's and rater's name are its own unless ``limits`` says."""
         given = {"approver": name, "rater": name} | limits
-        permissions = make_permissions(scopes or SCOPES, **given)
-        self.change(lambda ledger: add_account(ledger, name=name, password=PASSWORD, permissions=permissions))
+        permissions = serving.make_permissions(scopes or serving.SCOPES, **given)
+        self.change(lambda ledger: serving.add_account(ledger, name=name, password=PASSWORD, permissions=permissions))
 
     def open_client(self, *, key: str | None = None, **more: Any) -> httpx.Client:
         """A program's client, with a key or without."""
@@ -110,7 +111,7 @@ def run_server(folder: Path, config: str = CONFIG, *, allow_anonymous: bool = Fa
     (folder / "adjudge.toml").write_text(config, encoding="utf-8")
     listener = _listen()
     port = listener.getsockname()[1]
-    app = make_app(folder / "adjudge.toml", port=port, allow_anonymous=allow_anonymous)
+    app = serving.make_app(folder / "adjudge.toml", port=port, allow_anonymous=allow_anonymous)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     running = RunningServer(url=f"http://127.0.0.1:{port}", folder=folder, app=app)

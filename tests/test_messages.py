@@ -1286,7 +1286,10 @@ def test_options_that_say_nothing_sensible(line: Line, arguments: list[str], sen
         ("[judge.x]\n", "adjudge.toml: unknown key 'judge'; did you mean 'judges'?"),
         (
             "x = 1\n",
-            "adjudge.toml: unknown key 'x'; it knows defaults, judges, rubrics, gates, ledger, approvals, prices",
+            (
+                "adjudge.toml: unknown key 'x'; it knows defaults, judges, rubrics, gates, ledger, approvals, prices, "
+                "server"
+            ),
         ),
         ("judges = 3\n", "adjudge.toml: judges must be a table, written [judges], got 3"),
         ("[defaults]\njuge = 'x'\n", "adjudge.toml: [defaults]: unknown key 'juge'; did you mean 'judge'?"),

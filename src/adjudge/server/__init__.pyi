@@ -1,2 +1,17 @@
 from adjudge.config.server import ServerSettings as ServerSettings
+from adjudge.server.accounts import Account as Account
+from adjudge.server.accounts import add_account as add_account
+from adjudge.server.accounts import disable_account as disable_account
+from adjudge.server.accounts import enable_account as enable_account
+from adjudge.server.accounts import list_accounts as list_accounts
+from adjudge.server.accounts import set_password as set_password
 from adjudge.server.app import make_app as make_app
+from adjudge.server.keys import ApiKey as ApiKey
+from adjudge.server.keys import create_key as create_key
+from adjudge.server.keys import list_keys as list_keys
+from adjudge.server.keys import revoke_key as revoke_key
+from adjudge.server.keys import rotate_key as rotate_key
+from adjudge.server.permissions import SCOPES as SCOPES
+from adjudge.server.permissions import Permissions as Permissions
+from adjudge.server.permissions import PermissionScope as PermissionScope
+from adjudge.server.permissions import make_permissions as make_permissions

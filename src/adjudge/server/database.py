@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from adjudge.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, MetaData, Table
+    from sqlalchemy import Column, Connection, MetaData, Table
 
 
 KEYS = "adjudge_server_keys"
@@ -33,13 +33,18 @@ T = TypeVar("T")
 @cache
 def make_tables() -> MetaData:
     """The tables' description; every database makes its own form of it. Times are texts that sort as moments do."""
-    from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+    from sqlalchemy import MetaData
 
     tables = MetaData()
-    permissions = ("scopes", "gates", "approver", "rater")
+    _describe_keys(tables)
+    _describe_accounts(tables)
+    _describe_sessions(tables)
+    _describe_answers(tables)
+    return tables
 
-    def list_permissions() -> list[Column[Any]]:
-        return [Column(name, Text, nullable=name != "scopes") for name in permissions]
+
+def _describe_keys(tables: MetaData) -> None:
+    from sqlalchemy import Column, Table, Text
 
     Table(
         KEYS,
@@ -47,22 +52,32 @@ def make_tables() -> MetaData:
         Column("prefix", Text, primary_key=True),
         Column("digest", Text, nullable=False),
         Column("name", Text, nullable=False),
-        *list_permissions(),
+        *_list_permissions(),
         Column("created_at", Text, nullable=False),
         Column("expires_at", Text),
         Column("revoked_at", Text),
         sqlite_strict=True,
     )
+
+
+def _describe_accounts(tables: MetaData) -> None:
+    from sqlalchemy import Column, Table, Text
+
     Table(
         ACCOUNTS,
         tables,
         Column("name", Text, primary_key=True),
         Column("password", Text, nullable=False),
-        *list_permissions(),
+        *_list_permissions(),
         Column("created_at", Text, nullable=False),
         Column("disabled_at", Text),
         sqlite_strict=True,
     )
+
+
+def _describe_sessions(tables: MetaData) -> None:
+    from sqlalchemy import Column, ForeignKey, Table, Text
+
     Table(
         SESSIONS,
         tables,
@@ -74,6 +89,11 @@ def make_tables() -> MetaData:
         Column("seen_at", Text, nullable=False),
         sqlite_strict=True,
     )
+
+
+def _describe_answers(tables: MetaData) -> None:
+    from sqlalchemy import Column, Integer, LargeBinary, Table, Text
+
     Table(
         ANSWERS,
         tables,
@@ -84,7 +104,12 @@ def make_tables() -> MetaData:
         Column("created_at", Text, nullable=False, index=True),
         sqlite_strict=True,
     )
-    return tables
+
+
+def _list_permissions() -> list[Column[Any]]:
+    from sqlalchemy import Column, Text
+
+    return [Column(name, Text, nullable=name != "scopes") for name in ("scopes", "gates", "approver", "rater")]
 
 
 def find_table(name: str) -> Table:

@@ -143,6 +143,7 @@ class StateHolder:
         )
 
     def _close_later(self, state: ServerState) -> None:
+        # A bare task: aclose() waits for it.
         task = asyncio.ensure_future(_close(state))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
