@@ -28,15 +28,20 @@ class UsageError(AdjudgeError, ValueError):
     """An argument or a file cannot be used. No model was asked."""
 
 
+RefusedBecause = Literal["unauthorised", "double", "closed", "expired", "incomplete", "changed", "final"]
+
+
 class DecisionRefused(UsageError):
     """A decision on an approval does not count. The attempt is recorded.
 
-    ``because`` says why: ``unauthorised``, ``double``, ``closed`` or ``expired``.
+    ``because`` says why: ``unauthorised``, ``double``, ``closed`` or ``expired``; of an approval also ``incomplete``
+    (something is missing or cut off) or ``changed`` (it is not what people were asked, or were shown); ``final`` where
+    a vote can no longer be taken back.
     """
 
-    def __init__(self, message: str, *, because: Literal["unauthorised", "double", "closed", "expired"]) -> None:
+    def __init__(self, message: str, *, because: RefusedBecause) -> None:
         super().__init__(message)
-        self.because: Literal["unauthorised", "double", "closed", "expired"] = because
+        self.because: RefusedBecause = because
 
 
 class ToolRefused(UsageError):

@@ -34,6 +34,20 @@ def _describe_voted(said: Mapping[str, Any]) -> str:
     return f"{said.get('by')} {word}{counts}" + (f": {said['reason']}" if said.get("reason") else "")
 
 
+def _describe_pending_vote(said: Mapping[str, Any]) -> str:
+    word = "approves" if said.get("approved") is True else "denies"
+    why = f": {said['reason']}" if said.get("reason") else ""
+    return f"{said.get('by')} {word}, and can take it back until {said.get('final_at')}{why}"
+
+
+def _describe_withdrawn(said: Mapping[str, Any]) -> str:
+    return f"{said.get('by')} takes back the vote of entry {said.get('vote')}"
+
+
+def _describe_comment(said: Mapping[str, Any]) -> str:
+    return f"{said.get('by')}: {said.get('text')}"
+
+
 def _describe_override(said: Mapping[str, Any]) -> str:
     what = f"audit is {said.get('opinion')}, says" if "audit" in said else "overruled by"
     return f"{what} {_list_names(said, 'by')}"
@@ -61,6 +75,9 @@ _TOLD: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "decision": ("allowed", _describe_decision),
     "approval.requested": ("approvers", _describe_requested),
     "approval.voted": ("by", _describe_voted),
+    "approval.vote_pending": ("by", _describe_pending_vote),
+    "approval.vote_withdrawn": ("by", _describe_withdrawn),
+    "approval.commented": ("by", _describe_comment),
     "approval.closed": ("status", _describe_closed),
     "override": ("by", _describe_override),
     "erasure": ("seq", _describe_erasure),

@@ -7,10 +7,10 @@ import time
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from adjudge.errors import Reason, UsageError
+from adjudge.errors import Reason, RefusedBecause, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.invisible import doubt_name
 from adjudge.formats.plain import to_plain
@@ -42,7 +42,7 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """One person's vote that counted."""
+    """One person's vote."""
 
     by: str
     approved: bool
@@ -50,6 +50,8 @@ class Vote:
     reason: str = ""
     seq: int | None = None
     """Where the ledger holds it."""
+    final_at: datetime | None = None
+    """When it counts, unless its voter takes it back before; ``None`` for a vote that counts."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -94,6 +96,8 @@ class Approval:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     votes: tuple[Vote, ...] = ()
     """What counted, in order; what was refused is in the ledger alone."""
+    pending_votes: tuple[Vote, ...] = ()
+    """Votes that their voters can still take back, in order. They decide nothing yet."""
     first: JudgeResult | None = None
     """What the judge said that was asked before the people."""
     first_said: str = ""
@@ -153,8 +157,10 @@ class Approval:
     def explain(self) -> str:
         """The state in one line; a reason given by a person may quote the content."""
         if self.status == "open":
-            left = [name for name in self.approvers if name not in {vote.by for vote in self.votes}]
-            said = f"open: {self.missing} of {self.required} still to approve, by {', '.join(left)}"
+            voted = {vote.by for vote in (*self.votes, *self.pending_votes)}
+            left = ", ".join([name for name in self.approvers if name not in voted]) or "nobody else"
+            said = f"open: {self.missing} of {self.required} still to approve, by {left}"
+            said += "".join([f"; {_explain_pending(vote)}" for vote in self.pending_votes])
             return clean(f"{said}; {self.first_said}" if self.first_said else said, keep_lines=False)
         said = f"{self.status} by {', '.join(self.closed_by) or self.decided_by}"
         return clean(f"{said}: {self.closed_because}" if self.closed_because else said, keep_lines=False)
@@ -216,14 +222,19 @@ def read_name(name: object, what: str = "an approver") -> str:
     return composed
 
 
-Refusal = Literal["unauthorised", "double", "closed", "expired"]
+def _explain_pending(vote: Vote) -> str:
+    until = "" if vote.final_at is None else f" until {vote.final_at:%H:%M:%S}Z"
+    return f"{vote.by} {'approved' if vote.approved else 'denied'} and can take it back{until}"
+
+
+Refusal = RefusedBecause
 
 
 def refuse(approval: Approval, by: str) -> Refusal | None:
     """Why this person's decision does not count, or ``None`` when it does."""
     if by not in approval.approvers:
         return "unauthorised"
-    if any(vote.by == by for vote in approval.votes):
+    if any(vote.by == by for vote in (*approval.votes, *approval.pending_votes)):
         return "double"
     if approval.status != "open":
         return "expired" if approval.decided_by == "policy" else "closed"
@@ -242,8 +253,50 @@ def count(approval: Approval, vote: Vote) -> Approval:
     return _close(after, "approved", vote.at, names, reasons)
 
 
+def find_final_at(approval: Approval, *, approved: bool, now: datetime, undo_seconds: float) -> datetime | None:
+    """When a vote that is given now counts; ``None`` is at once.
+
+    It counts at the latest when the request expires, so a pending denial comes before an expiry that approves. An
+    approval also waits until no denial is pending: otherwise it would open the gate before that denial counts.
+    """
+    ends = [now + timedelta(seconds=undo_seconds)]
+    if approved:
+        ends += [vote.final_at for vote in approval.pending_votes if not vote.approved and vote.final_at is not None]
+    last = max(ends)
+    if approval.expires_at is not None:
+        last = min(last, approval.expires_at)
+    return last if last > now else None
+
+
+def find_final_vote(approval: Approval, now: datetime) -> Vote | None:
+    """The next pending vote that can no longer be taken back: denials first, approvals once no denial is pending."""
+    if approval.status != "open":
+        return None
+    denials = [vote for vote in approval.pending_votes if not vote.approved]
+    for vote in denials or approval.pending_votes:
+        if vote.final_at is None or now >= vote.final_at:
+            return vote
+    return None
+
+
+def drop_pending(approval: Approval, by: str) -> Approval:
+    """The request without the pending vote of one person."""
+    return replace(approval, pending_votes=tuple([vote for vote in approval.pending_votes if vote.by != by]))
+
+
+_ACTION = ("tool", "method", "path")
+"""Members of the metadata that say what would be done."""
+
+
+def is_alike(approval: Approval, earlier: Approval) -> bool:
+    """Whether people approved an earlier request for the same action, and its content can be compared."""
+    if earlier.decided_by != "human" or earlier.content is None or earlier.gate != approval.gate:
+        return False
+    return all(approval.metadata.get(name) == earlier.metadata.get(name) for name in _ACTION)
+
+
 def is_due(approval: Approval, now: datetime) -> bool:
-    """Whether a request is open and its time is over; the moment itself is over."""
+    """Whether a request is open and its time is over; the moment itself is over. Count the final votes first."""
     return approval.status == "open" and approval.expires_at is not None and now >= approval.expires_at
 
 

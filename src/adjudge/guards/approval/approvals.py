@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
-from adjudge.formats.arguments import check_choice, check_flag
+from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import (
     STATUSES,
@@ -23,9 +23,13 @@ from adjudge.guards.approval.approval import (
     Refusal,
     Status,
     approve_by_judge,
+    find_final_vote,
+    is_alike,
     is_due,
     read_name,
 )
+from adjudge.guards.approval.completeness import Gap, digest_shown, find_gaps
+from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
 from adjudge.guards.approval.pending import (
     PendingDecision,
     find_by_key,
@@ -47,15 +51,21 @@ from adjudge.guards.approval.request import (
 from adjudge.guards.approval.store import (
     PAGE,
     ApprovalTransaction,
+    GivenVote,
+    VoteOutcome,
     explain_missing,
     find_doubt,
     find_due,
+    find_final,
     find_ids,
     list_places,
     load,
+    load_approved_before,
     load_many,
     make_all_tables,
     make_tables,
+    make_voting_tables,
+    read_shown,
 )
 from adjudge.guards.approval.webhook import DeliveryQueue, Event, Webhook
 from adjudge.guards.decision import ApprovalAnswer, Decision
@@ -68,8 +78,6 @@ from adjudge.ledger.ledger import Ledger
 from adjudge.result import JudgeResult
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from adjudge.dataset.label import Label
 
 
@@ -118,6 +126,9 @@ _MOST_FAILURES = 3
 
 _SHORTEST_PART = 4
 """Characters of an id that may stand for it."""
+
+LONGEST_UNDO = 300.0
+"""Seconds for which a vote can be taken back, at most: the gate waits for them."""
 
 _DRAIN = 10.0
 """Seconds that closing waits for deliveries."""
@@ -215,22 +226,78 @@ class Approvals:
 
     # ---------------------------------------------------------------- deciding
 
-    async def decide(self, id: str, by: str, approved: bool, reason: str = "") -> Approval:  # noqa: A002, FBT001 - the words of whoever decides
+    async def decide(
+        self,
+        id: str,  # noqa: A002 - the words of whoever decides
+        by: str,
+        approved: bool,  # noqa: FBT001
+        reason: str = "",
+        *,
+        seen: str | None = None,
+        require_complete: bool = False,
+        undo_seconds: float = 0.0,
+    ) -> Approval:
         """Record a person's decision, and return the request after it.
 
+        With ``undo_seconds`` (at most 300) the vote is pending first: ``withdraw`` can take it back, and it decides
+        nothing until that time is over, whoever waits. ``seen`` is ``digest_shown`` of what the person was shown, and
+        ``require_complete=True`` refuses to approve a request of which anything is cut off, missing or changed. A
+        denial needs neither.
+
         The caller has to know who ``by`` is: it is not checked here. Raises ``DecisionRefused`` (a ``UsageError``),
-        and records the attempt, if that person is not one of the approvers, has decided before, or is too late.
+        and records the attempt, if that person is not one of the approvers, has decided before, or is too late, or if
+        the request is ``incomplete`` or ``changed``.
         """
         name = read_name(by, "who decides")
         check_flag("approved", approved)
         check_words("reason", reason, LONGEST_REASON)
+        check_flag("require_complete", require_complete)
+        if undo_seconds != 0:
+            check_seconds("undo_seconds", undo_seconds, most=LONGEST_UNDO)
         await self._load(id)  # so that a mistyped id, or address of a store, makes nothing
-        voted = await self._change(lambda step: step.vote(id, name, reason, approved=approved))
+        given = GivenVote(
+            approval=id,
+            by=name,
+            approved=approved,
+            reason=reason,
+            seen=seen,
+            require_complete=require_complete,
+            undo_seconds=undo_seconds,
+        )
+        return self._settle(await self._change(lambda step: step.vote(given)), id, name)
+
+    async def withdraw(self, id: str, by: str) -> Approval:  # noqa: A002 - as in decide
+        """Take back a vote that is still pending, and return the request after that; its voter can vote again.
+
+        Both the vote and its withdrawal stay in the ledger. Raises ``DecisionRefused`` (``final``) for a vote that
+        counts already, or that nobody gave.
+        """
+        name = read_name(by, "who takes a vote back")
+        await self._load(id)
+        return self._settle(await self._change(lambda step: step.withdraw(id, name)), id, name)
+
+    async def comment(self, id: str, by: str, text: str) -> None:  # noqa: A002 - as in decide
+        """Record what an approver says without deciding; ``history`` returns it.
+
+        Raises ``DecisionRefused`` (``unauthorised``) for somebody who is none of the approvers.
+        """
+        name = read_name(by, "who comments")
+        check_words("text", text, LONGEST_REASON)
+        if not text.strip():
+            raise UsageError("a comment needs a text: what the other approvers should know")
+        approval = await self._load(id)
+        refused = await self._change(lambda step: step.comment(id, name, text))
+        if refused is not None:
+            said = f"{name!r} is none of the approvers of {approval.id}; nothing was recorded"
+            raise DecisionRefused(said, because=refused)
+
+    def _settle(self, voted: VoteOutcome, ident: str, by: str) -> Approval:
+        """The request after a vote, announced if it ended; raises what was refused."""
         if voted.ended:
             self._announce_end(voted.approval)
         if voted.refused is not None:
-            logger.info("approval %s: a decision was refused: %s", id, voted.refused)
-            raise DecisionRefused(_explain_refusal(voted.approval, name, voted.refused), because=voted.refused)
+            logger.info("approval %s: a decision was refused: %s", ident, voted.refused)
+            raise DecisionRefused(_explain_refusal(voted.approval, by, voted.refused), because=voted.refused)
         return voted.approval
 
     # ---------------------------------------------------------------- looking
@@ -254,7 +321,8 @@ class Approvals:
                 failures = 0
                 if approval.status != "open":
                     break
-                left = (approval.expires_at - self._time()).total_seconds() if approval.expires_at else pause
+                ends = [approval.expires_at, *[vote.final_at for vote in approval.pending_votes]]
+                left = min([(end - self._time()).total_seconds() for end in ends if end is not None], default=pause)
             await asyncio.sleep(max(0.001, min(pause, left)))
             pause = min(pause * 1.5, _LONGEST_PAUSE)
         await self._confirm(approval)
@@ -265,10 +333,14 @@ class Approvals:
         return ApprovalAnswer(approval.status == "approved", by, approval.closed_because, judged, *about)
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in decide
-        """Return a request, after closing it if its time is over. Raises ``UsageError`` for an unknown id."""
+        """Return a request, after counting the votes that are final by now, and closing it if its time is over.
+
+        Raises ``UsageError`` for an unknown id.
+        """
         approval = await self._load(id)
-        if is_due(approval, self._time()):
-            await self._expire([id])
+        now = self._time()
+        if is_due(approval, now) or find_final_vote(approval, now) is not None:
+            await self._close_due([id])
             approval = await self._load(id)
         return approval
 
@@ -282,7 +354,7 @@ class Approvals:
             raise UsageError(
                 f"an approval is named by its id, or {_SHORTEST_PART} characters or more of one, got {part!r}"
             )
-        found = await self._look(partial(find_ids, part=part.lower())) or []
+        found = await self.ledger.look(partial(find_ids, part=part.lower()), tables=make_tables()) or []
         if len(found) > 1 and part.lower() not in found:
             raise UsageError(f"approvals {found[0]}, {found[1]} and perhaps more have {part!r}; give more of the id")
         if not found:
@@ -299,7 +371,9 @@ class Approvals:
             check_choice("status", status, STATUSES)
         name = read_name(approver) if approver is not None else None
         now = self._time()
-        await self._expire(await self._look(partial(find_due, now=now)) or ())
+        due = await self.ledger.look(partial(find_due, now=now), tables=make_tables()) or []
+        due += await self.ledger.look(partial(find_final, now=now), tables=make_voting_tables()) or []
+        await self._close_due(dict.fromkeys(due))
         return tuple([item async for item in self._walk(status=status) if name is None or name in item.approvers])
 
     async def history(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
@@ -307,6 +381,45 @@ class Approvals:
         approval = await self._load(id)
         found = self.ledger.query(subject=approval.subject)
         return tuple([entry async for entry in found if (entry.payload or {}).get("approval") == id])
+
+    async def find_gaps(self, id: str) -> tuple[Gap, ...]:  # noqa: A002 - as in decide
+        """What is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
+
+        ``decide(..., require_complete=True)`` refuses to approve it then. A denial always works.
+        """
+        approval = await self._load(id)
+        return find_gaps(approval, await self.ledger.look(partial(read_shown, approval=approval), tables=make_tables()))
+
+    async def find_earlier(self, id: str) -> Approval | None:  # noqa: A002 - as in decide
+        """Return the last request like this one that people approved before it, with its content; ``None`` without one.
+
+        It is of the same gate and, where they say so in their metadata, of the same tool, HTTP method and path. One
+        that the ledger does not confirm is passed over.
+        """
+        approval = await self._load(id)
+        if approval.gate is None:
+            return None
+        work = partial(load_approved_before, ident=approval.id, gate=approval.gate)
+        for earlier in await self.ledger.look(work, tables=make_all_tables()) or ():
+            if is_alike(approval, earlier):
+                with suppress(LedgerError):
+                    await self._confirm(earlier)
+                    if not await self._was_changed(earlier):
+                        return earlier
+        return None
+
+    async def _was_changed(self, approval: Approval) -> bool:
+        recorded = await self.ledger.look(partial(read_shown, approval=approval), tables=make_tables())
+        return recorded is None or recorded != digest_shown(approval)
+
+    async def compute_figures(self, by: str, *, since: datetime | None = None) -> ReviewerFigures:
+        """How one reviewer decided, from the ledger; votes ``since`` a time, or all. Show it to that reviewer only."""
+        counter = FigureCounter(by=read_name(by, "a reviewer"), since=since)
+        with suppress(UsageError):  # there is no ledger yet
+            for kind in ("approval.voted", "approval.vote_withdrawn"):
+                async for entry in self.ledger.query(kind=kind, since=since):
+                    counter.add(entry)
+        return counter.finish()
 
     # ---------------------------------------------------------------- what waits
 
@@ -433,10 +546,10 @@ class Approvals:
         approval = replace(approval, first=judged, first_said=f"{said}, too late" if sure and late else said)
         return approve_by_judge(approval, judged, now) if sure and not late else approval
 
-    async def _expire(self, due: Iterable[str]) -> None:
-        """Close requests whose time is over, each in a transaction that looks again: somebody else may have."""
+    async def _close_due(self, due: Iterable[str]) -> None:
+        """Count final votes and close what is over, each in a transaction that looks again: somebody else may have."""
         for ident in due:
-            ended = await self._change(partial(ApprovalTransaction.expire, ident=ident))
+            ended = await self._change(partial(ApprovalTransaction.close_due, ident=ident))
             if ended is not None:
                 self._announce_end(ended)
 
@@ -457,7 +570,7 @@ class Approvals:
         after = ""
         while True:
             work = partial(load_many, after=after, status=status, overrides=overrides)
-            found = await self._look(work) or []
+            found = await self._look_up(work) or []
             for approval in found:
                 yield approval
             if len(found) < PAGE:
@@ -466,13 +579,17 @@ class Approvals:
 
     async def _load(self, ident: str) -> Approval:
         check_words("an approval's id", ident, 1_000)
-        found = await self._look(partial(load, ident=ident))
+        found = await self._look_up(partial(load, ident=ident))
         if found is None:
             raise explain_missing(ident)
         return found
 
-    async def _look(self, work: Callable[[Connection], T]) -> T | None:
-        return await self.ledger.look(work, tables=make_tables())
+    async def _look_up(self, work: Callable[..., T]) -> T | None:
+        """What is read of the requests, with their pending votes where the store has a table of those."""
+        found = await self.ledger.look(work, tables=make_voting_tables())
+        if found is not None:
+            return found
+        return await self.ledger.look(partial(work, with_pending=False), tables=make_tables())
 
     async def _change(self, work: Callable[[ApprovalTransaction], T]) -> T:
         return await self.ledger.transact(
@@ -501,5 +618,8 @@ def _explain_refusal(approval: Approval, by: str, refused: Refusal) -> str:
         "double": f"{by!r} has decided {approval.id} already, and nobody decides twice",
         "closed": f"approval {approval.id} is closed: {approval.status} by {', '.join(approval.closed_by)}",
         "expired": f"approval {approval.id} has expired and is {approval.status}",
+        "incomplete": f"approval {approval.id} does not show all that would be approved; it can be denied",
+        "changed": f"approval {approval.id} is not what was shown and recorded, so it cannot be approved; look again",
+        "final": f"{by!r} has no vote on {approval.id} that can still be taken back",
     }[refused]
-    return f"{said}; the attempt is recorded"
+    return said if refused == "final" else f"{said}; the attempt is recorded"

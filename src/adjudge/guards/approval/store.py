@@ -12,8 +12,21 @@ from typing import TYPE_CHECKING, Any
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
-from adjudge.guards.approval.approval import Approval, Refusal, Vote, count, expire, is_due, refuse
+from adjudge.guards.approval.approval import (
+    Approval,
+    Refusal,
+    Vote,
+    count,
+    drop_pending,
+    expire,
+    find_final_at,
+    find_final_vote,
+    is_due,
+    refuse,
+)
+from adjudge.guards.approval.completeness import digest_shown, find_gaps
 from adjudge.guards.approval.pending import (
+    PENDING,
     PendingRow,
     forget_pending,
     insert_pending,
@@ -28,6 +41,7 @@ from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import Transaction
+from adjudge.ledger.store import make_table as make_ledger_table
 from adjudge.result import JudgeResult
 
 if TYPE_CHECKING:
@@ -39,6 +53,12 @@ REQUEST_SCHEMA = "adjudge/approval-request/1"
 VOTE_SCHEMA = "adjudge/vote/1"
 
 CLOSING_SCHEMA = "adjudge/approval-closing/1"
+
+PENDING_VOTE_SCHEMA = "adjudge/pending-vote/1"
+
+WITHDRAWN_SCHEMA = "adjudge/vote-withdrawal/1"
+
+COMMENT_SCHEMA = "adjudge/approval-comment/1"
 
 OVERRIDE_SCHEMA = "adjudge/override/1"
 
@@ -59,6 +79,7 @@ def make_requested_entry(approval: Approval, result: JudgeResult, pending: Pendi
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
     payload |= {"request": approval.request, "has_content": approval.content is not None}
     payload |= {"pending": pending.digest} if pending is not None else {}
+    payload |= {"shown": digest_shown(approval)}
     return ApprovalEntry(kind="approval.requested", payload=payload, quoting={"message": approval.message})
 
 
@@ -69,10 +90,31 @@ def make_voted_entry(approval: Approval, vote: Vote, refused: str | None) -> App
         "at": to_plain(vote.at),
         "reason": vote.reason,
         "voter": "human",
+        "requested_at": to_plain(approval.created_at),
         "accepted": refused is None,
         "refused_because": refused,
     }
     return ApprovalEntry(kind="approval.voted", payload=payload)
+
+
+def make_pending_vote_entry(approval: Approval, vote: Vote) -> ApprovalEntry:
+    """That somebody decided, and until when they can take it back. It decides nothing: what counts is recorded then."""
+    payload = {"schema": PENDING_VOTE_SCHEMA, **_about(approval), "by": vote.by, "approved": vote.approved}
+    payload |= {"at": to_plain(vote.at), "final_at": to_plain(vote.final_at), "reason": vote.reason, "voter": "human"}
+    return ApprovalEntry(kind="approval.vote_pending", payload=payload)
+
+
+def make_withdrawn_entry(approval: Approval, vote: Vote, now: datetime) -> ApprovalEntry:
+    """That somebody took their vote back before it counted."""
+    payload = {"schema": WITHDRAWN_SCHEMA, **_about(approval), "by": vote.by, "approved": vote.approved}
+    payload |= {"at": to_plain(now), "vote": vote.seq}
+    return ApprovalEntry(kind="approval.vote_withdrawn", payload=payload)
+
+
+def make_comment_entry(approval: Approval, by: str, text: str, now: datetime) -> ApprovalEntry:
+    """What an approver said without deciding."""
+    payload = {"schema": COMMENT_SCHEMA, **_about(approval), "by": by, "at": to_plain(now), "text": text}
+    return ApprovalEntry(kind="approval.commented", payload=payload)
 
 
 def make_judged_entry(approval: Approval, judged: JudgeResult) -> ApprovalEntry:
@@ -158,6 +200,20 @@ class VoteOutcome:
     """Whether the request was closed by it, or found to have expired."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenVote:
+    """A decision as it was given, before it is known whether it counts."""
+
+    approval: str
+    by: str
+    approved: bool
+    reason: str = ""
+    seen: str | None = None
+    """Digest of what was shown; ``None`` does not say."""
+    require_complete: bool = False
+    undo_seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class ApprovalTransaction:
     """One transaction under way. The clock is read inside it, after everybody else who writes was waited for."""
@@ -178,30 +234,55 @@ class ApprovalTransaction:
         insert(self.transaction.connection, approval)
         return approval
 
-    def vote(self, ident: str, by: str, reason: str, *, approved: bool) -> VoteOutcome:
-        """Count a decision, or refuse it; both are recorded."""
+    def vote(self, given: GivenVote) -> VoteOutcome:
+        """Count a decision, keep it until it can no longer be taken back, or refuse it; each is recorded."""
         now = self.clock()
-        approval = load(self.transaction.connection, ident)
-        ended = is_due(approval, now)
-        if ended:
-            approval = self._end(expire(approval, now))
-        refused = refuse(approval, by)
-        vote = Vote(by=by, approved=approved, at=now, reason=reason)
-        seq = self._record(approval, make_voted_entry(approval, vote, refused))
+        before = load(self.transaction.connection, given.approval)
+        approval = self._advance(before, now)
+        ended = approval.status != before.status
+        vote = Vote(by=given.by, approved=given.approved, at=now, reason=given.reason)
+        refused = refuse(approval, given.by) or self._doubt(approval, given)
         if refused is not None:
+            self._record(approval, make_voted_entry(approval, vote, refused))
             return VoteOutcome(approval=approval, refused=refused, ended=ended)
-        vote = replace(vote, seq=seq)
-        approval = count(approval, vote)
-        if approval.status != "open":
-            return VoteOutcome(approval=self._end(approval, vote), refused=None, ended=True)
-        update(self.transaction.connection, approval, vote)
-        return VoteOutcome(approval=approval, refused=None, ended=False)
+        final_at = find_final_at(approval, approved=given.approved, now=now, undo_seconds=given.undo_seconds)
+        if final_at is not None:
+            return VoteOutcome(
+                approval=self._hold(approval, replace(vote, final_at=final_at)), refused=None, ended=False
+            )
+        approval = self._count(approval, vote)
+        return VoteOutcome(approval=approval, refused=None, ended=approval.status != "open")
 
-    def expire(self, ident: str) -> Approval | None:
-        """Close a request whose time is over, unless somebody did so meanwhile; ``None`` then."""
+    def withdraw(self, ident: str, by: str) -> VoteOutcome:
+        """Take back a vote that does not count yet; what counts already is ``final``."""
         now = self.clock()
+        before = load(self.transaction.connection, ident)
+        approval = self._advance(before, now)
+        ended = approval.status != before.status
+        vote = next((item for item in approval.pending_votes if item.by == by), None)
+        # One whose time is over can still be pending, while a denial is: it is final all the same.
+        if vote is None or vote.final_at is None or now >= vote.final_at:
+            return VoteOutcome(approval=approval, refused="final", ended=ended)
+        self._record(approval, make_withdrawn_entry(approval, vote, now))
+        delete_pending_vote(self.transaction.connection, ident, by)
+        return VoteOutcome(approval=drop_pending(approval, by), refused=None, ended=ended)
+
+    def comment(self, ident: str, by: str, text: str) -> Refusal | None:
+        """Record what an approver says without deciding, or why they may not."""
         approval = load(self.transaction.connection, ident)
-        return self._end(expire(approval, now)) if is_due(approval, now) else None
+        if by not in approval.approvers:
+            return "unauthorised"
+        self._record(approval, make_comment_entry(approval, by, text, self.clock()))
+        return None
+
+    def close_due(self, ident: str) -> Approval | None:
+        """Count the votes that are final by now, and close a request whose time is over.
+
+        ``None`` where that did not close it, or somebody else did so meanwhile.
+        """
+        before = load(self.transaction.connection, ident)
+        after = self._advance(before, self.clock())
+        return after if after.status != before.status else None
 
     def forget(self, ident: str) -> Approval:
         """Write what is left of a closed request without its texts."""
@@ -229,8 +310,47 @@ class ApprovalTransaction:
             mark_used(connection, ident, self.clock(), seq)
         return seq
 
+    def _advance(self, approval: Approval, now: datetime) -> Approval:
+        """The request as it is by now: with the votes that became final, and closed if its time is over."""
+        while (vote := find_final_vote(approval, now)) is not None:
+            check_pending_vote(self.transaction.connection, approval, vote)
+            delete_pending_vote(self.transaction.connection, approval.id, vote.by)
+            approval = self._count(drop_pending(approval, vote.by), replace(vote, final_at=None))
+        # In this order: a vote counts at the latest when the request expires.
+        return self._end(expire(approval, now)) if is_due(approval, now) else approval
+
+    def _count(self, approval: Approval, vote: Vote) -> Approval:
+        vote = replace(vote, seq=self._record(approval, make_voted_entry(approval, vote, None)))
+        approval = count(approval, vote)
+        if approval.status != "open":
+            return self._end(approval, vote)
+        update(self.transaction.connection, approval, vote)
+        return approval
+
+    def _hold(self, approval: Approval, vote: Vote) -> Approval:
+        vote = replace(vote, seq=self._record(approval, make_pending_vote_entry(approval, vote)))
+        insert_pending_vote(self.transaction.connection, approval.id, vote)
+        return replace(approval, pending_votes=(*approval.pending_votes, vote))
+
+    def _doubt(self, approval: Approval, given: GivenVote) -> Refusal | None:
+        """Why what was shown is not enough to approve it; denying always works."""
+        if not given.approved:
+            return None
+        recorded = read_shown(self.transaction.connection, approval)
+        current = digest_shown(approval)
+        # The tables can be written by others: what people read there must be what the ledger says they were asked.
+        if recorded is not None and recorded != current:
+            return "changed"
+        if given.seen is not None and given.seen != current:
+            return "changed"
+        return "incomplete" if given.require_complete and find_gaps(approval, recorded) else None
+
     def _end(self, approval: Approval, vote: Vote | None = None) -> Approval:
-        approval = self._record_end(approval)
+        # What was pending when somebody else closed it never counts, and the ledger says so.
+        for late in approval.pending_votes:
+            self._record(approval, make_voted_entry(approval, late, "closed"))
+            delete_pending_vote(self.transaction.connection, approval.id, late.by)
+        approval = self._record_end(replace(approval, pending_votes=()))
         update(self.transaction.connection, approval, vote)
         return approval
 
@@ -251,7 +371,7 @@ def make_all_tables() -> MetaData:
     from sqlalchemy import MetaData
 
     tables = MetaData()
-    for known in (make_tables(), make_pending_tables()):
+    for known in (make_voting_tables(), make_pending_tables()):
         for table in known.sorted_tables:
             table.to_metadata(tables)
     return tables
@@ -260,6 +380,11 @@ def make_all_tables() -> MetaData:
 APPROVALS = "adjudge_approvals"
 
 VOTES = "adjudge_votes"
+
+PENDING_VOTES = "adjudge_pending_votes"
+
+_RECENT = 50
+"""Earlier requests of a gate that are looked through for one that is alike."""
 
 PAGE = 200
 """Requests that are fetched at once."""
@@ -297,6 +422,32 @@ def make_tables() -> MetaData:
     return tables
 
 
+@cache
+def make_voting_tables() -> MetaData:
+    """The tables with that of pending votes, which a ledger of an earlier version does not have until somebody votes.
+
+    In a table of their own, pending votes count nowhere, and an earlier version does not see them at all.
+    """
+    from sqlalchemy import Column, Integer, MetaData, Table, Text
+
+    tables = MetaData()
+    for table in make_tables().sorted_tables:
+        table.to_metadata(tables)
+    Table(
+        PENDING_VOTES,
+        tables,
+        Column("approval", Text, primary_key=True),
+        Column("by", Text, primary_key=True),
+        Column("seq", Integer, nullable=False),
+        Column("approved", Integer, nullable=False),
+        Column("at", Text, nullable=False),
+        Column("final_at", Text, nullable=False, index=True),
+        Column("reason", Text, nullable=False),
+        sqlite_strict=True,
+    )
+    return tables
+
+
 def insert(connection: Connection, approval: Approval) -> None:
     """Write a new request."""
     connection.execute(_approvals().insert().values(id=approval.id, **_to_row(approval)))
@@ -314,24 +465,97 @@ def update(connection: Connection, approval: Approval, vote: Vote | None = None)
         raise LedgerError(f"approval {approval.id} was closed by something that is not adjudge; nothing was changed")
 
 
+def insert_pending_vote(connection: Connection, ident: str, vote: Vote) -> None:
+    """Keep a vote that can still be taken back."""
+    values: dict[str, Any] = {"approval": ident, "by": vote.by, "seq": vote.seq, "approved": int(vote.approved)}
+    values |= {"at": format_time(vote.at), "final_at": format_time(vote.final_at or vote.at), "reason": vote.reason}
+    connection.execute(_pending_votes().insert().values(**values))
+
+
+def delete_pending_vote(connection: Connection, ident: str, by: str) -> None:
+    """Drop a vote that was taken back, or counts by now; raises ``LedgerError``, which rolls back, if it is gone."""
+    table = _pending_votes()
+    if connection.execute(table.delete().where((table.c.approval == ident) & (table.c.by == by))).rowcount != 1:
+        raise LedgerError(f"a pending vote on {ident} was taken by something that is not adjudge; nothing was changed")
+
+
+def check_pending_vote(connection: Connection, approval: Approval, vote: Vote) -> None:
+    """Raise ``LedgerError`` unless the ledger says that this vote was given, and not that it was taken back.
+
+    Counting a vote records that it was given. Without this check a row that somebody wrote into the table by hand
+    would get an entry in the ledger, and open the gate.
+    """
+    table = make_ledger_table()
+    kinds = ("approval.vote_pending", "approval.vote_withdrawn")
+    where = (table.c.subject == approval.subject) & table.c.kind.in_(kinds) & (table.c.seq >= (vote.seq or 0))
+    given = False
+    for row in connection.execute(table.select().where(where).order_by(table.c.seq)):
+        said = None if row.payload is None else json.loads(row.payload)
+        if row.kind == "approval.vote_pending" and row.seq == vote.seq:
+            given = said is not None and all(said.get(name) == value for name, value in _describe(approval, vote))
+        elif row.kind == "approval.vote_withdrawn":
+            # One that was erased may have been the withdrawal of this vote.
+            given = given and said is not None and said.get("vote") != vote.seq
+    if not given:
+        raise LedgerError(
+            f"a pending vote on approval {approval.id} is not the one in the ledger: one of them was changed by hand "
+            "or erased, so it does not count; put the content through the gate again"
+        )
+
+
+def _describe(approval: Approval, vote: Vote) -> list[tuple[str, Any]]:
+    times = [("at", to_plain(vote.at)), ("final_at", to_plain(vote.final_at))]
+    return [("approval", approval.id), ("by", vote.by), ("approved", vote.approved), ("reason", vote.reason), *times]
+
+
+def find_final(connection: Connection, now: datetime) -> list[str]:
+    """The ids of requests with votes that can no longer be taken back; of a store with the table of pending votes."""
+    from sqlalchemy import select
+
+    table = _pending_votes()
+    statement = select(table.c.approval).where(table.c.final_at <= format_time(now)).distinct()
+    return list(connection.execute(statement.order_by(table.c.approval)).scalars())
+
+
+def read_shown(connection: Connection, approval: Approval) -> str | None:
+    """The digest of what people are shown, as the ledger's entry of the request has it; ``None`` where it has none."""
+    from sqlalchemy import select
+
+    table = make_ledger_table()
+    where = (table.c.seq == (approval.seq or 0)) & (table.c.kind == "approval.requested")
+    payload = connection.execute(select(table.c.payload).where(where)).scalar_one_or_none()
+    said = json.loads(payload) if payload is not None else {}
+    found = said.get("shown") if said.get("approval") == approval.id else None
+    return found if isinstance(found, str) else None
+
+
 def rewrite(connection: Connection, approval: Approval) -> None:
     """Write what is left of a closed request once its texts are forgotten."""
     table = _approvals()
     connection.execute(table.update().where(table.c.id == approval.id).values(**_to_row(approval)))
 
 
-def load(connection: Connection, ident: str) -> Approval:
-    """The request of this id; raises ``UsageError`` when there is none."""
+def load(connection: Connection, ident: str, *, with_pending: bool = True) -> Approval:
+    """The request of this id; raises ``UsageError`` when there is none.
+
+    ``with_pending=False`` is for a store of an earlier version, which has no table of pending votes yet.
+    """
     # What no store can hold is no id, and some raise when they are asked for it.
     known = isinstance(ident, str) and can_store(ident)
-    found = _fetch(connection, _approvals().select().where(_approvals().c.id == ident)) if known else []
+    statement = _approvals().select().where(_approvals().c.id == ident)
+    found = _fetch(connection, statement, with_pending=with_pending) if known else []
     if not found:
         raise explain_missing(ident)
     return found[0]
 
 
 def load_many(
-    connection: Connection, *, after: str = "", status: str | None = None, overrides: bool = False
+    connection: Connection,
+    *,
+    after: str = "",
+    status: str | None = None,
+    overrides: bool = False,
+    with_pending: bool = True,
 ) -> list[Approval]:
     """The next requests in the order in which they were made."""
     table = _approvals()
@@ -340,7 +564,21 @@ def load_many(
         statement = statement.where(table.c.status == status)
     if overrides:
         statement = statement.where(table.c.overrides == 1)
-    return _fetch(connection, statement)
+    return _fetch(connection, statement, with_pending=with_pending)
+
+
+def load_approved_before(connection: Connection, ident: str, gate: str) -> list[Approval]:
+    """The latest approved requests of a gate that were made before one, newest first; a page of them at most.
+
+    The store has to have the table of pending decisions, which says of which gate a request is.
+    """
+    from sqlalchemy import select
+
+    table, pending = _approvals(), make_pending_tables().tables[PENDING]
+    joined = table.join(pending, table.c.id == pending.c.approval)
+    where = (pending.c.gate == gate) & (table.c.status == "approved") & (table.c.id < ident)
+    statement = select(table).select_from(joined).where(where).order_by(table.c.id.desc()).limit(_RECENT)
+    return _fetch(connection, statement, with_pending=True)
 
 
 def find_due(connection: Connection, now: datetime) -> list[str]:
@@ -375,7 +613,7 @@ def _approvals() -> Table:
 
 def _to_row(approval: Approval) -> dict[str, Any]:
     data = approval.to_dict()
-    del data["votes"]
+    del data["votes"], data["pending_votes"]
     return {
         "status": approval.status,
         "expires_at": None if approval.expires_at is None else format_time(approval.expires_at),
@@ -385,22 +623,35 @@ def _to_row(approval: Approval) -> dict[str, Any]:
     }
 
 
-def _fetch(connection: Connection, statement: Select[Any]) -> list[Approval]:
+def _fetch(connection: Connection, statement: Select[Any], *, with_pending: bool) -> list[Approval]:
     rows = connection.execute(statement).all()
-    votes = make_tables().tables[VOTES]
-    wanted = votes.select().where(votes.c.approval.in_([row.id for row in rows])).order_by(votes.c.seq)
+    ids = [row.id for row in rows]
+    votes = _list_votes(connection, make_tables().tables[VOTES], ids)
+    pending = _list_votes(connection, _pending_votes(), ids) if with_pending else {}
+    return [_read(row, votes.get(row.id, ()), pending.get(row.id, ())) for row in rows]
+
+
+def _list_votes(connection: Connection, table: Table, ids: list[str]) -> dict[str, list[Any]]:
     given: dict[str, list[Any]] = {}
-    for vote in connection.execute(wanted):
+    for vote in connection.execute(table.select().where(table.c.approval.in_(ids)).order_by(table.c.seq)):
         given.setdefault(vote.approval, []).append(vote)
-    return [_read(row, given.get(row.id, ())) for row in rows]
+    return given
 
 
-def _read(row: Any, votes: Iterable[Any]) -> Approval:
+def _pending_votes() -> Table:
+    return make_voting_tables().tables[PENDING_VOTES]
+
+
+def _read_votes(votes: Iterable[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [{name: getattr(vote, name) for name in names} | {"approved": bool(vote.approved)} for vote in votes]
+
+
+def _read(row: Any, votes: Iterable[Any], pending: Iterable[Any]) -> Approval:
     try:
         body = json.loads(row.body)
         names = ("by", "seq", "at", "reason")
-        read = [{name: getattr(vote, name) for name in names} | {"approved": bool(vote.approved)} for vote in votes]
-        found = Approval.from_dict({**body, "votes": read})
+        read = {"votes": _read_votes(votes, names), "pending_votes": _read_votes(pending, (*names, "final_at"))}
+        found = Approval.from_dict({**body, **read})
         if (found.id, found.status) != (row.id, row.status):
             raise UsageError("its columns say otherwise")
     except (AttributeError, RecursionError, TypeError, ValueError) as error:

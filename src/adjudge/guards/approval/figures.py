@@ -1,0 +1,106 @@
+"""What the ledger says of one reviewer's own decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from statistics import median
+from typing import Any, ClassVar
+
+from adjudge.ledger.entry import Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerFigures:
+    """How one reviewer decided. Show it to that reviewer only: compared with others, it invites to decide fast."""
+
+    schema: ClassVar[str] = "adjudge/reviewer-figures/1"
+
+    by: str
+    """The reviewer's name, as the ledger has it."""
+    since: datetime | None = None
+    """From when on votes are counted; ``None`` counts all."""
+    decided: int = 0
+    """Votes that counted."""
+    approved: int = 0
+    with_judge: int = 0
+    """Votes that said what the judge said: approved what passed, or denied what failed."""
+    against_judge: int = 0
+    """Votes that said the opposite. The rest are about content that was undecided."""
+    withdrawn: int = 0
+    """Votes that were taken back."""
+    median_seconds: float | None = None
+    """The median time from the request to the vote, in seconds; ``None`` where no vote says when it was requested, as
+    those of older versions do not."""
+
+    @property
+    def denied(self) -> int:
+        """Votes that denied."""
+        return self.decided - self.approved
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        names = ("by", "decided", "approved", "with_judge", "against_judge", "withdrawn", "median_seconds")
+        said = {"schema": self.schema} | {name: getattr(self, name) for name in names}
+        return said | {"denied": self.denied, "since": None if self.since is None else self.since.isoformat()}
+
+
+@dataclass(slots=True, kw_only=True)
+class FigureCounter:
+    """Counts one reviewer's votes while entries go by, in the ledger's order."""
+
+    by: str
+    since: datetime | None = None
+    _counts: dict[str, int] = field(default_factory=dict)
+    _seconds: list[float] = field(default_factory=list)
+
+    def add(self, entry: Entry) -> None:
+        """Take in one entry about approvals; others are passed over."""
+        said = entry.payload or {}
+        if said.get("by") != self.by or (self.since is not None and entry.at < self.since):
+            return
+        if entry.kind == "approval.vote_withdrawn":
+            self._count("withdrawn")
+        elif entry.kind == "approval.voted" and said.get("voter") == "human" and said.get("accepted") is True:
+            self._add_vote(said)
+
+    def _add_vote(self, said: Mapping[str, Any]) -> None:
+        approved = said.get("approved") is True
+        self._count("decided")
+        if approved:
+            self._count("approved")
+        result = said.get("result")
+        outcome = result.get("outcome") if isinstance(result, Mapping) else None
+        if outcome in ("passed", "failed"):
+            self._count("with_judge" if (outcome == "passed") == approved else "against_judge")
+        asked, at = _read_time(said.get("requested_at")), _read_time(said.get("at"))
+        if asked is not None and at is not None:
+            self._seconds.append(max(0.0, (at - asked).total_seconds()))
+
+    def _count(self, name: str) -> None:
+        self._counts[name] = self._counts.get(name, 0) + 1
+
+    def finish(self) -> ReviewerFigures:
+        """The figures of what went by."""
+        seconds = median(self._seconds) if self._seconds else None
+        return ReviewerFigures(by=self.by, since=self.since, median_seconds=seconds, **self._counts)
+
+
+def compute_figures(entries: Iterable[Entry], by: str, *, since: datetime | None = None) -> ReviewerFigures:
+    """The figures of one reviewer from the ledger's entries about approvals, in order.
+
+    Votes before ``since`` are left out.
+    """
+    counter = FigureCounter(by=by, since=since)
+    for entry in entries:
+        counter.add(entry)
+    return counter.finish()
+
+
+def _read_time(text: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return at if at is not None and at.tzinfo is not None else None
