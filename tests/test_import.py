@@ -19,6 +19,7 @@ HEAVY = {
     "cryptography",
     "genai_prices",
     "idna",
+    "jinja2",
     "jsonschema_rs",
     "numpy",
     "openai",

@@ -34,6 +34,7 @@ LAYERS = (
     "labels",  # what people say of a run
     "measurement",  # a judge compared with people: joins runs and labels
     "tools",
+    "templates",  # how pages and reports look; knows no result
     "report",
     "integrations",
     "adjudge",  # the table of contents

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge.formats.markdown import render_code
-from adjudge.report.format import format_count, format_dollars, format_duration, format_rate
 from adjudge.report.html_panels import Safe, tag
+from adjudge.templates.figures import format_count, format_dollars, format_duration, format_rate
 from report_forms_support import parse
 
 

@@ -21,9 +21,10 @@ from adjudge.formats.display import (
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.judges.pair import PairResult
-from adjudge.report.format import format_dollars, format_duration, format_label
+from adjudge.report.format import format_label
 from adjudge.result import JudgeResult
 from adjudge.runs.item import RunItem
+from adjudge.templates.figures import format_dollars, format_duration
 
 STEP = "  "
 """What a line is indented by, below its heading."""

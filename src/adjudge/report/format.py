@@ -1,4 +1,4 @@
-"""Numbers as people read them, the same in every form of a report."""
+"""What a report says in sentences, the same in every form of it."""
 
 from __future__ import annotations
 
@@ -7,37 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from adjudge.dataset.case import LabelValue
 from adjudge.report.cases import ShownResult
 from adjudge.report.report import CriterionSummary, OwnSummary, Report, RubricSummary
-from adjudge.trust.intervals import Share
-
-NOTHING = "–"
-
-
-def format_count(number: float, what: str = "", plural: str = "") -> str:
-    """A number of things: ``1 case``, ``2,000 cases``."""
-    said = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
-    if not what:
-        return said
-    return f"{said} {what if said == '1' else plural or f'{what}s'}"
-
-
-def format_rate(rate: float | None) -> str:
-    """A share in per cent; never 100 % of what is not all, nor 0 % of what is something."""
-    if rate is None:
-        return NOTHING
-    said = f"{100 * rate:.1f}"
-    if said == "100.0" and rate < 1:
-        said = ">99.9"
-    elif said == "0.0" and rate > 0:
-        said = "<0.1"
-    return f"{said.removesuffix('.0')} %"
-
-
-def format_interval(share: Share) -> str:
-    """Where the true share may be."""
-    if share.interval is None:
-        return NOTHING
-    low, high = share.interval
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
+from adjudge.templates.figures import NOTHING, format_count, format_dollars, format_interval, format_rate
 
 
 def format_criterion_share(item: CriterionSummary) -> tuple[str, str]:
@@ -48,42 +18,6 @@ def format_criterion_share(item: CriterionSummary) -> tuple[str, str]:
     if not item.gates:
         return NOTHING, NOTHING
     return format_rate(item.passed.rate), format_interval(item.passed)
-
-
-def format_share(share: Share) -> str:
-    """A share with its interval and of how many it is."""
-    if share.rate is None:
-        return f"{NOTHING} (of none)"
-    return (
-        f"{format_rate(share.rate)} ({format_interval(share)}; {format_count(share.count)} of {format_count(share.of)})"
-    )
-
-
-def format_score(score: float | None) -> str:
-    """A score with two digits."""
-    return NOTHING if score is None else f"{score:.2f}"
-
-
-def format_duration(duration_ms: float | None) -> str:
-    """A duration in the unit that fits."""
-    if duration_ms is None:
-        return NOTHING
-    if duration_ms < 999.5:
-        return f"{duration_ms:.0f} ms" if duration_ms >= 9.95 or not duration_ms else f"{duration_ms:.1f} ms"
-    seconds = duration_ms / 1000
-    return f"{seconds:.1f} s" if seconds < 599.5 else f"{seconds / 60:.0f} min"
-
-
-def format_dollars(dollars: float | None) -> str:
-    """An amount, with as many digits as say something."""
-    if dollars is None:
-        return "unknown"
-    return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:.4f}"
-
-
-def format_number(number: int | None) -> str:
-    """A sum that may not be known."""
-    return "unknown" if number is None else f"{number:,}"
 
 
 def format_label(label: LabelValue) -> str:

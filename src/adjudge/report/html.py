@@ -13,23 +13,19 @@ from importlib.resources import files
 
 from adjudge.formats.display import find_mark, format_criterion_score
 from adjudge.report.cases import ORDER, ShownCase, ShownResult, cut
-from adjudge.report.format import (
+from adjudge.report.format import format_label, format_shown, format_verdict, list_model_changes, list_notices
+from adjudge.report.html_measurement import render_lead, render_measurement_panels, render_sorts
+from adjudge.report.html_panels import Part, Safe, draw_outcomes, render_panels, render_table, tag
+from adjudge.report.report import Report
+from adjudge.templates.figures import (
     NOTHING,
     format_count,
     format_dollars,
     format_duration,
     format_interval,
-    format_label,
     format_rate,
     format_score,
-    format_shown,
-    format_verdict,
-    list_model_changes,
-    list_notices,
 )
-from adjudge.report.html_measurement import render_lead, render_measurement_panels, render_sorts
-from adjudge.report.html_panels import Part, Safe, draw_outcomes, render_panels, render_table, tag
-from adjudge.report.report import Report
 
 _SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
 

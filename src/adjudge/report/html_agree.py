@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from adjudge.measurement.disagreement import Disagreement
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import cut
-from adjudge.report.format import format_count, format_score
 from adjudge.report.html import name_sort, render_choice, render_filter, render_page, render_text
 from adjudge.report.html_measurement import render_lead, render_measurement_panels, render_sorts
 from adjudge.report.html_panels import Part, Safe, tag
 from adjudge.report.measurement_words import VERDICTS, format_labels, format_side
+from adjudge.templates.figures import format_count, format_score
 
 _SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
 

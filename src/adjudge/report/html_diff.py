@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from adjudge.errors import UsageError
 from adjudge.report.cases import ShownCase, make_shown_case
-from adjudge.report.format import NOTHING, format_count, format_outcomes, format_score
+from adjudge.report.format import format_outcomes
 from adjudge.report.html import SIGNS, render_choice, render_filter, render_page, render_result, render_text
 from adjudge.report.html_measurement import render_lead
 from adjudge.report.html_panels import Part, Safe, render_table, tag
@@ -18,6 +18,7 @@ from adjudge.report.markdown import describe_p, format_change_score, format_delt
 from adjudge.report.measurement_words import describe_difference
 from adjudge.report.run_diff import CaseDiff, Diff, DiffSide, join_runs
 from adjudge.runs.folder import Run
+from adjudge.templates.figures import NOTHING, format_count, format_score
 
 MOST_CASES = 2_000
 """Cases in one file; each is there twice, with all that was said of it."""

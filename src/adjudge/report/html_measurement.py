@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import cut
-from adjudge.report.format import format_count, format_rate
 from adjudge.report.html_panels import Part, Safe, draw_axis, draw_estimate, join, render_panel, render_table, tag
 from adjudge.report.measurement_words import (
     TO_DO,
@@ -26,6 +25,7 @@ from adjudge.report.measurement_words import (
     list_remarks,
     list_shares,
 )
+from adjudge.templates.figures import format_count, format_rate
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.rates import CorrectedRate
 

@@ -9,18 +9,7 @@ from typing import Union
 from adjudge.formats.text import clean
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.report.cases import cut
-from adjudge.report.format import (
-    NOTHING,
-    format_cost,
-    format_count,
-    format_criterion_share,
-    format_duration,
-    format_interval,
-    format_number,
-    format_rate,
-    format_score,
-    format_share,
-)
+from adjudge.report.format import format_cost, format_criterion_share
 from adjudge.report.report import (
     BINS,
     CriterionSummary,
@@ -32,6 +21,16 @@ from adjudge.report.report import (
     Spread,
 )
 from adjudge.report.tally import OUTCOMES
+from adjudge.templates.figures import (
+    NOTHING,
+    format_count,
+    format_duration,
+    format_interval,
+    format_number,
+    format_rate,
+    format_score,
+    format_share,
+)
 from adjudge.trust.intervals import Share
 
 _EMPTY = {"br", "circle", "input", "line", "meta", "rect"}

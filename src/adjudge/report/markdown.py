@@ -11,17 +11,10 @@ from collections.abc import Iterator
 from adjudge.formats.markdown import render_code
 from adjudge.report.cases import ShownCase
 from adjudge.report.format import (
-    NOTHING,
     format_cost,
-    format_count,
     format_criterion_share,
-    format_duration,
-    format_interval,
     format_outcomes,
-    format_rate,
     format_rubric,
-    format_score,
-    format_share,
     list_model_changes,
     list_notices,
 )
@@ -29,6 +22,15 @@ from adjudge.report.markdown_measurement import escape_words, list_measurement_s
 from adjudge.report.measurement_words import describe_difference, describe_measurement
 from adjudge.report.report import Report
 from adjudge.report.run_diff import CaseDiff, Diff
+from adjudge.templates.figures import (
+    NOTHING,
+    format_count,
+    format_duration,
+    format_interval,
+    format_rate,
+    format_score,
+    format_share,
+)
 from adjudge.trust.difference import Means
 
 DIFF_MARK = "<!-- adjudge/diff/1 -->"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from adjudge.formats.markdown import render_code
 from adjudge.measurement.measurement import Measurement
-from adjudge.report.format import format_count
 from adjudge.report.measurement_words import (
     describe_measurement,
     describe_sorts,
@@ -21,6 +20,7 @@ from adjudge.report.measurement_words import (
     list_shares,
     take,
 )
+from adjudge.templates.figures import format_count
 
 MEASUREMENT_MARK = "<!-- adjudge/measurement/1 -->"
 """The first line, by which a script finds its own comment to update it."""

@@ -10,7 +10,7 @@ from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.rate import Sampling
-from adjudge.report.format import NOTHING, format_count, format_rate, format_share
+from adjudge.templates.figures import NOTHING, format_count, format_rate, format_share
 from adjudge.trust.agreement import Agreement
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.rates import CorrectedRate, Refusal, refuse_unsupported

@@ -48,15 +48,8 @@ _NAME = 60
 
 def print_report(report: Report, top: int) -> None:
     """Everything that a report has to say, and the first ``top`` of its cases."""
-    from adjudge.report.format import (
-        format_cost,
-        format_count,
-        format_interval,
-        format_outcomes,
-        format_rate,
-        list_model_changes,
-        list_notices,
-    )
+    from adjudge.report.format import format_cost, format_outcomes, list_model_changes, list_notices
+    from adjudge.templates.figures import format_count, format_interval, format_rate
 
     about = report.about
     rubric = f", by the rubric {about.rubric}" if about.rubric else ""
@@ -112,7 +105,8 @@ def draw_bar(share: Share) -> str:
 
 
 def _show_rubrics(report: Report) -> None:
-    from adjudge.report.format import format_interval, format_rate, format_rubric
+    from adjudge.report.format import format_rubric
+    from adjudge.templates.figures import format_interval, format_rate
 
     if not report.rubrics:
         return
@@ -127,7 +121,8 @@ def _show_rubrics(report: Report) -> None:
 
 
 def _show_criteria(report: Report) -> None:
-    from adjudge.report.format import NOTHING, format_criterion_share, format_score
+    from adjudge.report.format import format_criterion_share
+    from adjudge.templates.figures import NOTHING, format_score
 
     if not report.criteria:
         return
@@ -150,7 +145,7 @@ def _show_counts(title: str, report: Report) -> None:
 
 
 def _show_pairs(report: Report) -> None:
-    from adjudge.report.format import format_share
+    from adjudge.templates.figures import format_share
 
     pairs = report.pairs
     if pairs is None:
@@ -167,7 +162,7 @@ def _show_pairs(report: Report) -> None:
 
 
 def _show_groups(report: Report) -> None:
-    from adjudge.report.format import format_interval, format_rate, format_score
+    from adjudge.templates.figures import format_interval, format_rate, format_score
 
     if not report.groups:
         return
@@ -182,7 +177,7 @@ def _show_groups(report: Report) -> None:
 
 
 def _show_seats(report: Report) -> None:
-    from adjudge.report.format import format_duration, format_share
+    from adjudge.templates.figures import format_duration, format_share
 
     if not report.seats:
         return
@@ -196,7 +191,7 @@ def _show_seats(report: Report) -> None:
 
 
 def _show_facts(report: Report) -> None:
-    from adjudge.report.format import format_duration, format_rate, format_share
+    from adjudge.templates.figures import format_duration, format_rate, format_share
 
     if report.labels is not None:
         floor = format_rate(report.labels.always_passing.rate)
@@ -214,7 +209,7 @@ def _show_facts(report: Report) -> None:
 
 
 def _show_cases(report: Report, top: int) -> None:
-    from adjudge.report.format import format_score
+    from adjudge.templates.figures import format_score
 
     shown = [case for case in report.shown if case.outcome != "passed"][:top]
     if not shown:

@@ -382,7 +382,7 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
 
 def print_summary(done: Run) -> None:
     """Print the totals of a run: outcomes, reasons, score, labels, tokens and cost, and the next command."""
-    from adjudge.report.format import format_count
+    from adjudge.templates.figures import format_count
 
     found = done.summary
     pairs = done.sum_up_pairs() if done.compares else None

@@ -1,0 +1,1 @@
+"""How pages and reports look: one stylesheet, the parts that every page is made of, and what fills them in safely."""

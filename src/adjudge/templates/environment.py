@@ -1,0 +1,109 @@
+"""The one way in which text becomes HTML.
+
+Everything that a page shows was written by a model, or by somebody who wants to pass, so the environment is strict by
+construction: every text is escaped and shown without the characters that nobody sees, a name that is not known is an
+error, and the filters that mark a text as HTML do not exist. A template therefore has no way to let a text through,
+and the tests read all of them to see that none switches escaping off.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from adjudge.formats.text import clean
+from adjudge.templates import figures
+from adjudge.templates.icons import ICONS, STATES
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_FILTERS = {
+    "count": figures.format_count,
+    "rate": figures.format_rate,
+    "limits": figures.format_interval,
+    "share": figures.format_share,
+    "score": figures.format_score,
+    "duration": figures.format_duration,
+    "dollars": figures.format_dollars,
+    "number": figures.format_number,
+    "size": figures.format_size,
+    "moment": figures.format_moment,
+    "day": figures.format_day,
+    "clock": figures.format_clock,
+    "left": figures.format_left,
+}
+
+# They return HTML of what they are given, or mark it as such.
+_REFUSED = ("safe", "escape", "e", "forceescape", "urlize", "xmlattr", "tojson", "striptags")
+
+
+@cache
+def make_environment(*packages: str) -> Environment:
+    """The environment of all pages and reports, and of the ``templates`` folders of these ``packages``.
+
+    Templates come out of installed packages alone. Raises ``ValueError`` if a package has no such folder.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader("adjudge", "templates"), *[PackageLoader(name) for name in packages]]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finish,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        cache_size=-1,
+    )
+    for name in _REFUSED:
+        made.filters.pop(name, None)
+    made.filters |= _FILTERS | {"segment": quote_segment, "stamp": format_stamp, "at": format_place}
+    shapes = {name: Markup(drawn) for name, drawn in ICONS.items()}  # noqa: S704 - ours, and constant
+    given: dict[str, Any] = {"icons": shapes, "states": STATES, "NOTHING": figures.NOTHING}
+    made.globals.update(given)
+    return made
+
+
+def finish(value: object) -> object:
+    """What a template writes for a value: text without unseen characters, a whole number, or HTML that a macro made.
+
+    Anything else is a mistake in the template, and shown as ``None`` or ``0.30000000000000004`` it would look like a
+    figure: so it raises ``TypeError``.
+    """
+    if hasattr(value, "__html__"):
+        return value
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if type(value).__name__.endswith("Undefined"):
+        return value  # raises, with the name that is not known, when it is written
+    raise TypeError(f"a template shows {value!r}, of type {type(value).__name__}; give it to a filter that says it")
+
+
+def quote_segment(text: object) -> str:
+    """A text as one segment of a path, so that no id leads to another page or host."""
+    quoted = quote(str(text), safe="")
+    # A segment of dots alone would lead up.
+    return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
+
+
+def format_stamp(moment: datetime) -> str:
+    """A time as the ``datetime`` of a ``time`` element."""
+    return moment.isoformat(timespec="seconds")
+
+
+def format_place(number: float) -> str:
+    """A coordinate or length of a drawing: at most three digits after the point, and no exponent."""
+    return f"{number:.3f}".rstrip("0").rstrip(".") if number else "0"
+
+
+@cache
+def read_style() -> str:
+    """The stylesheet, with the line ends that it was written with on every system: its digest is in the policy."""
+    return files("adjudge.templates").joinpath("style.css").read_bytes().decode("utf-8")

@@ -1,0 +1,113 @@
+"""Numbers and times as people read them, the same on a terminal, in a report and on a page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from adjudge.trust.intervals import Share
+
+NOTHING = "–"
+"""What is written where there is no value; never 0."""
+
+# Not strftime's: a program may have set a locale.
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def format_count(number: float, what: str = "", plural: str = "") -> str:
+    """A number of things: ``1 case``, ``2,000 cases``."""
+    said = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
+    if not what:
+        return said
+    return f"{said} {what if said == '1' else plural or f'{what}s'}"
+
+
+def format_rate(rate: float | None) -> str:
+    """A share in per cent; never 100 % of what is not all, nor 0 % of what is something."""
+    if rate is None:
+        return NOTHING
+    said = f"{100 * rate:.1f}"
+    if said == "100.0" and rate < 1:
+        said = ">99.9"
+    elif said == "0.0" and rate > 0:
+        said = "<0.1"
+    return f"{said.removesuffix('.0')} %"
+
+
+def format_interval(share: Share) -> str:
+    """Where the true share may be."""
+    if share.interval is None:
+        return NOTHING
+    low, high = share.interval
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+def format_share(share: Share) -> str:
+    """A share with its interval and of how many it is."""
+    if share.rate is None:
+        return f"{NOTHING} (of none)"
+    return (
+        f"{format_rate(share.rate)} ({format_interval(share)}; {format_count(share.count)} of {format_count(share.of)})"
+    )
+
+
+def format_score(score: float | None) -> str:
+    """A score with two digits."""
+    return NOTHING if score is None else f"{score:.2f}"
+
+
+def format_duration(duration_ms: float | None) -> str:
+    """A duration in the unit that fits."""
+    if duration_ms is None:
+        return NOTHING
+    if duration_ms < 999.5:
+        return f"{duration_ms:.0f} ms" if duration_ms >= 9.95 or not duration_ms else f"{duration_ms:.1f} ms"
+    seconds = duration_ms / 1000
+    return f"{seconds:.1f} s" if seconds < 599.5 else f"{seconds / 60:.0f} min"
+
+
+def format_dollars(dollars: float | None) -> str:
+    """An amount, with as many digits as say something."""
+    if dollars is None:
+        return "unknown"
+    return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:.4f}"
+
+
+def format_number(number: int | None) -> str:
+    """A sum that may not be known."""
+    return "unknown" if number is None else f"{number:,}"
+
+
+def format_size(size: int) -> str:
+    """A number of bytes: ``412 bytes``, ``2.1 kB``."""
+    if size < 1000:
+        return format_count(size, "byte")
+    return f"{size / 1000:,.1f} kB" if size < 1_000_000 else f"{size / 1_000_000:,.1f} MB"
+
+
+def format_moment(moment: datetime) -> str:
+    """A day and a time to the second: ``22 Nov 2026, 13:32:08 UTC``."""
+    return f"{format_day(moment)}, {format_clock(moment)} UTC"
+
+
+def format_day(moment: datetime) -> str:
+    """A day alone, in UTC: ``22 Nov 2026``."""
+    at = moment.astimezone(UTC)
+    return f"{at.day} {_MONTHS[at.month - 1]} {at.year}"
+
+
+def format_clock(moment: datetime) -> str:
+    """A time of day alone, in UTC and to the second: ``13:32:08``."""
+    return f"{moment.astimezone(UTC):%H:%M:%S}"
+
+
+def format_left(seconds: float) -> str:
+    """How long something still lasts, in whole units and never more than is left: ``26 min``, ``1 h 10 min``."""
+    left = max(int(seconds), 0)
+    if left < 120:
+        return f"{left} s"
+    if left < 3600:
+        return f"{left // 60} min"
+    hours, minutes = left // 3600, left % 3600 // 60
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return format_count(hours // 24, "day")

@@ -1,0 +1,62 @@
+"""What stands around every page: where one is, who one is, and what waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Theme = Literal["auto", "light", "dark"]
+"""``auto`` follows the system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavLink:
+    """A page in the navigation."""
+
+    path: str
+    name: str
+    waiting: int | None = None
+    """How many wait there; ``None`` shows no number."""
+    key: str = ""
+    """The letter that leads there after ``g``."""
+    urgent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavSection:
+    """Pages that belong together."""
+
+    title: str
+    links: tuple[NavLink, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is said of the ledger at the foot of the navigation."""
+
+    state: str
+    """One of ``STATES``."""
+    word: str
+    more: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """Everything that ``base.html`` shows beside the page itself."""
+
+    place: str
+    """What this server is called, below the brand."""
+    current: str
+    """The path of the page's entry in the navigation."""
+    sections: tuple[NavSection, ...] = ()
+    person: str | None = None
+    """Who is signed in; ``None`` shows a link to sign in."""
+    roles: str = ""
+    csrf: str = ""
+    """What every form of the page sends along."""
+    theme: Theme = "auto"
+    keys: bool = True
+    """Whether letters are keys; whoever dictates switches them off."""
+    ledger: Standing | None = None
+    static: str = "/static"
+    """The path of the folder of the stylesheet, the icon and the scripts."""
