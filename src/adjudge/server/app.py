@@ -16,12 +16,14 @@ from adjudge.server.api.health import router as health_router
 from adjudge.server.caller import Unauthenticated
 from adjudge.server.pages.keys import router as keys_router
 from adjudge.server.pages.page import lead_to_signin, wants_page
+from adjudge.server.pages.preferences import router as preferences_router
 from adjudge.server.pages.signin import router as signin_router
+from adjudge.server.pages.static_files import router as static_router
 from adjudge.server.problem import add_handlers, render_problem
 from adjudge.server.protection import RequestProtection
 from adjudge.server.state import StateHolder
 
-ROUTERS = (health_router, signin_router, keys_router)
+ROUTERS = (health_router, static_router, preferences_router, signin_router, keys_router)
 """Every file with addresses. A new page or endpoint is added here."""
 
 

@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from adjudge.formats.plain import to_plain
 from adjudge.server.caller import Caller, find_caller_or_none, require
 from adjudge.server.pages.environment import find_template
+from adjudge.server.pages.shell import make_shell
 from adjudge.server.permissions import PermissionScope
 
 SIGN_IN = "/signin"
@@ -62,14 +63,15 @@ def render_page(
     """A template filled with a view.
 
     The template gets ``view``, ``caller`` (``None`` before the sign-in), ``csrf_token`` (for the hidden field of that
-    name, which every form needs), ``path``, and ``more``.
+    name, which every form needs), ``path``, ``shell``, and ``more``.
     """
-    session = caller.session if caller is not None else None
+    shell = make_shell(request, caller)
     given: dict[str, object] = {
         "view": view,
         "caller": caller,
-        "csrf_token": session.csrf_token if session is not None else "",
+        "csrf_token": shell.csrf,
         "path": request.url.path,
+        "shell": shell,
     }
     return HTMLResponse(find_template(template).render({**given, **more}), status)
 

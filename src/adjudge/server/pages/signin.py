@@ -17,6 +17,7 @@ from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import SIGN_IN, OptionalCaller, find_local_path, redirect, render_page
 from adjudge.server.sessions import begin_session, delete_cookie, end_session, name_cookie, set_cookie
 from adjudge.server.state import CurrentState
+from adjudge.templates.figures import format_left
 
 router = APIRouter()
 
@@ -29,6 +30,8 @@ class SignInView:
     """Where one goes then: a path of this server."""
     name: str = ""
     error: str = ""
+    hours: str = ""
+    """How long a session lasts at most, in words."""
 
 
 class SignInForm(BaseModel):
@@ -83,7 +86,8 @@ def _render(request: Request, state: CurrentState, view: SignInView, *, status: 
     # Before there is a session, the form's token is compared with a cookie: another site can set neither, and so it
     # cannot sign a browser in as somebody else.
     token = secrets.token_urlsafe(32)
-    response = render_page(request, "signin.html", view, status=status, csrf_token=token)
+    lifetime = format_left(state.settings.session_lifetime)
+    response = render_page(request, "signin.html", replace(view, hours=lifetime), status=status, csrf_token=token)
     set_cookie(response, _name_form_cookie(state), token, state.settings)
     return response
 

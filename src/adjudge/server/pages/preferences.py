@@ -1,0 +1,57 @@
+"""How somebody likes the pages: colours, and whether letters are keys. Kept in a cookie, for nobody else's eyes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Depends, Form
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.server.caller import Caller, require
+from adjudge.server.pages.page import redirect
+from adjudge.server.pages.shell import LETTERS, THEME, read_theme
+from adjudge.server.state import CurrentState
+
+router = APIRouter()
+
+_YEAR = 365 * 24 * 3600
+
+
+class ThemeForm(BaseModel):
+    """The colours that were chosen."""
+
+    theme: str = Field(default="auto", max_length=20)
+
+
+class LettersForm(BaseModel):
+    """Whether letters are keys."""
+
+    keys: str = Field(default="on", max_length=20)
+
+
+Person = Annotated[Caller, Depends(require())]
+
+
+@router.post("/theme", include_in_schema=False)
+async def keep_theme(request: Request, state: CurrentState, _: Person, form: Annotated[ThemeForm, Form()]) -> Response:
+    """Keep the colours and go back to the page."""
+    return _keep(request, state, THEME, read_theme(form.theme))
+
+
+@router.post("/keyboard", include_in_schema=False)
+async def keep_keys(request: Request, state: CurrentState, _: Person, form: Annotated[LettersForm, Form()]) -> Response:
+    """Switch letters on or off and go back to the page."""
+    return _keep(request, state, LETTERS, "off" if form.keys == "off" else "on")
+
+
+def _keep(request: Request, state: CurrentState, name: str, value: str) -> Response:
+    # Its path alone: whatever host it names, the way back is on this one.
+    came = urlsplit(request.headers.get("referer", "/"))
+    response = redirect(came.path + (f"?{came.query}" if came.query else ""))
+    response.set_cookie(
+        name, value, max_age=_YEAR, path="/", secure=state.settings.is_secure, httponly=True, samesite="lax"
+    )
+    return response

@@ -1,0 +1,52 @@
+"""The stylesheet, the scripts and the icon: files that are known by name, so that no path leads elsewhere."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from adjudge.server.problem import Problem
+from adjudge.templates.environment import read_style
+
+router = APIRouter()
+
+_KINDS = {
+    "style.css": "text/css; charset=utf-8",
+    "htmx.min.js": "text/javascript; charset=utf-8",
+    "keys.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+# A year, because the address changes with the files.
+_KEPT = {"cache-control": "public, max-age=31536000, immutable"}
+
+
+@cache
+def read_files() -> dict[str, bytes]:
+    """Every file by its name."""
+    folder = files("adjudge.server.pages").joinpath("static")
+    return {
+        name: read_style().encode() if name == "style.css" else folder.joinpath(name).read_bytes() for name in _KINDS
+    }
+
+
+@cache
+def find_static() -> str:
+    """The path of the folder, which changes when a file does: a browser never uses the style of another version."""
+    digest = sha256()
+    for name, content in read_files().items():
+        digest.update(name.encode() + content)
+    return f"/static/{digest.hexdigest()[:12]}"
+
+
+@router.get("/static/{version}/{name}", include_in_schema=False)
+async def give(version: str, name: str) -> Response:
+    """One of them, to anybody: nothing in them is about this server."""
+    if name not in _KINDS:
+        raise Problem(404, "there is no such file")
+    kept = _KEPT if find_static().endswith(f"/{version}") else {"cache-control": "no-cache"}
+    return Response(read_files()[name], headers={**kept, "content-type": _KINDS[name]})
