@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from adjudge import __version__
+from adjudge.cli.commands.accounts import accounts_app
 from adjudge.cli.commands.agree import agree
 from adjudge.cli.commands.approvals import approvals_app
 from adjudge.cli.commands.cache import cache_app
@@ -25,6 +26,7 @@ from adjudge.cli.commands.doctor import doctor
 from adjudge.cli.commands.gate import gate_app, resume
 from adjudge.cli.commands.init import init
 from adjudge.cli.commands.judge import judge
+from adjudge.cli.commands.keys import keys_app
 from adjudge.cli.commands.label import label
 from adjudge.cli.commands.ledger import ledger_app
 from adjudge.cli.commands.ledger import report as report_ledger
@@ -35,6 +37,7 @@ from adjudge.cli.commands.report import report
 from adjudge.cli.commands.rubric import rubric_app
 from adjudge.cli.commands.rules import rules_app
 from adjudge.cli.commands.run import run_data
+from adjudge.cli.commands.serve import serve
 from adjudge.cli.commands.tools import review, tools_app, validate
 from adjudge.cli.output import complain, finish, note, print_line
 from adjudge.errors import AdjudgeError, UsageError
@@ -51,6 +54,7 @@ GROUPS = {
     "Measure": ("plan", "label", "agree"),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
+    "Serve": ("serve", "keys", "accounts"),
     "Set up": ("init", "demo", "doctor", "rubric", "dataset", "cache", "completion"),
 }
 """Headings of ``adjudge --help``, and the commands under each."""
@@ -113,6 +117,12 @@ app.add_typer(tools_app, name="tools")
 ledger_app.command("report")(report_ledger)
 
 app.add_typer(ledger_app, name="ledger")
+
+app.command()(serve)
+
+app.add_typer(keys_app, name="keys")
+
+app.add_typer(accounts_app, name="accounts")
 
 app.command()(init)
 

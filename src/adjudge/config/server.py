@@ -33,6 +33,8 @@ class ServerSettings:
     """
     hosts: tuple[str, ...] = ()
     """Further names under which it may be asked, without a port. A request for any other name is refused."""
+    proxies: tuple[str, ...] = ()
+    """The addresses of proxies that are believed when they say whom they ask for (``X-Forwarded-For``)."""
     judge: str | None = None
     """The judge of ``/v1/evaluate`` and of the firewalls; that of ``[defaults]`` where this is not given."""
     runs: str | None = None
@@ -101,7 +103,7 @@ def read_server(config: Config, *, host: str | None = None, port: int | None = N
     table: dict[str, Any] = dict(config.server)
     check_keys(table, tuple(item.name for item in fields(ServerSettings)), where)
     _check_values(table, where)
-    table |= {"hosts": tuple(table["hosts"])} if "hosts" in table else {}
+    table |= {name: tuple(table[name]) for name in ("hosts", "proxies") if name in table}
     given: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     settings = ServerSettings(**{**table, **given})
     _check_port(settings.port, where)
@@ -134,6 +136,9 @@ def _check_values(table: Mapping[str, Any], where: str) -> None:
     for name in _SECONDS:
         if name in table:
             check_seconds(f"{where} {name}", table[name], most=_LONGEST)
+    proxies = table.get("proxies", [])
+    if not isinstance(proxies, list) or not all(isinstance(item, str) and _is_network(item) for item in proxies):
+        raise UsageError(f'{where} proxies must be a list of addresses, like ["10.0.0.2"], got {show(proxies)}')
     hosts = table.get("hosts", [])
     if not isinstance(hosts, list) or not all(isinstance(item, str) and _is_host(item) for item in hosts):
         raise UsageError(f'{where} hosts must be a list of names without a port, like ["adjudge"], got {show(hosts)}')
@@ -143,10 +148,16 @@ def _is_host(name: str) -> bool:
     return bool(name) and not any(char in name for char in "/:@*? \t\r\n")
 
 
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _check_port(port: object, where: str) -> None:
-    number = check_whole_number(f"{where} port", port, least=0)
-    if number > 65_535:
-        raise UsageError(f"{where} port must be at most 65,535, got {number}")
+    check_whole_number(f"{where} port", port, least=0, most=65_535)
 
 
 def _check_address(settings: ServerSettings, where: str) -> None:

@@ -52,7 +52,8 @@ def make_app(
     @asynccontextmanager
     async def run(_app: FastAPI) -> AsyncIterator[None]:
         try:
-            await holder.open()
+            if holder.current is None:  # opened before by what runs it, so that an error is a sentence
+                await holder.open()
             yield
         finally:
             await holder.aclose()

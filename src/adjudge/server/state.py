@@ -22,6 +22,7 @@ from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import make_tables
+from adjudge.server.limits import SignInThrottle, WorkQueue
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -37,6 +38,11 @@ class ServerState:
     approvals: Approvals
     recorder: CommandRecorder
     gates: Mapping[str, Gate]
+    queue: WorkQueue
+    """What is judged now, and what waits."""
+    throttle: SignInThrottle
+    stopping: asyncio.Event
+    """Set when the server stops: an answer that lasts, such as an event stream, has to end then."""
     allow_anonymous: bool = False
     """Whether a request without key and session may judge and read; on this machine's own addresses alone."""
 
@@ -61,6 +67,8 @@ class StateHolder:
     allow_anonymous: bool = False
     ledger: Ledger | None = None
     current: ServerState | None = None
+    throttle: SignInThrottle = field(default_factory=SignInThrottle)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _users: Counter[int] = field(default_factory=Counter)
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -101,6 +109,12 @@ class StateHolder:
         if self.ledger is not None:
             await self.ledger.aclose()
 
+    def stop(self) -> None:
+        """Hand back what waits, and take nothing more; what has begun goes on."""
+        self.stopping.set()
+        if self.current is not None:
+            self.current.queue.stop()
+
     def get(self) -> ServerState:
         """The state of now; there is one while the application runs."""
         if self.current is None:
@@ -139,6 +153,9 @@ class StateHolder:
             approvals=approvals,
             recorder=recorder,
             gates=gates,
+            queue=WorkQueue(settings),
+            throttle=self.throttle,
+            stopping=self.stopping,
             allow_anonymous=self.allow_anonymous,
         )
 

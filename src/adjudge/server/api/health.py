@@ -29,6 +29,8 @@ async def get_health() -> HealthReply:
 @router.get("/readyz", responses={503: {"description": "The ledger cannot be reached."}})
 async def get_readiness(state: CurrentState) -> HealthReply:
     """Whether the ledger can be reached. A failure means that requests should go to another server."""
+    if state.stopping.is_set():
+        raise Problem(503, "the server is stopping", code="stopping", headers={"Retry-After": "1"})
     try:
         await state.ledger.head()
     except AdjudgeError as error:

@@ -1,0 +1,130 @@
+"""``adjudge accounts``: the people who sign in to the server."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.keys import (
+    ApproverName,
+    GateNames,
+    RaterName,
+    ScopeNames,
+    list_permissions,
+    read_permissions,
+    use_database,
+)
+from adjudge.cli.commands.ledger import Place
+from adjudge.cli.commands.serve import check_installed
+from adjudge.cli.output import add_row, make_table, note, show_drawing, write_json
+from adjudge.config.file import read_config
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import flatten
+
+accounts_app = typer.Typer(
+    help="Add the people who sign in to the server, and set their passwords.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+_Name = Annotated[str, typer.Argument(metavar="NAME", hidden=True)]
+
+
+@accounts_app.command("add")
+def add(
+    name: _Name,
+    scope: ScopeNames = None,
+    gate: GateNames = None,
+    approver: ApproverName = None,
+    rater: RaterName = None,
+    config: option.ConfigFile = None,
+    ledger: Place = None,
+) -> int:
+    """Add an account. NAME is what the person types to sign in.
+
+    The password is asked for on the terminal, or read from standard input, one line. --approver is the name that gates
+    have for this person: no two accounts can have the same, so that one person counts once.
+    """
+    check_installed()
+    from adjudge.server.accounts import add_account
+
+    found = read_config(config)
+    permissions = read_permissions(found, scope, gate, approver, rater)
+    password = read_password()
+    use_database(
+        found, ledger, lambda opened: add_account(opened, name=name, password=password, permissions=permissions)
+    )
+    note(f"account {flatten(name, 80)} is added")
+    return 0
+
+
+@accounts_app.command("password")
+def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
+    """Set another password and end all sessions of the account."""
+    check_installed()
+    from adjudge.server.accounts import set_password
+
+    found, password = read_config(config), read_password()
+    use_database(found, ledger, lambda opened: set_password(opened, name, password))
+    note(f"account {flatten(name, 80)} has another password, and its sessions are ended")
+    return 0
+
+
+@accounts_app.command("disable")
+def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
+    """Let an account sign in no more, and end its sessions. What it decided stays."""
+    check_installed()
+    from adjudge.server.accounts import disable_account
+
+    use_database(read_config(config), ledger, lambda opened: disable_account(opened, name))
+    note(f"account {flatten(name, 80)} is disabled, and its sessions are ended")
+    return 0
+
+
+@accounts_app.command("enable")
+def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
+    """Let a disabled account sign in again, with its old password."""
+    check_installed()
+    from adjudge.server.accounts import enable_account
+
+    use_database(read_config(config), ledger, lambda opened: enable_account(opened, name))
+    note(f"account {flatten(name, 80)} is enabled")
+    return 0
+
+
+@accounts_app.command("list")
+def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
+    """List accounts, with what each may do."""
+    check_installed()
+    from adjudge.server.accounts import list_accounts
+
+    found = use_database(read_config(config), ledger, list_accounts, for_writing=False)
+    if as_json:
+        write_json({"schema": "adjudge/accounts/1", "accounts": [to_plain(account) for account in found]})
+        return 0
+    if not found:
+        note("no accounts: adjudge accounts add NAME --scope approve --approver NAME adds one")
+        return 0
+    table = make_table("", ("name", "state", "scopes", "gates", "approver", "rater", "made"), whole=1)
+    for account in found:
+        state = "enabled" if account.disabled_at is None else "disabled"
+        add_row(table, account.name, state, *list_permissions(account.permissions), account.created_at)
+    show_drawing(table)
+    return 0
+
+
+def read_password() -> str:
+    """A password from the terminal, asked for twice and not shown, or the first line of standard input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    from getpass import getpass
+
+    password = getpass("Password: ")
+    if getpass("Once more: ") != password:
+        raise UsageError("the two passwords differ; nothing was changed")
+    return password

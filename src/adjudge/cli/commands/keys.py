@@ -1,0 +1,194 @@
+"""``adjudge keys``: the API keys of programs that ask the server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.commands.ledger import Place
+from adjudge.cli.commands.serve import check_installed
+from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
+from adjudge.config.file import Config, read_config
+from adjudge.config.ledger import open_ledger
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_above_zero
+from adjudge.formats.plain import to_plain
+from adjudge.formats.text import flatten, show
+
+if TYPE_CHECKING:
+    from adjudge.ledger.ledger import Ledger
+    from adjudge.server.keys import ApiKey
+    from adjudge.server.permissions import Permissions
+
+T = TypeVar("T")
+
+keys_app = typer.Typer(
+    help="Make and revoke the keys of programs that ask the server.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+ScopeNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope", metavar="S", help="What it may do: judge, approve, label, adjudicate, read, admin. Give several."
+    ),
+]
+
+GateNames = Annotated[
+    list[str] | None, typer.Option("--gate", metavar="NAME", help="A gate it is limited to. Give several.")
+]
+
+ApproverName = Annotated[
+    str | None, typer.Option("--approver", metavar="NAME", help="Under which approver's name it decides.")
+]
+
+RaterName = Annotated[str | None, typer.Option("--rater", metavar="NAME", help="Under which rater's name it labels.")]
+
+_Prefix = Annotated[str, typer.Argument(metavar="PREFIX", hidden=True)]
+
+
+@keys_app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", hidden=True)],
+    scope: ScopeNames = None,
+    gate: GateNames = None,
+    approver: ApproverName = None,
+    rater: RaterName = None,
+    expires_in: Annotated[
+        float | None, typer.Option("--expires-in", metavar="DAYS", help="Days after which it ends; by default never.")
+    ] = None,
+    as_json: option.AsJson = False,
+    config: option.ConfigFile = None,
+    ledger: Place = None,
+) -> int:
+    """Make a key. It is printed once, and cannot be shown again.
+
+    NAME says what the key is for. Only a digest of the key is stored, in the ledger's database.
+    """
+    check_installed()
+    from adjudge.server.database import get_now
+    from adjudge.server.keys import create_key
+
+    found = read_config(config)
+    permissions = read_permissions(found, scope, gate, approver, rater)
+    until = None if expires_in is None else get_now() + timedelta(days=check_above_zero("--expires-in", expires_in))
+    made = use_database(
+        found, ledger, lambda opened: create_key(opened, name=name, permissions=permissions, expires_at=until)
+    )
+    _print_new(*made, as_json=as_json)
+    return 0
+
+
+@keys_app.command("rotate")
+def rotate(
+    prefix: _Prefix,
+    keep: Annotated[
+        float, typer.Option("--keep", metavar="HOURS", help="Hours for which the old key stays valid; by default 0.")
+    ] = 0.0,
+    as_json: option.AsJson = False,
+    config: option.ConfigFile = None,
+    ledger: Place = None,
+) -> int:
+    """Make a key in place of another, with the same name, scopes and limits.
+
+    PREFIX is the 12 characters after adj_ of the old key, which ends at once, or after --keep.
+    """
+    check_installed()
+    from adjudge.server.database import get_now
+    from adjudge.server.keys import rotate_key
+
+    if not 0 <= keep <= 8_760:
+        raise UsageError(f"--keep must be hours from 0 to 8,760, got {keep:g}")
+    until = get_now() + timedelta(hours=keep) if keep else None
+    made = use_database(read_config(config), ledger, lambda opened: rotate_key(opened, prefix, old_until=until))
+    _print_new(*made, as_json=as_json)
+    return 0
+
+
+@keys_app.command("revoke")
+def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = None) -> int:
+    """Revoke a key, for all servers at once. PREFIX is the 12 characters after adj_."""
+    check_installed()
+    from adjudge.server.keys import revoke_key
+
+    key = use_database(read_config(config), ledger, lambda opened: revoke_key(opened, prefix))
+    note(f"key {key.prefix} ({flatten(key.name, 80)}) is revoked")
+    return 0
+
+
+@keys_app.command("list")
+def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
+    """List keys, by prefix; nobody can list their secrets."""
+    check_installed()
+    from adjudge.server.database import get_now
+    from adjudge.server.keys import list_keys
+
+    found = use_database(read_config(config), ledger, list_keys, for_writing=False)
+    if as_json:
+        write_json({"schema": "adjudge/keys/1", "keys": [to_plain(key) for key in found]})
+        return 0
+    if not found:
+        note("no keys: adjudge keys create NAME --scope judge makes one")
+        return 0
+    now = get_now()
+    table = make_table("", ("prefix", "name", "state", *_PERMISSIONS, "made", "ends"), whole=1)
+    for key in found:
+        state = "valid" if key.is_valid(now) else "ended"
+        ends = key.revoked_at or key.expires_at or "never"
+        add_row(table, key.prefix, key.name, state, *list_permissions(key.permissions), key.created_at, ends)
+    show_drawing(table)
+    return 0
+
+
+_PERMISSIONS = ("scopes", "gates", "approver", "rater")
+
+
+def list_permissions(permissions: Permissions) -> tuple[str, str, str, str]:
+    """Permissions as the cells of a row."""
+    gates = "all" if permissions.gates is None else ", ".join(sorted(permissions.gates))
+    return ", ".join(sorted(permissions.scopes)), gates, permissions.approver or "-", permissions.rater or "-"
+
+
+def read_permissions(
+    config: Config, scope: list[str] | None, gate: list[str] | None, approver: str | None, rater: str | None
+) -> Permissions:
+    """What the options allow; raises ``UsageError`` for an unknown scope or gate."""
+    from adjudge.server.permissions import make_permissions
+
+    for name in gate or ():
+        if name not in config.gates:
+            known = flatten(", ".join(config.gates), 400) or "none"
+            raise UsageError(f"there is no gate {show(name)} in {config.path}; it has {known}")
+    permissions = make_permissions(scope or (), gates=gate or None, approver=approver, rater=rater)
+    for what, needs, given in (("approve", "--approver", approver), ("label", "--rater", rater)):
+        if what in permissions.scopes and given is None:
+            raise UsageError(f"the scope {what} needs {needs}, the name under which that counts")
+    return permissions
+
+
+def use_database(
+    config: Config, place: str | None, work: Callable[[Ledger], Awaitable[T]], *, for_writing: bool = True
+) -> T:
+    """What a function does with the ledger's database; raises ``UsageError`` where there is none."""
+
+    async def use() -> T:
+        async with open_ledger(config, place, for_writing=for_writing) as opened:
+            return await work(opened)
+
+    return asyncio.run(use())
+
+
+def _print_new(key: ApiKey, text: str, *, as_json: bool) -> None:
+    if as_json:
+        document: dict[str, Any] = {"schema": "adjudge/key/1", "text": text, "key": to_plain(key)}
+        write_json(document)
+        return
+    print_line(text)
+    note("keep it now: it cannot be shown again")

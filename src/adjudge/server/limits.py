@@ -1,0 +1,127 @@
+"""How much a server does at once: contents that are judged, those that wait, and attempts to sign in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from adjudge.config.server import ServerSettings
+from adjudge.server.problem import Problem
+
+
+class WorkQueue:
+    """So many contents are judged at a time, so many wait, and every further request is refused with 503.
+
+    A refusal lets nothing through: a program that is told to come back has no decision.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._most, self._most_waiting, self._retry_after = settings.concurrency, settings.queue, settings.retry_after
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_stopping = False
+        self.running = 0
+        """How many are being judged."""
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return len(self._waiting)
+
+    @asynccontextmanager
+    async def enter(self) -> AsyncIterator[None]:
+        """A block that is one of those at a time; raises ``Problem`` (503) where too many wait, and at the end."""
+        await self._take()
+        try:
+            yield
+        finally:
+            self._give()
+
+    def stop(self) -> None:
+        """Refuse all that wait, and all that come: another server can take them. What has begun goes on."""
+        self._is_stopping = True
+        while self._waiting:
+            self._refuse_next("the server is stopping, so nothing was decided")
+
+    async def _take(self) -> None:
+        if self._is_stopping:
+            raise self._make_problem("the server is stopping, so nothing was decided")
+        if self.running < self._most:
+            self.running += 1
+            return
+        if len(self._waiting) >= self._most_waiting:
+            raise self._make_problem("too much is waiting to be judged, so nothing was decided")
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._give()  # its turn came in the moment in which it was cancelled
+            elif turn in self._waiting:
+                self._waiting.remove(turn)
+            raise
+
+    def _give(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)  # its place goes on, so the number of those running stays
+                return
+        self.running -= 1
+
+    def _refuse_next(self, why: str) -> None:
+        turn = self._waiting.popleft()
+        if not turn.done():
+            turn.set_exception(self._make_problem(why))
+
+    def _make_problem(self, why: str) -> Problem:
+        return Problem(503, why, code="busy", headers={"Retry-After": str(self._retry_after)})
+
+
+@dataclass(slots=True, kw_only=True)
+class SignInThrottle:
+    """How often passwords may be tried: by one address for one name, by one address, and for one name by all.
+
+    The last is the loosest, or a stranger could keep somebody out by failing in their name. It counts in this process.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    window: float = 900.0
+    """Seconds for which a failure counts."""
+    _failures: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
+
+    def check(self, address: str, name: str) -> None:
+        """Raise ``Problem`` (429) where too many attempts have failed."""
+        now = self.clock()
+        for key, most in _list_counts(address, name):
+            failed = self._failures.get(key)
+            while failed and failed[0] <= now - self.window:
+                failed.popleft()
+            if failed and len(failed) >= most:
+                wait = max(1, int(failed[-most] + self.window - now) + 1)
+                said = "too many attempts to sign in have failed; wait, or ask whoever runs this server"
+                raise Problem(429, said, code="throttled", headers={"Retry-After": str(wait)})
+
+    def note(self, address: str, name: str) -> None:
+        """Count a failure."""
+        for key, most in _list_counts(address, name):
+            failed = self._failures.setdefault(key, deque(maxlen=most))
+            failed.append(self.clock())
+            self._failures.move_to_end(key)
+        while len(self._failures) > _MOST_COUNTED:
+            self._failures.popitem(last=False)
+
+    def forget(self, address: str, name: str) -> None:
+        """Begin anew for somebody who has signed in from there."""
+        self._failures.pop(_list_counts(address, name)[0][0], None)
+
+
+_MOST_COUNTED = 10_000
+
+
+def _list_counts(address: str, name: str) -> list[tuple[str, int]]:
+    return [(f"both {address} {name}", 5), (f"address {address}", 30), (f"name {name}", 100)]

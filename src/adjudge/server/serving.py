@@ -1,0 +1,109 @@
+"""Running the application with uvicorn: from a checked configuration to the last answer."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.server.app import make_app
+from adjudge.server.problem import logger
+from adjudge.server.state import StateHolder
+
+if TYPE_CHECKING:
+    from adjudge.config.server import ServerSettings
+
+
+async def serve(
+    config: Path | None,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    allow_anonymous: bool = False,
+    on_ready: Callable[[str], None] = logger.info,
+) -> None:
+    """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again.
+
+    ``on_ready`` is told the address once requests are answered. Raises ``UsageError`` for a configuration or an address
+    that cannot be used, before anything is answered, and ``LedgerError`` when the store fails.
+    """
+    app = make_app(config, host=host, port=port, allow_anonymous=allow_anonymous)
+    holder: StateHolder = app.state.holder
+    settings = (await holder.open()).settings
+    try:
+        listener = _listen(settings)
+    except BaseException:
+        await holder.aclose()
+        raise
+    server = StoppableServer(_configure(app, settings), holder)
+    loop = asyncio.get_running_loop()
+    reloads: set[asyncio.Task[None]] = set()
+
+    def reload() -> None:
+        # A bare task: the set holds it until it is done, and nobody waits for it.
+        task = loop.create_task(_reload(holder))
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    with suppress(NotImplementedError):  # Windows has no such signal
+        loop.add_signal_handler(signal.SIGHUP, reload)
+    # uvicorn raises a signal that it was stopped by once more when all is done; a stop that went well is no failure.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    shown = settings.base_url if settings.port else f"http://{settings.host}:{listener.getsockname()[1]}"
+    on_ready(shown)
+    await server.serve(sockets=[listener])
+
+
+class StoppableServer(uvicorn.Server):
+    """uvicorn's server, which says that it stops before it waits for what is under way."""
+
+    def __init__(self, config: uvicorn.Config, holder: StateHolder) -> None:
+        super().__init__(config)
+        self._holder = holder
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Hand back what only waits, let finish what has begun, and close."""
+        self._holder.stop()
+        await super().shutdown(sockets)
+
+
+async def _reload(holder: StateHolder) -> None:
+    try:
+        state = await holder.reload()
+    except AdjudgeError as error:
+        logger.error("the configuration was not reloaded, and the old one stays: %s", error)
+    except Exception as error:  # noqa: BLE001 - a module that a python: rule names may raise anything
+        logger.exception("the configuration was not reloaded, and the old one stays: %s", type(error).__name__)
+    else:
+        logger.info("the configuration was reloaded: %s, SHA-256 %s", state.config.path, state.config.digest)
+
+
+def _configure(app: Any, settings: ServerSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies) or None,
+        timeout_graceful_shutdown=settings.shutdown,  # type: ignore[arg-type] - it is given to asyncio.wait_for
+        ws="none",
+    )
+
+
+def _listen(settings: ServerSettings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2_048)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; give another with --port"
+        ) from None
