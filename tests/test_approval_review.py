@@ -1,4 +1,4 @@
-"""What a reviewer is shown: the evidence in the content, what is missing, what was approved before, own figures."""
+"""What a reviewer is shown: what is missing, what was approved before, own figures."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from adjudge import Approvals, CriterionResult, Gate, JudgeChainResult
-from adjudge.guards import DecisionRefused, Quotation, digest_shown, find_quotations, split_passages
+from adjudge import Approvals, Gate
+from adjudge.guards import DecisionRefused, digest_shown
 from approval_support import Clock, ask, make_result, use
 from ledger_support import find, open_schema
 
@@ -26,70 +24,6 @@ def make_url(request: pytest.FixtureRequest, tmp_path: Path, require) -> Iterato
     else:
         with open_schema(require) as url:
             yield url
-
-
-# ---------------------------------------------------------------- evidence
-
-
-def quote(*texts: str, name: str = "policy") -> CriterionResult:
-    return CriterionResult(name=name, score=0.1, passed=False, evidence=texts)
-
-
-def find_in(content: str, *criteria: CriterionResult) -> list[tuple[int | None, str, tuple[str, ...]]]:
-    found = find_quotations(make_result(criteria=criteria), content)
-    return [(item.number, item.text, item.criteria) for item in found]
-
-
-def test_quotations_are_numbered_as_the_judge_gave_them():
-    """One that two criteria quote is one; an empty one is none."""
-    criteria = [quote("money", "today"), quote("", " "), quote("money", name="amount")]
-
-    assert find_in("today you get money", *criteria) == [(1, "money", ("policy", "amount")), (2, "today", ("policy",))]
-
-
-@pytest.mark.parametrize("text", ["Money", "you  get", "you\nget", "you get\u200b", "Kelvin \u212a", "gone"])
-def test_only_what_is_there_character_for_character_is_found(text: str):
-    """A quotation that is merely alike has no number, and no place."""
-    assert find_in("money you get, Kelvin K", quote(text)) == [(None, text, ("policy",))]
-
-
-def test_quotations_of_the_seats_are_found_too():
-    """A chain's own result may have no criteria."""
-    seats = (make_result(criteria=(quote("b"),)), make_result(criteria=(quote("a"),)))
-    chain = JudgeChainResult(outcome="failed", judge="panel", strategy="majority", results=seats)
-
-    assert [(item.number, item.text, item.start) for item in find_quotations(chain, "a b")] == [
-        (1, "b", 2),
-        (2, "a", 0),
-    ]
-    assert [item.number for item in find_quotations(chain, None)] == [None, None]
-
-
-def test_overlapping_quotations_cut_the_content_into_passages():
-    """Each piece says which quotations cover it, and which begin there."""
-    content = "you get money today"
-    found = find_quotations(make_result(criteria=(quote("get money"), quote("money today"))), content)
-
-    assert [(item.text, item.numbers, item.begins) for item in split_passages(content, found)] == [
-        ("you ", (), ()),
-        ("get ", (1,), (1,)),
-        ("money", (1, 2), (2,)),
-        (" today", (2,), ()),
-    ]
-
-
-@given(st.text(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=6))
-def test_the_passages_joined_are_the_content(content: str, places: list[tuple[int, int]]):
-    """Nothing is lost or doubled, whatever overlaps."""
-    texts = [content[start : start + length] for start, length in places]
-    found = find_quotations(make_result(criteria=(quote(*texts),)), content)
-    passages = split_passages(content, found)
-
-    assert "".join(item.text for item in passages) == content
-    for item in found:
-        assert isinstance(item, Quotation)
-        assert "".join(part.text for part in passages if item.number in part.numbers) == item.text
-        assert [item.number in part.begins for part in passages].count(True) == 1
 
 
 # ---------------------------------------------------------------- what is missing

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from adjudge.config.file import Config, check_keys
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_seconds, check_whole_number
+from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import show
+from adjudge.guards.approval.request import LONGEST_UNDO
 
 PORT = 8318
 """The port where nothing else is said."""
@@ -58,6 +59,10 @@ class ServerSettings:
     """After how long a session ends in any case."""
     idempotency: float = 86_400.0
     """How long an answer is kept for its ``Idempotency-Key``."""
+    undo_seconds: float = 8.0
+    """How long a vote that was given on the page can be taken back; the gate waits for that. 0 is not at all."""
+    hide_judge: bool = False
+    """Whether the page *Approvals* hides the judge until a reviewer has decided, unless they choose otherwise."""
 
     @property
     def base_url(self) -> str:
@@ -139,6 +144,9 @@ def _check_values(table: Mapping[str, Any], where: str) -> None:
     proxies = table.get("proxies", [])
     if not isinstance(proxies, list) or not all(isinstance(item, str) and _is_network(item) for item in proxies):
         raise UsageError(f'{where} proxies must be a list of addresses, like ["10.0.0.2"], got {show(proxies)}')
+    if table.get("undo_seconds", 0) != 0:
+        check_seconds(f"{where} undo_seconds", table["undo_seconds"], most=LONGEST_UNDO)
+    check_flag(f"{where} hide_judge", table.get("hide_judge", False))
     hosts = table.get("hosts", [])
     if not isinstance(hosts, list) or not all(isinstance(item, str) and _is_host(item) for item in hosts):
         raise UsageError(f'{where} hosts must be a list of names without a port, like ["adjudge"], got {show(hosts)}')

@@ -9,10 +9,6 @@ from adjudge.guards.approval.approvals import Approvals as Approvals
 from adjudge.guards.approval.completeness import Gap as Gap
 from adjudge.guards.approval.completeness import GapKind as GapKind
 from adjudge.guards.approval.completeness import digest_shown as digest_shown
-from adjudge.guards.approval.evidence import Passage as Passage
-from adjudge.guards.approval.evidence import Quotation as Quotation
-from adjudge.guards.approval.evidence import find_quotations as find_quotations
-from adjudge.guards.approval.evidence import split_passages as split_passages
 from adjudge.guards.approval.figures import ReviewerFigures as ReviewerFigures
 from adjudge.guards.approval.pending import PendingDecision as PendingDecision
 from adjudge.guards.approval.webhook import Webhook as Webhook

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from adjudge import __version__
 from adjudge.server.api.health import router as health_router
 from adjudge.server.caller import Unauthenticated
+from adjudge.server.pages.approvals import router as approvals_router
 from adjudge.server.pages.keys import router as keys_router
 from adjudge.server.pages.page import lead_to_signin, wants_page
 from adjudge.server.pages.preferences import router as preferences_router
@@ -23,7 +24,7 @@ from adjudge.server.problem import add_handlers, render_problem
 from adjudge.server.protection import RequestProtection
 from adjudge.server.state import StateHolder
 
-ROUTERS = (health_router, static_router, preferences_router, signin_router, keys_router)
+ROUTERS = (health_router, static_router, preferences_router, signin_router, keys_router, approvals_router)
 """Every file with addresses. A new page or endpoint is added here."""
 
 

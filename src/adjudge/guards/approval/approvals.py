@@ -41,6 +41,7 @@ from adjudge.guards.approval.pending import (
 from adjudge.guards.approval.pending import make_row as make_pending_row
 from adjudge.guards.approval.request import (
     LONGEST_REASON,
+    LONGEST_UNDO,
     Terms,
     ask_first,
     check_words,
@@ -126,9 +127,6 @@ _MOST_FAILURES = 3
 
 _SHORTEST_PART = 4
 """Characters of an id that may stand for it."""
-
-LONGEST_UNDO = 300.0
-"""Seconds for which a vote can be taken back, at most: the gate waits for them."""
 
 _DRAIN = 10.0
 """Seconds that closing waits for deliveries."""

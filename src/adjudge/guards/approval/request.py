@@ -131,6 +131,9 @@ LONGEST_TEXT = 100_000
 LONGEST_REASON = 10_000
 """Characters of the reason that a person gives."""
 
+LONGEST_UNDO = 300.0
+"""Seconds for which a vote can be taken back, at most: the gate waits for them."""
+
 LONGEST_TIME = 100 * 365 * 86_400
 """Seconds until a request expires, at most: a hundred years."""
 

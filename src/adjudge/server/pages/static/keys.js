@@ -12,8 +12,34 @@
     Array.from(document.querySelectorAll(`[${attribute}]`)).find(
       (element) => element.getAttribute(attribute) === key && isShown(element),
     );
+  // A button with data-prepares="ID" is only chosen by its key, and the field of that id gets the focus; what sends it is
+  // Control and Enter, or a click. So no single key decides anything.
+  const prepare = (button) => {
+    if (button.disabled) {
+      say("That is switched off; the page says why.");
+      return;
+    }
+    for (const other of document.querySelectorAll("[data-chosen]")) {
+      other.removeAttribute("data-chosen");
+      other.removeAttribute("aria-pressed");
+    }
+    button.setAttribute("data-chosen", "");
+    button.setAttribute("aria-pressed", "true");
+    document.getElementById(button.dataset.prepares)?.focus();
+    say("Chosen. Control and Enter sends it.");
+  };
+
+  // data-steps="SELECTOR": from one such place of the page to the next, and round again.
+  let step = 0;
+  const walk = (selector) => {
+    const places = Array.from(document.querySelectorAll(selector));
+    if (places.length) location.hash = places[step++ % places.length].id;
+  };
+
   const use = (element) => {
-    if (element.matches(fields)) element.focus();
+    if (element.dataset.prepares) prepare(element);
+    else if (element.dataset.steps) walk(element.dataset.steps);
+    else if (element.matches(fields)) element.focus();
     else if (element.matches("input")) {
       element.focus();
       element.click();
@@ -70,10 +96,12 @@
       return;
     }
     if (event.ctrlKey) {
-      const control = event.key === "Enter" && find("data-key", "Control+Enter");
+      if (event.key !== "Enter") return;
+      const chosen = document.querySelector("[data-chosen]");
+      const control = chosen && isShown(chosen) ? chosen : find("data-key", "Control+Enter");
       if (control) {
         event.preventDefault();
-        use(control);
+        control.click();
       }
       return;
     }

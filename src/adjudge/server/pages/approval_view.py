@@ -1,0 +1,550 @@
+"""What the page *Approvals* shows: values made from requests, without a store, a request or a clock of their own.
+
+A request that its reader is to decide without the judge is made without it: neither the verdict, criteria, rules,
+quotations and seats nor what other people said are in the value, so neither the page nor its twin can show them.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from adjudge.formats.text import clean
+from adjudge.guards.approval.approval import Approval, Vote
+from adjudge.guards.approval.completeness import Gap, digest_shown
+from adjudge.guards.approval.figures import ReviewerFigures
+from adjudge.ledger.entry import Entry
+from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, RuleResult
+from adjudge.templates.difference import DiffLine, make_difference
+from adjudge.templates.evidence import MarkedText, mark_evidence
+
+LONGEST_SHOWN = 20_000
+"""Characters of a content that are shown at first; the rest takes another request, and before it nobody can approve."""
+
+_LONGEST_TITLE = 80
+
+_MOST_FACTS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueItem:
+    """A request in the queue."""
+
+    id: str
+    title: str
+    gate: str
+    outcome: Outcome | None
+    """``None`` where the reader is to decide without the judge."""
+    detail: str
+    """The score or the reason, after the outcome; empty where there is none, or the judge is hidden."""
+    approved: int | None
+    """How many approved; ``None`` where the reader is to decide without the others."""
+    required: int
+    left: float | None
+    """Seconds until it expires; ``None`` is never."""
+    mine: bool
+    """Whether the reader can still decide it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoOffer:
+    """A vote that the reader can still take back."""
+
+    id: str
+    title: str
+    approved: bool
+    left: float
+    """Seconds until it counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteView:
+    """What a judge quoted, and its number in the content; ``None`` if it is not in the content."""
+
+    text: str
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionView:
+    """A criterion with the judge's reason."""
+
+    name: str
+    state: Outcome
+    score: float | None
+    threshold: float | None
+    reason: str
+    quotes: tuple[QuoteView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatView:
+    """What one seat of a chain said."""
+
+    judge: str
+    outcome: Outcome
+    score: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleView:
+    """A rule, and what it found."""
+
+    name: str
+    state: str
+    """``failed``, ``warning`` or ``passed``."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeView:
+    """What the judge said: only for who may see it."""
+
+    outcome: Outcome
+    word: str
+    said: str
+    judge: str
+    decided_by: str
+    first_said: str
+    criteria: tuple[CriterionView, ...]
+    seats: tuple[SeatView, ...]
+    rules: tuple[RuleView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteView:
+    """One approver, and what they did."""
+
+    name: str
+    state: str
+    """``approved``, ``denied`` or ``open``."""
+    did: str
+    at: datetime | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentView:
+    """What an approver said without deciding."""
+
+    name: str
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierView:
+    """The last request like this one that people approved, and what is different now."""
+
+    id: str
+    at: datetime
+    by: tuple[str, ...]
+    lines: tuple[DiffLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestView:
+    """A request with everything that is needed to decide it."""
+
+    id: str
+    title: str
+    gate: str
+    asked_at: datetime
+    asked_by: str
+    message: str
+    """What the people are asked; empty where it would tell what the judge said."""
+    action: str
+    facts: tuple[tuple[str, str], ...]
+    """The members of a content that is a JSON object; empty for any other."""
+    subject: str
+    size: int | None
+    """Bytes of the content; ``None`` where there is none."""
+    content: MarkedText | None
+    """What is shown of the content; ``None`` where it was not kept."""
+    length: int
+    """Characters of the whole content."""
+    shown: int
+    """Characters of it that are shown."""
+    unseen: int
+    """Characters that cannot be seen, and are shown as dots."""
+    hidden: bool
+    """Whether the judge is hidden until the reader has decided."""
+    judge: JudgeView | None
+    """``None`` where it is hidden, or could not be kept."""
+    earlier: EarlierView | None
+    status: str
+    decided_by: str | None
+    closed_at: datetime | None
+    closed_because: str
+    required: int
+    approved: int | None
+    """How many approved; ``None`` where that is hidden."""
+    votes: tuple[VoteView, ...]
+    comments: tuple[CommentView, ...]
+    expires_at: datetime | None
+    left: float | None
+    rest: float
+    """The share of its time that is left, in 0 to 1."""
+    on_expiry: str
+    gaps: tuple[Gap, ...]
+    """For what it cannot be approved as it is shown."""
+    can_decide: bool
+    """Whether the reader is one of the approvers and has not decided."""
+    why_not: str
+    """Why the reader cannot decide; empty where they can."""
+    needs_reason: bool
+    """Whether approving overrides the judge; a reason is required then."""
+    seen: str
+    """Digest of what is shown, which an approval has to send back; empty while it is not all shown."""
+    can_approve: bool
+    """Whether the reader can approve it as it is shown; denying needs ``can_decide`` alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalsView:
+    """The page: the queue, and one request of it."""
+
+    items: tuple[QueueItem, ...]
+    waiting: int
+    mine: int
+    newest: str
+    """The newest id that the reader has been shown; what comes later is announced and not put among them."""
+    item: RequestView | None
+    stood: str
+    """How the request stood when the page was made, for the news about it."""
+    position: int
+    """The place of the request in the queue, from 1; 0 if it is not in it."""
+    before: str | None
+    after: str | None
+    undo: tuple[UndoOffer, ...]
+    undo_seconds: float
+    hides_judge: bool
+    figures: ReviewerFigures | None
+    conflict: str = ""
+    """What happened to the vote that was just sent, if it was not recorded."""
+    error: str = ""
+    """What is wrong with what was just sent."""
+    typed: str = ""
+    """The reason that was just sent, so that nothing is lost."""
+    told: str = ""
+    """What was just done, beside what can be undone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who looks, and how."""
+
+    approver: str | None
+    """The name under which they decide; ``None``: they cannot."""
+    hides_judge: bool = False
+    shows_all: bool = False
+    """Whether a content of any length is shown in full."""
+
+
+# ---------------------------------------------------------------- the queue
+
+
+def sort_queue(found: Iterable[Approval]) -> list[Approval]:
+    """Requests by when they expire, those that never do last; the older first."""
+    return sorted(found, key=lambda item: (item.expires_at is None, item.expires_at or item.created_at, item.id))
+
+
+def make_queue_item(approval: Approval, reader: Reader, now: datetime) -> QueueItem:
+    """A request in the queue, without the judge where its reader is to decide first."""
+    hidden = is_hidden(approval, reader)
+    score = "" if approval.score is None else f"{approval.score:.2f}"
+    return QueueItem(
+        id=approval.id,
+        title=make_title(approval),
+        gate=approval.gate or "no gate",
+        outcome=None if hidden else approval.outcome,
+        detail="" if hidden else approval.undecided_because or score,
+        approved=None if hidden else sum(vote.approved for vote in approval.votes),
+        required=approval.required,
+        left=_find_left(approval, now),
+        mine=may_decide(approval, reader.approver),
+    )
+
+
+def make_undo_offers(found: Iterable[Approval], reader: Reader, now: datetime) -> tuple[UndoOffer, ...]:
+    """The reader's own votes that can still be taken back, the last one first."""
+    votes = [
+        (vote, item)
+        for item in found
+        for vote in item.pending_votes
+        if vote.by == reader.approver and vote.final_at is not None and vote.final_at > now
+    ]
+    votes.sort(key=lambda pair: pair[0].at, reverse=True)
+    return tuple(
+        UndoOffer(
+            id=item.id, title=make_title(item), approved=vote.approved, left=(vote.final_at - now).total_seconds()
+        )
+        for vote, item in votes
+        if vote.final_at is not None
+    )
+
+
+def make_title(approval: Approval) -> str:
+    """What a request is called: what its maker called it, else what it does and how its content begins."""
+    named = approval.metadata.get("title")
+    if isinstance(named, str) and named.strip():
+        return _shorten(named)
+    if approval.gate is None:
+        return _shorten(approval.message)
+    action = find_action(approval)
+    content = (approval.content or "").strip()
+    begins = f": {content}" if content else ""
+    return _shorten(f"{action}{begins}")
+
+
+def find_action(approval: Approval) -> str:
+    """What would be done, as far as the request says: a tool, an HTTP request, or going through the gate."""
+    tool, method, path = (approval.metadata.get(name) for name in ("tool", "method", "path"))
+    if isinstance(tool, str) and tool:
+        return tool
+    if isinstance(method, str) and isinstance(path, str) and method:
+        return f"{method} {path}"
+    return approval.gate or "what was judged"
+
+
+def may_decide(approval: Approval, name: str | None) -> bool:
+    """Whether somebody is one of the approvers and has not decided."""
+    return approval.status == "open" and name in approval.approvers and find_vote(approval, name) is None
+
+
+def find_vote(approval: Approval, name: str | None) -> Vote | None:
+    """What somebody decided, whether it counts already or not."""
+    return next((vote for vote in (*approval.votes, *approval.pending_votes) if vote.by == name), None)
+
+
+def is_hidden(approval: Approval, reader: Reader) -> bool:
+    """Whether the reader is to decide before they see what the judge and others said."""
+    return reader.hides_judge and may_decide(approval, reader.approver)
+
+
+# ---------------------------------------------------------------- one request
+
+
+def make_request_view(
+    approval: Approval,
+    reader: Reader,
+    now: datetime,
+    *,
+    gaps: Sequence[Gap],
+    earlier: Approval | None,
+    history: Sequence[Entry],
+) -> RequestView:
+    """A request with everything that is needed to decide it, and nothing that its reader is not to see yet."""
+    hidden = is_hidden(approval, reader)
+    content = approval.content
+    shown = None if content is None else content if reader.shows_all else content[:LONGEST_SHOWN]
+    cut = content is not None and shown != content
+    found = list(gaps)
+    if cut:
+        what = f"The content is cut at {LONGEST_SHOWN:,} of {len(content or ''):,} characters."
+        found.append(Gap(kind="cut", what=what, remedy="Show the rest."))
+    result = None if hidden else approval.result
+    quotes = () if result is None else list_quotes(result)
+    marked = None if shown is None else mark_evidence(shown, quotes)
+    can_decide = may_decide(approval, reader.approver)
+    return RequestView(
+        id=approval.id,
+        title=make_title(approval),
+        gate=approval.gate or "no gate",
+        asked_at=approval.created_at,
+        asked_by=_find_asker(approval),
+        message="" if hidden or approval.gate is not None else approval.message,
+        action=find_action(approval),
+        facts=list_facts(content),
+        subject=approval.subject,
+        size=None if content is None else len(content.encode()),
+        content=marked,
+        length=len(content or ""),
+        shown=len(shown or ""),
+        unseen=count_unseen(shown or ""),
+        hidden=hidden,
+        judge=None if result is None else _make_judge_view(approval, result, quotes, marked),
+        earlier=None if earlier is None else _make_earlier(earlier, content or ""),
+        status=approval.status,
+        decided_by=approval.decided_by,
+        closed_at=approval.closed_at,
+        closed_because=approval.closed_because,
+        required=approval.required,
+        approved=None if hidden else sum(vote.approved for vote in approval.votes),
+        votes=_list_votes(approval, reader, hidden=hidden),
+        comments=() if hidden else _list_comments(history),
+        expires_at=approval.expires_at,
+        left=_find_left(approval, now),
+        rest=_find_rest(approval, now),
+        on_expiry=approval.on_expiry,
+        gaps=tuple(found),
+        can_decide=can_decide,
+        why_not="" if can_decide else explain_not(approval, reader),
+        needs_reason=approval.outcome != "passed",
+        seen="" if cut else digest_shown(approval),
+        can_approve=can_decide and not found,
+    )
+
+
+def explain_not(approval: Approval, reader: Reader) -> str:
+    """Why the reader cannot decide a request."""
+    vote = find_vote(approval, reader.approver)
+    if approval.status != "open":
+        return f"It is {approval.status}."
+    if vote is not None:
+        return "You have decided it." if vote.final_at is None else "You have decided it, and can still undo that."
+    if reader.approver is None:
+        return "Your account has no approver's name, so it can look and not decide."
+    return f"{reader.approver} is not one of its approvers."
+
+
+def list_quotes(result: JudgeResult) -> tuple[str, ...]:
+    """Every text that a judge and its seats gave as evidence, each once, in the order in which they gave them."""
+    return tuple(dict.fromkeys(text for item in list_criteria(result) for text in item.evidence if text.strip()))
+
+
+def list_criteria(result: JudgeResult) -> list[CriterionResult]:
+    """The criteria of a result, then those of its seats."""
+    seats = result.results if isinstance(result, JudgeChainResult) else ()
+    return [*result.criteria, *[item for seat in seats for item in list_criteria(seat)]]
+
+
+def list_facts(content: str | None) -> tuple[tuple[str, str], ...]:
+    """The members of a content that is a JSON object, as they are in its bytes: numbers are not rounded or grouped."""
+    try:
+        # Pairs, and numbers as they are written: a name that is there twice has to be seen twice.
+        data = json.loads(content or "", parse_float=_Literal, parse_int=_Literal, object_pairs_hook=_Pairs)
+        if not isinstance(data, _Pairs) or not 0 < len(data) <= _MOST_FACTS:
+            return ()
+        return tuple((name, str(value) if isinstance(value, str) else _write(value)) for name, value in data)
+    except (ValueError, RecursionError):
+        return ()
+
+
+class _Literal(str):
+    """A number as it is written in JSON."""
+
+    __slots__ = ()
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of a JSON object, all of them and in their order."""
+
+    __slots__ = ()
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, _Pairs):
+        return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {_write(item)}" for name, item in value) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_write, value)) + "]"
+    return str(value) if isinstance(value, _Literal) else json.dumps(value, ensure_ascii=False)
+
+
+def count_unseen(text: str) -> int:
+    """How many characters of a text cannot be seen, so that a page shows each as a dot."""
+    shown = clean(text)
+    return 0 if shown == text else sum(a != b for a, b in zip(shown, text, strict=True))
+
+
+def _make_judge_view(
+    approval: Approval, result: JudgeResult, quotes: Sequence[str], marked: MarkedText | None
+) -> JudgeView:
+    found = frozenset(marked.found if marked is not None else ())
+    numbers = {text: number for number, text in enumerate(quotes, 1) if number in found}
+    seats = result.results if isinstance(result, JudgeChainResult) else ()
+    return JudgeView(
+        outcome=result.outcome,
+        word=_make_word(result),
+        said=result.detail or result.reasoning or result.explain(),
+        judge=result.judge,
+        decided_by=result.decided_by,
+        first_said=approval.first_said,
+        criteria=tuple(_make_criterion(item, numbers) for item in list_criteria(result)),
+        seats=tuple(
+            SeatView(judge=seat.judge, outcome=seat.outcome, score=seat.score, reason=seat.detail or seat.reasoning)
+            for seat in seats
+        ),
+        rules=tuple(sorted(map(_make_rule, result.rule_results), key=lambda rule: _RULE_ORDER.index(rule.state))),
+    )
+
+
+def _make_word(result: JudgeResult) -> str:
+    if result.undecided_because is not None:
+        return f"undecided: {result.undecided_because}"
+    score = "" if result.score is None else f" with {result.score:.2f}"
+    needs = "" if result.threshold is None else f", needs {result.threshold:.2f}"
+    return f"{result.outcome}{score}{needs}"
+
+
+def _make_criterion(item: CriterionResult, numbers: Mapping[str, int]) -> CriterionView:
+    state: Outcome = "undecided" if item.score is None else "passed" if item.passed else "failed"
+    quotes = tuple(QuoteView(text=text, number=numbers.get(text)) for text in item.evidence if text.strip())
+    return CriterionView(
+        name=item.name, state=state, score=item.score, threshold=item.threshold, reason=item.reasoning, quotes=quotes
+    )
+
+
+_RULE_ORDER = ("failed", "warning", "info", "passed")
+
+
+def _make_rule(rule: RuleResult) -> RuleView:
+    state = "passed" if rule.passed else "failed" if rule.severity == "error" else rule.severity
+    return RuleView(name=rule.name, state=state, message=rule.message)
+
+
+def _make_earlier(earlier: Approval, now: str) -> EarlierView:
+    lines = make_difference(earlier.content or "", now)
+    return EarlierView(id=earlier.id, at=earlier.closed_at or earlier.created_at, by=earlier.closed_by, lines=lines)
+
+
+def _list_votes(approval: Approval, reader: Reader, *, hidden: bool) -> tuple[VoteView, ...]:
+    given = {vote.by: vote for vote in (*approval.votes, *approval.pending_votes)}
+    if hidden:  # who the approvers are is no secret; what they said is
+        return tuple(_make_vote(name, None, reader, "not shown yet") for name in approval.approvers)
+    return tuple(_make_vote(name, given.get(name), reader, "not yet") for name in approval.approvers)
+
+
+def _make_vote(name: str, vote: Vote | None, reader: Reader, otherwise: str) -> VoteView:
+    shown = f"{name} (you)" if name == reader.approver else name
+    if vote is None:
+        did = "not yet" if name == reader.approver else otherwise
+        return VoteView(name=shown, state="open", did=did, at=None, reason="")
+    word = "approved" if vote.approved else "denied"
+    did = word if vote.final_at is None else f"{word}, can still undo it"
+    return VoteView(name=shown, state=word, did=did, at=vote.at, reason=vote.reason)
+
+
+def _list_comments(history: Iterable[Entry]) -> tuple[CommentView, ...]:
+    found = [(entry, entry.payload or {}) for entry in history if entry.kind == "approval.commented"]
+    return tuple(
+        CommentView(name=str(said.get("by")), at=entry.at, text=str(said.get("text"))) for entry, said in found
+    )
+
+
+def _find_asker(approval: Approval) -> str:
+    asker = approval.metadata.get("agent") or approval.execution
+    return asker if isinstance(asker, str) else ""
+
+
+def _find_left(approval: Approval, now: datetime) -> float | None:
+    return None if approval.expires_at is None else max(0.0, (approval.expires_at - now).total_seconds())
+
+
+def _find_rest(approval: Approval, now: datetime) -> float:
+    if approval.expires_at is None:
+        return 1.0
+    whole = (approval.expires_at - approval.created_at).total_seconds()
+    left = (approval.expires_at - now).total_seconds()
+    return min(1.0, max(0.0, left / whole)) if whole > 0 else 0.0
+
+
+def _shorten(text: str) -> str:
+    # In one line, whatever a title's author put into it: a title must not look like two lines of the page.
+    flat = " ".join(unicodedata.normalize("NFC", clean(text, keep_lines=False)).split())
+    return flat if len(flat) <= _LONGEST_TITLE else f"{flat[:_LONGEST_TITLE]}…"

@@ -1,0 +1,391 @@
+"""The page *Approvals*: the queue, one request with all that is needed to decide it, and the forms that decide.
+
+Nothing here decides by GET, and nothing approves several requests at once. A vote that is given here takes effect once
+it can no longer be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Form, Query
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from adjudge.errors import DecisionRefused, LedgerError, UsageError
+from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.completeness import Gap
+from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.server.caller import Caller, require
+from adjudge.server.pages.approval_view import (
+    ApprovalsView,
+    QueueItem,
+    Reader,
+    is_hidden,
+    make_queue_item,
+    make_request_view,
+    make_undo_offers,
+    may_decide,
+    sort_queue,
+)
+from adjudge.server.pages.page import add_page, find_local_path, redirect, render_page
+from adjudge.server.problem import Problem
+from adjudge.server.state import CurrentState, ServerState
+
+router = APIRouter()
+
+Approver = Annotated[Caller, Depends(require("approve"))]
+
+HIDES_JUDGE = "judge"
+"""The cookie of somebody who chose to decide without the judge, or to see it at once."""
+
+_YEAR = 365 * 24 * 3600
+
+_FIGURES_OF = timedelta(days=30)
+
+_MOST_DENIED = 200
+
+
+class DecideForm(BaseModel):
+    """What the form of a request sends."""
+
+    vote: Literal["approve", "deny", "comment"]
+    reason: str = Field(default="", max_length=LONGEST_REASON)
+    seen: str = Field(default="", max_length=100)
+
+
+class DenyForm(BaseModel):
+    """Several requests to deny."""
+
+    ids: list[str] = Field(default_factory=list, max_length=_MOST_DENIED)
+    reason: str = Field(default="", max_length=LONGEST_REASON)
+
+
+class NewsQuery(BaseModel):
+    """What a page knows already."""
+
+    after: str = Field(default="", max_length=200)
+    item: str = Field(default="", max_length=200)
+    stood: str = Field(default="", max_length=200)
+    told: str = Field(default="", max_length=50)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewsView:
+    """What changed since then."""
+
+    known: NewsQuery
+    new: int
+    first: str
+    """Of those that are new, the one that expires first."""
+    changed: bool
+    """Whether the request that is shown changed."""
+
+
+class JudgeForm(BaseModel):
+    """Whether the judge is hidden until one has decided, and where one goes on."""
+
+    judge: Literal["hide", "show"]
+    back: str = Field(default="/approvals", max_length=2_000)
+
+
+# ---------------------------------------------------------------- looking
+
+
+async def view_queue(
+    request: Request, state: CurrentState, caller: Approver, denied: int = 0, late: int = 0
+) -> ApprovalsView:
+    """The queue, and the request in it that expires first."""
+    found = await _list_open(state, caller)
+    reader = read_reader(request, state, caller)
+    first = next((item for item in found if may_decide(item, reader.approver)), found[0] if found else None)
+    told = f"{denied:,} denied." if denied > 0 else ""
+    told += f" {late:,} had been decided by somebody else." if late > 0 else ""
+    return replace(await _make_view(state, reader, found, first), told=told.strip())
+
+
+async def view_request(
+    id: str,  # noqa: A002 - the name in the address
+    request: Request,
+    state: CurrentState,
+    caller: Approver,
+    whole: bool = False,  # noqa: FBT001, FBT002 - a part of the address
+) -> ApprovalsView:
+    """One request, and the queue beside it."""
+    reader = replace(read_reader(request, state, caller), shows_all=whole)
+    approval = await _load(state, caller, id)
+    return await _make_view(state, reader, await _list_open(state, caller), approval)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenySeveralView:
+    """The requests that the reader can deny."""
+
+    items: tuple[QueueItem, ...]
+    undo_seconds: float
+    hides_judge: bool
+
+
+async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> DenySeveralView:
+    """The requests that the reader can deny, to choose from."""
+    reader, now = read_reader(request, state, caller), _now()
+    mine = [item for item in await _list_open(state, caller) if may_decide(item, reader.approver)]
+    items = tuple(make_queue_item(item, reader, now) for item in mine[:_MOST_DENIED])
+    return DenySeveralView(items=items, undo_seconds=state.settings.undo_seconds, hides_judge=reader.hides_judge)
+
+
+@router.get("/approvals/news", include_in_schema=False)
+async def give_news(
+    request: Request, state: CurrentState, caller: Approver, known: Annotated[NewsQuery, Query()]
+) -> Response:
+    """What changed since a page was made, as a line that links to it; 204 where that is known already.
+
+    The queue itself is never re-ordered under somebody's pointer, and the form is never replaced.
+    """
+    found = await _list_open(state, caller)
+    new = sort_queue(approval for approval in found if approval.id > known.after)
+    changed = False
+    if known.item:
+        approval = next((approval for approval in found if approval.id == known.item), None)
+        approval = approval if approval is not None else await _load(state, caller, known.item)
+        changed = mark_standing(approval, read_reader(request, state, caller)) != known.stood
+    told = f"{len(new)}-{int(changed)}"
+    if told == (known.told or "0-0"):
+        return Response(status_code=204)
+    said = NewsQuery(after=known.after, item=known.item, stood=known.stood, told=told)
+    view = NewsView(known=said, new=len(new), first=new[0].id if new else "", changed=changed)
+    return render_page(request, "approval_news.html", view, caller=caller)
+
+
+@router.get("/approvals/{id}/content", include_in_schema=False)
+async def give_content(id: str, state: CurrentState, caller: Approver) -> Response:  # noqa: A002 - as above
+    """The exact bytes of what was judged, as a file."""
+    approval = await _load(state, caller, id)
+    if approval.content is None:
+        raise Problem(404, "the content was not kept with this request", code="not_kept")
+    headers = {"content-disposition": 'attachment; filename="content.txt"'}
+    return Response(approval.content.encode(), media_type="application/octet-stream", headers=headers)
+
+
+# ---------------------------------------------------------------- deciding
+
+
+@router.post("/approvals/judge", include_in_schema=False)
+async def keep_judge(state: CurrentState, _: Approver, form: Annotated[JudgeForm, Form()]) -> Response:
+    """Keep whether the judge is hidden until one has decided, and go back."""
+    response = redirect(find_local_path(form.back, "/approvals"))
+    secure = state.settings.is_secure
+    response.set_cookie(HIDES_JUDGE, form.judge, max_age=_YEAR, path="/", secure=secure, httponly=True, samesite="lax")
+    return response
+
+
+@router.post("/approvals/deny", include_in_schema=False)
+async def deny_several(state: CurrentState, caller: Approver, form: Annotated[DenyForm, Form()]) -> Response:
+    """Deny the requests that were chosen; there is no such form that approves."""
+    name = _check_approver(caller)
+    denied = late = 0
+    for ident in dict.fromkeys(form.ids):
+        await _load(state, caller, ident)
+        try:
+            await state.approvals.decide(ident, name, False, form.reason, undo_seconds=state.settings.undo_seconds)
+            denied += 1
+        except DecisionRefused as error:
+            if error.because == "unauthorised":
+                raise Problem(403, str(error), code=error.because) from None
+            late += 1
+    return redirect(f"/approvals?denied={denied}&late={late}")
+
+
+@router.post("/approvals/{id}/decide", include_in_schema=False)
+async def decide(
+    id: str,  # noqa: A002 - as above
+    request: Request,
+    state: CurrentState,
+    caller: Approver,
+    form: Annotated[DecideForm, Form()],
+) -> Response:
+    """Take a vote or a comment, and go on to the next request."""
+    name = _check_approver(caller)
+    approval = await _load(state, caller, id)
+    try:
+        if form.vote == "comment":
+            if not form.reason.strip():
+                said = "Write the comment first."
+                return await _show_again(request, state, caller, form, ident=approval.id, error=said)
+            await state.approvals.comment(approval.id, name, form.reason)
+            return redirect(f"/approvals/{approval.id}")
+        if form.vote == "approve":
+            doubt = await _doubt(state, approval, form)
+            if doubt:
+                return await _show_again(request, state, caller, form, ident=approval.id, error=doubt)
+        await state.approvals.decide(
+            approval.id,
+            name,
+            form.vote == "approve",
+            form.reason.strip(),
+            seen=form.seen or None,
+            require_complete=True,
+            undo_seconds=state.settings.undo_seconds,
+        )
+    except DecisionRefused as error:
+        if error.because == "unauthorised":
+            raise Problem(403, str(error), code=error.because) from None
+        said = _CONFLICTS.get(error.because, str(error))
+        return await _show_again(request, state, caller, form, ident=approval.id, late=said)
+    reader = read_reader(request, state, caller)
+    queue = await _list_open(state, caller)
+    left = next((item for item in queue if may_decide(item, reader.approver)), None)
+    return redirect(f"/approvals/{(left or approval).id}")
+
+
+@router.post("/approvals/{id}/undo", include_in_schema=False)
+async def undo(id: str, request: Request, state: CurrentState, caller: Approver) -> Response:  # noqa: A002 - as above
+    """Take back one's own vote while it does not count yet."""
+    name = _check_approver(caller)
+    approval = await _load(state, caller, id)
+    try:
+        await state.approvals.withdraw(approval.id, name)
+    except DecisionRefused:
+        said = "It was too late to undo: the vote counts, and the gate may have been told."
+        view = replace(await view_request(approval.id, request, state, caller), conflict=said)
+        return render_page(request, "approvals.html", view, caller=caller, status=409)
+    return redirect(f"/approvals/{approval.id}")
+
+
+async def _doubt(state: ServerState, approval: Approval, form: DecideForm) -> str:
+    """Why an approval is not taken as it was sent; empty where nothing is wrong with it."""
+    if approval.status != "open":
+        return ""  # the refusal says who was first
+    if approval.outcome != "passed" and not form.reason.strip():
+        return f"Approving overrides the judge, which did not pass it ({approval.outcome}). Write your reason."
+    gaps = await _list_gaps(state, approval)
+    if gaps or not form.seen:
+        return "It cannot be approved while the page does not show all of it. You can deny it."
+    return ""
+
+
+_CONFLICTS = {
+    "closed": "Somebody decided this first. Your vote was not recorded.",
+    "expired": "Its time was over before your vote came. Your vote was not recorded.",
+    "double": "You had decided this already, perhaps in another tab. This vote was not recorded.",
+    "changed": "It is not what your page showed, so it was not approved. Look at it again.",
+    "incomplete": "It does not show all that would be approved, so it was not approved. You can deny it.",
+}
+
+
+async def _show_again(
+    request: Request,
+    state: ServerState,
+    caller: Caller,
+    form: DecideForm,
+    *,
+    ident: str,
+    error: str = "",
+    late: str = "",
+) -> HTMLResponse:
+    """The page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
+    view = await view_request(ident, request, state, caller, whole=bool(form.seen))
+    view = replace(view, error=error, conflict=late, typed=form.reason)
+    return render_page(request, "approvals.html", view, caller=caller, status=409 if late else 422)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_reader(request: Request, state: ServerState, caller: Caller) -> Reader:
+    """Who looks, and whether they decide without the judge: as they chose, else as ``[server]`` says."""
+    chosen = request.cookies.get(HIDES_JUDGE)
+    hides = chosen == "hide" if chosen in ("hide", "show") else state.settings.hide_judge
+    return Reader(approver=caller.approver, hides_judge=hides)
+
+
+def mark_standing(approval: Approval, reader: Reader) -> str:
+    """A short text that changes when a request does, as far as its reader may know."""
+    if is_hidden(approval, reader):
+        return approval.status
+    # Not how many are pending: a vote that can be undone becomes one that counts by itself.
+    return f"{approval.status}-{len(approval.votes) + len(approval.pending_votes)}"
+
+
+async def _list_open(state: ServerState, caller: Caller) -> list[Approval]:
+    found = await state.approvals.list()
+    return sort_queue(item for item in found if caller.may("approve", item.gate))
+
+
+async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
+    """A request that the caller may see; whether there is another one is not said."""
+    try:
+        approval = await state.approvals.get(ident)
+    except UsageError:
+        approval = None
+    if approval is None or not caller.may("approve", approval.gate):
+        raise Problem(404, "there is no such request for approval, or it is not for you", code="unknown")
+    return approval
+
+
+async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
+    if approval.status != "open":
+        return ()
+    found = list(await state.approvals.find_gaps(approval.id))
+    try:
+        await state.approvals.pending(approval.id)
+    except LedgerError:
+        what = "What the gate holds back is not what the ledger says: one of them was changed or erased."
+        found.append(Gap(kind="changed", what=what, remedy="Deny it, and put the content through the gate again."))
+    return found
+
+
+async def _make_view(
+    state: ServerState, reader: Reader, found: Sequence[Approval], approval: Approval | None
+) -> ApprovalsView:
+    now = _now()
+    item, ids = None, [other.id for other in found]
+    if approval is not None:
+        item = make_request_view(
+            approval,
+            reader,
+            now,
+            gaps=await _list_gaps(state, approval),
+            earlier=await state.approvals.find_earlier(approval.id),
+            history=await state.approvals.history(approval.id),
+        )
+    place = ids.index(approval.id) if approval is not None and approval.id in ids else None
+    figures = None
+    if reader.approver is not None:
+        figures = await state.approvals.compute_figures(reader.approver, since=now - _FIGURES_OF)
+    items = tuple(make_queue_item(other, reader, now) for other in found)
+    return ApprovalsView(
+        items=items,
+        waiting=len(items),
+        mine=sum(other.mine for other in items),
+        newest=max(ids, default=""),
+        item=item,
+        stood="" if approval is None else mark_standing(approval, reader),
+        position=0 if place is None else place + 1,
+        before=ids[place - 1] if place else None,
+        after=ids[place + 1] if place is not None and place + 1 < len(ids) else None,
+        undo=make_undo_offers(found, reader, now),
+        undo_seconds=state.settings.undo_seconds,
+        hides_judge=reader.hides_judge,
+        figures=figures,
+    )
+
+
+def _check_approver(caller: Caller) -> str:
+    if caller.approver is None:
+        raise Problem(403, "this account has no approver's name, so it cannot decide", code="no_approver")
+    return caller.approver
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+# In this order: "/approvals/deny" would otherwise be the page of a request of that name.
+add_page(router, "/approvals/deny", view_deny_several, template="approvals_deny.html", scope="approve")
+add_page(router, "/approvals", view_queue, template="approvals.html", scope="approve")
+add_page(router, "/approvals/{id}", view_request, template="approvals.html", scope="approve")

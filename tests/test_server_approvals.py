@@ -1,0 +1,427 @@
+"""The page Approvals, over HTTP and without scripts: what it shows, what it takes, and what it refuses."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from approval_page_support import (
+    CONFIG,
+    CONTENT,
+    REASON,
+    decide,
+    find_form,
+    list_kinds,
+    make_request,
+    read_approval,
+    send,
+)
+from server_support import RunningServer, find_token, run_server
+
+
+@pytest.fixture(scope="module", name="server")
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with run_server(tmp_path_factory.mktemp("server"), config=CONFIG) as running:
+        running.add_account("Ana")
+        running.add_account("Ben", "approve")
+        running.add_account("Zoe", "approve", approver=None)
+        running.add_account("Kim", "approve", gates=["others"])
+        running.add_account("Ray", "read")
+        yield running
+
+
+@pytest.fixture(scope="module", name="ana")
+def sign_in_ana(server: RunningServer) -> Any:
+    return server.sign_in("Ana")
+
+
+@pytest.fixture(scope="module", name="ben")
+def sign_in_ben(server: RunningServer) -> Any:
+    return server.sign_in("Ben")
+
+
+def read(client: Any, ident: str, **params: Any) -> str:
+    answer = client.get(f"/approvals/{ident}", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def read_twin(client: Any, ident: str, **params: Any) -> dict[str, Any]:
+    return client.get(f"/approvals/{ident}.json", params=params).json()["item"]
+
+
+# ---------------------------------------------------------------- what it shows
+
+
+def test_a_request_is_shown_with_all_that_is_needed_to_decide_it(server: RunningServer, ana: Any):
+    """What will happen and its digest, the judge's reason, the content with its evidence, people, time left."""
+    ident = make_request(server, required=2)
+    approval = read_approval(server, ident)
+    page = read(ana, ident)
+
+    for said in (approval.subject, "failed with 0.30, needs 0.70", html.escape(REASON), "Ana (you)", "Ben", "59 min"):
+        assert said in page
+    assert '<mark id="e1">24 hours<a class="ref"' in page
+    assert "0 of 2 approvals" in page
+    assert "Nothing like this was approved before" in page
+
+
+def test_the_twin_says_what_the_page_says(server: RunningServer, ana: Any):
+    """A program reads the same value."""
+    item = read_twin(ana, make_request(server))
+
+    assert item["judge"]["criteria"][0]["quotes"] == [{"text": "24 hours", "number": 1}]
+    assert (item["can_decide"], item["can_approve"], item["needs_reason"], item["gaps"]) == (True, True, True, [])
+    assert [vote["state"] for vote in item["votes"]] == ["open", "open"]
+
+
+def test_a_json_object_is_shown_as_its_members_exactly(server: RunningServer, ana: Any):
+    """Numbers as they are written, nested values, and a name that is there twice."""
+    content = '{"amount": 184.00, "to": {"card": 3304.0, "of": [1e3]}, "amount": 9999}'
+    item = read_twin(ana, make_request(server, content, quote=""))
+
+    assert item["facts"] == [["amount", "184.00"], ["to", '{"card": 3304.0, "of": [1e3]}'], ["amount", "9999"]]
+
+
+def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
+    """And opens the first that one can decide."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve")
+        ana = server.sign_in("Ana")
+        assert "Nothing waits for approval" in ana.get("/approvals").text
+
+        late, soon = make_request(server, expires_in=900), make_request(server, expires_in=60)
+        other = make_request(server, approvers=["Ben"], expires_in=30)
+        never = make_request(server, expires_in=None)
+        found = ana.get("/approvals.json").json()
+
+        assert [item["id"] for item in found["items"]] == [other, soon, late, never]
+        assert (found["item"]["id"], found["waiting"], found["mine"]) == (soon, 4, 3)
+        assert (found["before"], found["after"], found["position"]) == (other, late, 2)
+
+
+def test_a_quotation_that_is_not_in_the_content_is_said_to_be_missing(server: RunningServer, ana: Any):
+    """The judge's check of quotations allows other blanks; a mark would point at what is not there."""
+    page = read(ana, make_request(server, "You will  have it within 24\nhours.", quote="within 24 hours"))
+
+    assert "not in the content" in page
+    assert "<mark" not in page
+
+
+def test_rules_that_did_not_pass_come_first(server: RunningServer, ana: Any):
+    """A gate's own rules are shown with what they found."""
+    rules = [
+        {"name": "length", "max": 1_000},
+        {"name": "length", "max": 3, "severity": "warning"},
+        {"regex": "money", "absent": True, "severity": "info"},
+    ]
+    item = read_twin(ana, make_request(server, rules=rules))
+
+    assert [rule["state"] for rule in item["judge"]["rules"]] == ["warning", "info", "passed"]
+
+
+def test_the_difference_to_what_was_approved_before_is_shown(server: RunningServer, ana: Any):
+    """Of the last one of the same gate: changed words, and who approved it."""
+    first = make_request(server, "Hello.\nYou will have the money in 10 days.", quote="", gate="diff")
+    decide(server, first, "Ben", True)
+    page = read(ana, make_request(server, "Hello.\nYou will have the money in 2 days.", quote="", gate="diff"))
+
+    assert "<del>10</del>" in page
+    assert "<ins>2</ins>" in page
+    assert "by Ben" in page
+
+
+def test_characters_that_cannot_be_seen_are_counted(server: RunningServer, ana: Any):
+    """What a reader cannot see would be approved all the same; the exact bytes are a file."""
+    content = "pay 10\u200b\u202e0 EUR"
+    ident = make_request(server, content, quote="")
+
+    assert "2 characters cannot be seen" in read(ana, ident)
+    answer = ana.get(f"/approvals/{ident}/content")
+    assert answer.content == content.encode()
+    assert "attachment" in answer.headers["content-disposition"]
+
+
+HOSTILE = "</textarea></div><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}\u202e\x1b[31m"
+
+
+def test_nothing_of_what_was_judged_becomes_html(server: RunningServer, ana: Any):
+    """Content, quotations, reasons, names and metadata are text, whoever wrote them."""
+    metadata = {"title": HOSTILE, "agent": HOSTILE, "tool": HOSTILE}
+    ident = make_request(
+        server, f"{HOSTILE} refund", quote=HOSTILE, reason=HOSTILE, metadata=metadata, judge="<b>j</b>"
+    )
+    client = server.sign_in("Ben")
+    send(client, ident, "comment", HOSTILE)
+    send(client, ident, "deny", HOSTILE)
+    for path in (f"/approvals/{ident}", "/approvals", "/approvals/deny"):
+        page = ana.get(path).text
+        assert "<script>alert" not in page
+        assert "<img" not in page
+        assert "<b>j" not in page
+        assert "\x1b" not in page
+        assert "\u202e" not in page
+
+
+# ---------------------------------------------------------------- deciding
+
+
+def test_an_approval_can_be_undone_and_counts_afterwards(server: RunningServer, ana: Any):
+    """The vote is pending at first; the page that follows offers to take it back."""
+    ident = make_request(server)
+    answer = send(ana, ident, "approve", "The policy changed today.")
+    assert answer.status_code == 303
+    page = ana.get(answer.headers["location"]).text
+    assert f'action="/approvals/{ident}/undo"' in page
+
+    approval = read_approval(server, ident)
+    assert (approval.status, [vote.by for vote in approval.pending_votes]) == ("open", ["Ana"])
+    assert "You have decided it, and can still undo that." in read(ana, ident)
+
+    answer = ana.post(f"/approvals/{ident}/undo", data={"csrf_token": find_token(ana, "/approvals")})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/approvals/{ident}")
+    assert read_approval(server, ident).pending_votes == ()
+    assert list_kinds(server, ident) == ["requested", "vote_pending", "vote_withdrawn"]
+
+
+def test_undoing_too_late_says_so(server: RunningServer, ana: Any):
+    """The vote counts, and the page says that the gate may know."""
+    ident = make_request(server)
+    decide(server, ident, "Ana", True)
+    answer = ana.post(f"/approvals/{ident}/undo", data={"csrf_token": find_token(ana, "/approvals")})
+
+    assert answer.status_code == 409
+    assert "too late to undo" in answer.text
+
+
+def test_a_reason_is_needed_to_override_the_judge_and_never_to_deny(server: RunningServer, ana: Any):
+    """What was typed is kept."""
+    ident = make_request(server)
+    answer = send(ana, ident, "approve", "  ")
+    assert (answer.status_code, "overrides the judge" in answer.text) == (422, True)
+    assert read_approval(server, ident).pending_votes == ()
+
+    assert send(ana, ident, "deny").status_code == 303
+    assert [vote.approved for vote in read_approval(server, ident).pending_votes] == [False]
+
+
+def test_who_was_first_is_said_and_nothing_is_recorded(server: RunningServer, ana: Any):
+    """409, with what one typed."""
+    ident = make_request(server)
+    page = ana.get(f"/approvals/{ident}").text
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+    decide(server, ident, "Ben", False)
+    answer = ana.post(f"/approvals/{ident}/decide", data=fields | {"vote": "approve", "reason": "my long reason"})
+
+    assert answer.status_code == 409
+    for said in ("Somebody decided this first. Your vote was not recorded.", "Ben denied it", "my long reason"):
+        assert said in answer.text
+    assert find_form(answer.text).count("vote") == 0
+    assert len(read_approval(server, ident).votes) == 1
+
+
+def test_two_tabs_of_one_person_are_one_vote(server: RunningServer, ana: Any):
+    """The second says so, and records nothing."""
+    ident = make_request(server, required=2)
+    page = ana.get(f"/approvals/{ident}").text
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+    answers = [
+        ana.post(f"/approvals/{ident}/decide", data=fields | {"vote": "approve", "reason": "yes"}) for _ in range(2)
+    ]
+
+    assert [answer.status_code for answer in answers] == [303, 409]
+    assert "another tab" in answers[1].text
+    assert len(read_approval(server, ident).pending_votes) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "said"),
+    [
+        ({"show_content": False}, {}, "The content is not kept"),
+        ({"content": "x " * 15_000, "quote": ""}, {}, "cut at 20,000 of 30,000 characters"),
+    ],
+    ids=["not kept", "cut off"],
+)
+def test_what_is_not_shown_in_full_can_be_denied_only(
+    server: RunningServer, ana: Any, given: dict[str, Any], more: dict[str, Any], said: str
+):
+    """The button is off with the reason beside it, and the server refuses it too."""
+    content = given.pop("content", CONTENT)
+    ident = make_request(server, content, **given)
+    page = read(ana, ident)
+    button = re.search(r'<button class="btn say-yes".*?>', page)
+    assert button is not None
+    assert "disabled" in button[0]
+    assert 'aria-describedby="not-yet"' in button[0]
+    assert said in page
+    assert 'name="seen"' not in page
+
+    assert send(ana, ident, "approve", "I insist").status_code == 422
+    assert send(ana, ident, "approve", "I insist", seen="0" * 64).status_code in (409, 422)
+    assert read_approval(server, ident).pending_votes == ()
+    assert send(ana, ident, "deny").status_code == 303
+
+
+def test_a_long_content_can_be_approved_once_all_of_it_is_shown(server: RunningServer, ana: Any):
+    """The rest is a link away."""
+    ident = make_request(server, "x " * 15_000, quote="")
+    assert "shown in full, 30,000 characters" in read(ana, ident, whole="true")
+
+    assert send(ana, ident, "approve", "read all of it", params={"whole": "true"}).status_code == 303
+
+
+def test_a_comment_decides_nothing(server: RunningServer, ana: Any, ben: Any):
+    """The others read it."""
+    ident = make_request(server)
+    assert send(ana, ident, "comment", "Is that the new policy?").status_code == 303
+    assert send(ana, ident, "comment", " ").status_code == 422
+
+    assert "Is that the new policy?" in read(ben, ident)
+    assert list_kinds(server, ident) == ["requested", "commented"]
+
+
+def test_several_are_denied_at_once_and_never_approved(server: RunningServer, ana: Any):
+    """One of them was decided meanwhile, and that is said."""
+    ids = [make_request(server) for _ in range(3)]
+    token = find_token(ana, "/approvals/deny")
+    decide(server, ids[0], "Ben", True)
+    answer = ana.post("/approvals/deny", data={"csrf_token": token, "ids": ids, "reason": "a bad batch"})
+
+    assert answer.headers["location"] == "/approvals?denied=2&late=1"
+    assert "2 denied. 1 had been decided by somebody else." in ana.get(answer.headers["location"]).text
+    assert [vote.approved for ident in ids[1:] for vote in read_approval(server, ident).pending_votes] == [False, False]
+    answer = ana.post("/approvals/approve", data={"csrf_token": token, "ids": ids})
+    assert answer.status_code in (404, 405)
+
+
+# ---------------------------------------------------------------- without the judge
+
+
+SECRET = ("careful", "0.30", "0.70", html.escape(REASON), "failed with", "<mark", "approved by Ben", "Ben approved")
+
+
+def test_the_judge_is_hidden_until_one_has_decided(tmp_path: Path):
+    """Neither the page nor the twin holds what the judge or others said, not even hidden; afterwards both do."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve")
+        check_blindness(server, server.sign_in("Ana"))
+
+
+def check_blindness(server: RunningServer, kim: Any) -> None:
+    ident = make_request(server, required=2, reason=REASON)
+    decide(server, ident, "Ben", True)
+    token = find_token(kim, "/approvals")
+    answer = kim.post("/approvals/judge", data={"csrf_token": token, "judge": "hide", "back": f"/approvals/{ident}"})
+    assert answer.headers["location"] == f"/approvals/{ident}"
+
+    for text in (read(kim, ident), kim.get(f"/approvals/{ident}.json").text, kim.get("/approvals").text):
+        for said in (*SECRET, "from outside"):
+            assert said not in text, said
+    item = read_twin(kim, ident)
+    assert (item["hidden"], item["judge"], item["approved"]) == (True, None, None)
+
+    assert send(kim, ident, "approve", "fine").status_code == 303
+    page = read(kim, ident)
+    assert "failed with 0.30" in page
+    assert "from outside" in page
+
+
+def test_where_one_goes_after_hiding_the_judge_is_on_this_server(ana: Any):
+    """A form cannot lead elsewhere."""
+    token = find_token(ana, "/approvals")
+    for back in ("https://evil.example", "//evil.example", "/\\evil.example"):
+        answer = ana.post("/approvals/judge", data={"csrf_token": token, "judge": "show", "back": back})
+        assert answer.headers["location"] == "/approvals"
+
+
+# ---------------------------------------------------------------- who may
+
+
+def test_only_approvers_decide(server: RunningServer):
+    """The scope opens the page; the name of the account decides, and the limit to gates holds."""
+    ident = make_request(server, approvers=["Ben"])
+    ana, zoe, kim, ray = (server.sign_in(name) for name in ("Ana", "Zoe", "Kim", "Ray"))
+
+    assert "Ana is not one of its approvers" in read(ana, ident)
+    assert send(ana, ident, "deny").status_code == 403
+    assert "no approver" in read(zoe, ident)
+    assert send(zoe, ident, "deny").status_code == 403
+    token = find_token(kim, "/approvals")
+    assert kim.get(f"/approvals/{ident}").status_code == 404
+    assert kim.get("/approvals.json").json()["items"] == []
+    form = {"csrf_token": token, "vote": "deny"}
+    assert kim.post(f"/approvals/{ident}/decide", data=form).status_code == 404
+    assert ray.get(f"/approvals/{ident}").status_code == 403
+    assert read_approval(server, ident).pending_votes == ()
+
+
+def test_without_its_token_no_form_is_taken(server: RunningServer, ana: Any):
+    """Another site can send a form, and cannot know the token."""
+    ident = make_request(server)
+    for path, data in (
+        (f"/approvals/{ident}/decide", {"vote": "deny"}),
+        (f"/approvals/{ident}/undo", {}),
+        ("/approvals/deny", {"ids": ident}),
+        ("/approvals/judge", {"judge": "hide"}),
+    ):
+        assert ana.post(path, data=data).status_code == 403
+    assert read_approval(server, ident).pending_votes == ()
+
+
+def test_nobody_decides_by_get(server: RunningServer, ana: Any):
+    """Neither a link nor a prefetch can."""
+    ident = make_request(server)
+    for path in (
+        f"/approvals/{ident}/decide?vote=approve",
+        f"/approvals/{ident}/undo",
+        f"/approvals/{ident}?vote=deny",
+    ):
+        ana.get(path)
+    assert list_kinds(server, ident) == ["requested"]
+
+
+def test_an_unknown_request_is_not_there(ana: Any):
+    """Nor is one with an id that no store can hold."""
+    for ident in ("nobody", "..", "%00", "x" * 3_000):
+        assert ana.get(f"/approvals/{ident}").status_code in (200, 404, 400, 414)
+    assert ana.get("/approvals/nobody").status_code == 404
+
+
+def test_each_reviewer_sees_their_own_figures_alone(tmp_path: Path):
+    """How many, and how often against the judge."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve")
+        server.add_account("Ben", "approve")
+        ident, other = make_request(server), make_request(server)
+        decide(server, ident, "Ana", True)
+        decide(server, other, "Ana", False)
+
+        figures = server.sign_in("Ana").get("/approvals.json").json()["figures"]
+        assert (figures["by"], figures["decided"], figures["against_judge"], figures["with_judge"]) == ("Ana", 2, 1, 1)
+        assert server.sign_in("Ben").get("/approvals.json").json()["figures"]["decided"] == 0
+
+
+# ---------------------------------------------------------------- news
+
+
+def test_what_is_new_is_announced_once_and_not_put_in_between(server: RunningServer, ana: Any):
+    """A page that knows it hears nothing; a request that changed is named without what changed."""
+    ident = make_request(server)
+    found = ana.get(f"/approvals/{ident}.json").json()
+    known = {"after": found["newest"], "item": ident, "stood": found["stood"]}
+    assert ana.get("/approvals/news", params=known).status_code == 204
+
+    new = make_request(server)
+    decide(server, ident, "Ben", False)
+    answer = ana.get("/approvals/news", params=known)
+    assert answer.status_code == 200
+    assert "1 new" in answer.text
+    assert f'href="/approvals/{new}"' in answer.text
+    assert "This request changed" in answer.text
+    assert "Ben" not in answer.text
+    assert ana.get("/approvals/news", params=known | {"told": "1-1"}).status_code == 204
