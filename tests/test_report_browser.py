@@ -230,7 +230,8 @@ def test_it_works_with_a_keyboard_and_names_its_controls(visit: Open):
     assert page.evaluate("document.activeElement.textContent") == "Skip to the cases"
     unnamed = "[...document.querySelectorAll('input, select')].filter(e => !e.labels.length).length"
     assert page.evaluate(unnamed) == 0
-    assert page.locator("svg:not([aria-label])").count() == 0
+    assert page.locator("svg:not([aria-label], [aria-hidden=true])").count() == 0
+    assert page.locator("svg[aria-hidden=true]:not(.icon, .bar, .scale)").count() == 0
     page.locator("#list summary").first.focus()
     page.keyboard.press("Enter")
     assert page.locator("details[open]").count() == 1

@@ -1,4 +1,4 @@
-"""The pieces that reports are written of: elements, code spans and numbers."""
+"""The pieces that reports are written of: code spans and numbers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge.formats.markdown import render_code
-from adjudge.report.html_panels import Safe, tag
 from adjudge.templates.figures import format_count, format_dollars, format_duration, format_rate
 from report_forms_support import parse
-
-
-def test_what_is_not_safe_is_escaped():
-    """An attribute and a text alike; a boolean attribute stands alone, and what is absent is left out."""
-    made = tag("a", "<b>", Safe("<i>"), None, ["&", ("'",)], title='"<', hidden=True, open=False, lang=None, x=0.5)
-
-    assert made == '<a title="&quot;&lt;" hidden x="0.5">&lt;b&gt;<i>&amp;&#x27;</a>'
 
 
 @given(st.text(st.one_of(st.characters(), st.sampled_from("`|\\<>[]()!*_@#\n &;")), max_size=80))

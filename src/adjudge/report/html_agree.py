@@ -2,104 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from adjudge.measurement.disagreement import Disagreement
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import cut
-from adjudge.report.html import name_sort, render_choice, render_filter, render_page, render_text
-from adjudge.report.html_measurement import render_lead, render_measurement_panels, render_sorts
-from adjudge.report.html_panels import Part, Safe, tag
+from adjudge.report.html import Options, name_sort
+from adjudge.report.html_measurement import Lead, list_measurement_panels, make_lead, make_sorts
+from adjudge.report.html_page import render_page
+from adjudge.report.html_panels import Panel
 from adjudge.report.measurement_words import VERDICTS, format_labels, format_side
-from adjudge.templates.figures import format_count, format_score
-
-_SIGNS = {"passed": "✓", "failed": "✗", "undecided": "?"}
+from adjudge.templates.figures import format_count
 
 _MOST_GROUPS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One judge, compared with people."""
+
+    judge: str
+    lead: Lead
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisagreementRow:
+    """A disagreement as a line of the list, and what the line adds to it."""
+
+    item: Disagreement
+    judge: str
+    """Empty where there is only one."""
+    verdict: str
+    people: str
+    group: str
+    sort_key: str
+    facts: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisagreementChoices:
+    """What the list can be narrowed by."""
+
+    sorts: Options
+    verdicts: Options
+    groups: Options
 
 
 def render_measurement_html(found: Sequence[Measurement]) -> str:
     """Measurements as the text of one HTML file, complete without scripts."""
     first = found[0]
-    judges = first.judge if len(found) == 1 else format_count(len(found), "judge")
-    return render_page(
-        f"{judges} compared with people: {first.data}",
-        tag(
-            "header",
-            tag(
-                "h1",
-                f"{first.judge or 'The judge'} compared with people"
-                if len(found) == 1
-                else "Judges compared with people",
-            ),
-            tag("p", "On ", tag("b", first.data or "a run"), f", {format_count(first.cases, 'case')}."),
-            tag("p", [tag("span", f"run {first.run}")] if first.run else None, class_="facts"),
-        ),
-        tag("main", [_render_one(item, alone=len(found) == 1) for item in found], _render_list(found)),
-        tag("footer", tag("p", _FOOT), class_="quiet"),
-    )
-
-
-_FOOT = (
-    "Intervals are at 95 %: Wilson's for shares, a bootstrap for coefficients; where cases come in groups, both follow "
-    "the groups. This file loads nothing, sends nothing and holds everything it shows."
-)
-
-
-def _render_one(found: Measurement, *, alone: bool) -> Safe:
-    head = None if alone else tag("h2", found.judge or "a judge")
-    return tag("section", head, render_lead(found), render_measurement_panels(found))
-
-
-def _render_list(found: Sequence[Measurement]) -> Safe:
-    items = [(place, item) for place, one in enumerate(found) for item in one.disagreements]
+    items = [(one, item) for one in found for item in one.disagreements]
     groups = list(dict.fromkeys(item.group for _, item in items if item.group is not None))
-    places = {name: f"g{place}" for place, name in enumerate(groups)} if len(groups) <= _MOST_GROUPS else {}
-    shown = [_render_item(item, places, found[place].judge if len(found) > 1 else None) for place, item in items]
-    total = sum(one.differing for one in found)
-    rest = f" {len(shown):,} of {total:,} are here, the worst of each sort." if total > len(shown) else ""
-    return tag(
-        "section",
-        tag("h2", "Disagreements"),
-        [render_sorts(one) for one in found[:1]],
-        tag("p", "The worst first.", rest, class_="quiet") if shown else None,
-        _render_filter([item for _, item in items], places) if shown else None,
-        tag("ol", shown, class_="list", id="list"),
-        id="cases",
+    keys = {name: f"g{place}" for place, name in enumerate(groups)} if len(groups) <= _MOST_GROUPS else {}
+    return render_page(
+        "measurement.html",
+        judges=first.judge if len(found) == 1 else format_count(len(found), "judge"),
+        found=found,
+        measured=[
+            Measured(judge=one.judge, lead=make_lead(one), panels=tuple(list_measurement_panels(one))) for one in found
+        ],
+        sorts=make_sorts(first),
+        rows=[_make_row(item, keys, one.judge if len(found) > 1 else "") for one, item in items],
+        total=sum(one.differing for one in found),
+        choices=_list_choices([item for _, item in items], keys),
     )
 
 
-def _render_filter(items: Sequence[Disagreement], groups: dict[str, str]) -> Safe:
-    sorts = [(name_sort(sort), str(sort)) for sort in dict.fromkeys(item.sort for item in items)]
-    verdicts = [(str(name), VERDICTS[name]) for name in dict.fromkeys(item.verdict for item in items)]
-    choices: list[Part] = [render_choice("sort", sorts), render_choice("outcome", verdicts, label="judge")]
-    if groups:
-        choices.append(render_choice("group", [(key, cut(name, 60)) for name, key in groups.items()]))
-    return render_filter(choices)
+def _list_choices(items: Sequence[Disagreement], groups: Mapping[str, str]) -> DisagreementChoices:
+    return DisagreementChoices(
+        sorts=[(name_sort(sort), str(sort)) for sort in dict.fromkeys(item.sort for item in items)],
+        verdicts=[(str(name), VERDICTS[name]) for name in dict.fromkeys(item.verdict for item in items)],
+        groups=[(key, cut(name, 60)) for name, key in groups.items()],
+    )
 
 
-def _render_item(item: Disagreement, groups: dict[str, str], judge: str | None) -> Safe:
-    sign = _SIGNS.get(item.verdict, "")
-    badge = tag("span", f"{sign} {VERDICTS[item.verdict]}".strip(), class_=f"badge {item.verdict}")
-    chips: list[Part] = [tag("bdi", judge, class_="chip")] if judge else []
-    chips += [tag("span", f"people: {format_side(item.truth)}", class_="chip alarm")]
-    chips += [tag("span", item.sort, class_="chip")]
-    chips += [tag("bdi", item.group, class_="chip")] if item.group is not None else []
-    score = tag("span", format_score(item.score), class_="score") if item.score is not None else None
-    head = tag("span", [badge, tag("bdi", item.case, class_="id"), chips, score], class_="head")
-    preview = tag("span", item.task or item.content, class_="why", dir="auto")
-    facts = [("people", format_labels(item) or format_side(item.truth))]
+def _make_row(item: Disagreement, groups: Mapping[str, str], judge: str) -> DisagreementRow:
+    people = format_side(item.truth)
+    facts = [("people", format_labels(item) or people)]
     facts += [("sorted", "by a comment")] if item.by_hand else []
-    body: list[Part] = [tag("dl", [[tag("dt", name), tag("dd", said)] for name, said in facts])]
-    body += [render_text("Comment", text) for text in item.comments]
-    texts = (("Judge", item.why), ("Task", item.task), ("Content", item.content))
-    body += [render_text(name, text) for name, text in texts if text]
-    return tag(
-        "li",
-        tag("details", tag("summary", head, preview), tag("div", body, class_="body")),
-        id=f"case-{item.place}",
-        data_outcome=item.verdict,
-        data_sort=name_sort(item.sort),
-        data_group=groups.get(item.group or "", ""),
-        data_reason="",
+    return DisagreementRow(
+        item=item,
+        judge=judge,
+        verdict=VERDICTS[item.verdict],
+        people=people,
+        group=groups.get(item.group or "", ""),
+        sort_key=name_sort(item.sort),
+        facts=facts,
     )

@@ -1,13 +1,14 @@
-"""A measurement in HTML: the sentence at the top, the picture of both rates, tables, and what they rest on."""
+"""A measurement as a page shows it: a sentence, the picture of both rates, tables, and what they rest on."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import cut
-from adjudge.report.html_panels import Part, Safe, draw_axis, draw_estimate, join, render_panel, render_table, tag
+from adjudge.report.html_panels import Block, Cell, Drawing, Facts, Panel, Points, Table, Words
 from adjudge.report.measurement_words import (
     TO_DO,
     describe_measurement,
@@ -28,6 +29,7 @@ from adjudge.report.measurement_words import (
 from adjudge.templates.figures import format_count, format_rate
 from adjudge.trust.estimate import Estimate
 from adjudge.trust.rates import CorrectedRate
+from adjudge.trust.slices import Slices
 
 MOST_ROWS = 50
 """Rows of a table of criteria or kinds."""
@@ -36,43 +38,77 @@ Axis = tuple[float, float]
 """The ends of an axis, as shares."""
 
 
-def render_lead(found: Measurement) -> Safe:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRow:
+    """A rate with its interval, drawn on the axis of the lead."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    limits: str
+    kind: str
+    """``people`` or ``judge``."""
+
+    @property
+    def said(self) -> str:
+        """For those who do not see the drawing."""
+        return f"{self.name}: {format_rate(self.value)} {self.limits}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A place on the axis."""
+
+    place: float
+    """In per cent of the width."""
+    said: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
     """The measurement in words, and both rates on one axis."""
-    about = [tag("p", "On the criterion ", tag("b", found.criterion), ".")] if found.criterion is not None else []
-    return tag(
-        "section",
-        about,
-        tag("p", describe_measurement(found), class_="lead"),
-        _draw_rates(found),
-        class_="measured",
-        aria_label="What people would say",
-    )
+
+    criterion: str | None
+    said: str
+    rows: tuple[RateRow, ...] = ()
+    axis: Axis = (0.0, 1.0)
+    ticks: tuple[Tick, ...] = ()
 
 
-def _draw_rates(found: Measurement) -> Part:
-    """The corrected rate above the judge's own, on one axis."""
-    rate = found.rate
+def make_lead(found: Measurement) -> Lead:
+    """The corrected rate above the judge's own, on one axis; words alone where no rate was corrected."""
+    said, rate = describe_measurement(found), found.rate
     if not isinstance(rate, CorrectedRate):
-        return None
+        return Lead(criterion=found.criterion, said=said)
     naive = rate.naive.interval or (0.0, 1.0)
     own = rate.naive.rate or 0.0
     axis = find_axis((rate.low, rate.high, own, *(naive if rate.target == "system" else ())))
     # For these cases the judge's own rate is a count, and nothing about it is uncertain.
-    judge = (own, *(naive if rate.target == "system" else (own, own)))
+    low, high = naive if rate.target == "system" else (own, own)
     verb = "prefer the first" if found.kind == "preference" else "pass"
     verb = verb if rate.low == rate.high else f"would {verb}"
-    rows = [
-        (f"people {verb}", (rate.value, rate.low, rate.high), "people"),
-        ("the judge alone", judge, "judge"),
-    ]
-    parts: list[Part] = []
-    for name, (value, low, high), kind in rows:
-        limits = f"{100 * low:.1f} to {100 * high:.1f} %" if low < high else ""
-        said = [tag("span", name), tag("b", format_rate(value)), tag("span", limits, class_="quiet")]
-        parts.append(tag("p", [[part, " "] for part in said]))
-        what = f"{name}: {format_rate(value)} {limits}".rstrip()
-        parts.append(draw_estimate(value, low, high, axis=axis, what=what, kind=kind))
-    return tag("figure", parts, draw_axis(axis), class_="rates")
+    rows = (
+        _make_rate(f"people {verb}", rate.value, rate.low, rate.high, "people"),
+        _make_rate("the judge alone", own, low, high, "judge"),
+    )
+    return Lead(criterion=found.criterion, said=said, rows=rows, axis=axis, ticks=tuple(_list_ticks(axis)))
+
+
+def _make_rate(name: str, value: float, low: float, high: float, kind: str) -> RateRow:
+    limits = f"{100 * low:.1f} to {100 * high:.1f} %" if low < high else ""
+    return RateRow(name=name, value=value, low=low, high=high, limits=limits, kind=kind)
+
+
+def _list_ticks(axis: Axis) -> Iterator[Tick]:
+    start, end = (round(20 * share) for share in axis)
+    # As many steps of one size as fit on a phone.
+    steps = next(number for number in (6, 5, 4, 3, 2, 1) if not (end - start) % number)
+    for place in range(steps + 1):
+        anchor = "start" if not place else "end" if place == steps else "middle"
+        said = f"{5 * (start + (end - start) * place // steps)} %"
+        yield Tick(place=100 * place / steps, said=said, anchor=anchor)
 
 
 def find_axis(shares: Sequence[float]) -> Axis:
@@ -86,71 +122,70 @@ def find_axis(shares: Sequence[float]) -> Axis:
     return low, high
 
 
-def render_measurement_panels(found: Measurement) -> Safe:
+def list_measurement_panels(found: Measurement) -> Iterator[Panel]:
     """Every panel that has something to say."""
-    panels = [render_panel(title, parts, whole=False) for title, parts in _list_narrow(found)]
-    wide = [render_panel(title, parts, whole=True) for title, parts in _list_wide(found)]
-    return tag("div", panels, wide, class_="grid")
+    for title, block in _list_narrow(found):
+        yield Panel(title=title, blocks=[block])
+    for title, block in _list_wide(found):
+        yield Panel(title=title, blocks=[block], whole=True)
 
 
-def _list_narrow(found: Measurement) -> Iterator[tuple[str, Part]]:
+def _list_narrow(found: Measurement) -> Iterator[tuple[str, Block]]:
     columns, rows = list_confusion(found)
     if rows:
         head = [(name, "n" if place else "") for place, name in enumerate(columns)]
-        yield "Judge and people", render_table(head, rows, caption="Cases, by what people say and what the judge does.")
+        caption = "Cases, by what people say and what the judge does."
+        yield "Judge and people", Table(columns=head, rows=rows, caption=caption)
     facts = list(list_rate_facts(found))
     if facts:
         yield (
             "What people would pass" if found.kind != "preference" else "What people would prefer",
-            _render_facts(facts),
+            Facts(pairs=facts),
         )
     shares = [_make_row(name, item, share=True) for name, item in list_shares(found)]
     people = [_make_row(name, item, share=share) for name, item, share in list_people(found)]
-    baselines = [[name, said, "", None] for name, said in list_baselines(found)]
+    baselines: list[list[Cell]] = [[name, said, "", None] for name, said in list_baselines(found)]
     if shares:
-        yield "How often it is right", _render_estimates([*shares, *baselines, *people[:1]])
+        yield "How often it is right", _show_estimates([*shares, *baselines, *people[:1]])
     coefficients = [_make_row(name, item, share=False) for name, item in list_coefficients(found)]
     if coefficients:
         caption = "1 is complete agreement, 0 is what chance brings."
-        yield "Agreement beyond chance", _render_estimates([*coefficients, *people[1:]], caption=caption)
+        yield "Agreement beyond chance", _show_estimates([*coefficients, *people[1:]], caption=caption)
 
 
-def _list_wide(found: Measurement) -> Iterator[tuple[str, Part]]:
+def _list_wide(found: Measurement) -> Iterator[tuple[str, Block]]:
     if found.criteria:
-        yield "Criteria", _render_criteria(found.criteria)
+        yield "Criteria", _show_criteria(found.criteria)
     if found.slices is not None:
-        yield "Kinds of cases", _render_slices(found)
+        yield "Kinds of cases", _show_slices(found.slices)
     biases = list(list_biases(found))
     if biases:
-        yield "What its error follows", tag("ul", [tag("li", said) for said in biases])
+        yield "What its error follows", Points(items=biases)
     said = [*list_assumptions(found), *list_remarks(found)]
     said += [f"{name} is left out: {why}." for name, why in list_gaps(found)]
     if said:
-        yield "What this rests on", tag("ul", [tag("li", text) for text in said])
+        yield "What this rests on", Points(items=said)
 
 
-def _make_row(name: str, item: Estimate, *, share: bool) -> list[Part]:
+def _make_row(name: str, item: Estimate, *, share: bool) -> list[Cell]:
     value = format_estimate(item, share=share).partition(" (")[0]
     drawn = None
     if item.value is not None and 0 <= item.value <= 1:
         low, high = item.interval or (item.value, item.value)
         said = f"{name}: {format_estimate(item, share=share)}"
-        drawn = draw_estimate(item.value, max(low, 0.0), high, axis=(0.0, 1.0), what=said, kind="people")
+        drawn = Drawing(form="estimate", value=item.value, low=max(low, 0.0), high=high, kind="people", said=said)
     return [name, value, format_limits(item, share=share), drawn]
 
 
-def _render_estimates(rows: Sequence[Sequence[Part]], *, caption: str = "") -> Safe:
-    return render_table([("", ""), ("", "n"), ("95 % interval", "n"), ("0 to 1", "chart wide")], rows, caption=caption)
+def _show_estimates(rows: Sequence[Sequence[Cell]], *, caption: str = "") -> Table:
+    columns = [("measure", ""), ("value", "n"), ("95 % interval", "n"), ("0 to 1", "chart wide")]
+    return Table(columns=columns, rows=rows, caption=caption)
 
 
-def _render_facts(facts: Sequence[tuple[str, str]]) -> Safe:
-    return tag("dl", [[tag("dt", name), tag("dd", said)] for name, said in facts])
-
-
-def _render_criteria(criteria: Sequence[Measurement]) -> Safe:
+def _show_criteria(criteria: Sequence[Measurement]) -> Table:
     columns = [("criterion", ""), ("labelled", "n wide"), ("good kept", "n"), ("bad caught", "n"), ("right", "n"),
                ("kappa", "n wide"), ("differ", "n wide")]  # fmt: skip
-    rows: list[list[Part]] = []
+    rows: list[list[Cell]] = []
     for item in criteria[:MOST_ROWS]:
         agreement = item.agreement
         shares = (agreement.sensitivity, agreement.specificity, agreement.accuracy) if agreement else (None,) * 3
@@ -163,12 +198,10 @@ def _render_criteria(criteria: Sequence[Measurement]) -> Safe:
                 format_count(item.differing),
             ]
         )
-    return render_table(columns, rows)
+    return Table(columns=columns, rows=rows)
 
 
-def _render_slices(found: Measurement) -> Part:
-    if found.slices is None:
-        return None
+def _show_slices(found: Slices) -> Table:
     columns = [
         ("kind", ""),
         ("labelled", "n"),
@@ -177,19 +210,25 @@ def _render_slices(found: Measurement) -> Part:
         ("95 % interval", "n wide"),
         ("", "word"),
     ]
-    rows: list[list[Part]] = []
-    for item in found.slices.slices[:MOST_ROWS]:
+    rows: list[list[Cell]] = []
+    for item in found.slices[:MOST_ROWS]:
         name, value, limits, drawn = _make_row(item.name, item.accuracy, share=True)
-        worse = tag("span", "worse", class_="chip alarm") if item.is_worse else None
+        worse = Words(text="worse", kind="alarm") if item.is_worse else None
         rows.append([name, format_count(item.accuracy.of), value, drawn, limits, worse])
     caption = "The lowest first. Worse: by more than chance explains, all kinds considered (Holm)."
-    return render_table(columns, rows, caption=caption)
+    return Table(columns=columns, rows=rows, caption=caption)
 
 
-def render_sorts(found: Measurement) -> Part:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorts:
     """How many disagreements there are, and what each sort asks for."""
-    rows = [
-        tag("li", tag("b", f"{number:,} {sort}"), f": {TO_DO[sort]}.") for sort, number in found.sorts.items() if number
-    ]
+
+    said: str
+    rows: tuple[tuple[str, str], ...]
+
+
+def make_sorts(found: Measurement) -> Sorts:
+    """How many disagreements there are, and what each sort asks for."""
     said = describe_sorts(found)
-    return join([tag("p", said[:1].upper() + said[1:], "."), tag("ul", rows) if rows else None])
+    rows = tuple((f"{number:,} {sort}", TO_DO[sort]) for sort, number in found.sorts.items() if number)
+    return Sorts(said=f"{said[:1].upper()}{said[1:]}.", rows=rows)

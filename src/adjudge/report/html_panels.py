@@ -1,12 +1,11 @@
-"""The figures of a report in HTML, one panel for each question somebody asks of a run."""
+"""The figures of a report as panels, one for each question somebody asks of a run; the templates write them as HTML."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Union
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from adjudge.formats.text import clean
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.report.cases import cut
 from adjudge.report.format import format_cost, format_criterion_share
@@ -33,152 +32,122 @@ from adjudge.templates.figures import (
 )
 from adjudge.trust.intervals import Share
 
-_EMPTY = {"br", "circle", "input", "line", "meta", "rect"}
+Outcomes = Mapping[str, int]
 
 
-class Safe(str):
-    """HTML that was made here."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A figure that is drawn in a cell, with the sentence for those who do not see it."""
 
-    __slots__ = ()
-
-
-Part = Union[str, None, Iterable["Part"]]  # noqa: UP007 - it refers to itself
-
-Value = str | int | float | bool | None
-
-
-def tag(name: str, /, *parts: Part, **attributes: Value) -> Safe:
-    """An element. ``class_`` is ``class``, ``aria_label`` is ``aria-label``; ``None`` and false leave one out."""
-    said = "".join([_render_attribute(key, value) for key, value in attributes.items()])
-    if name in _EMPTY:
-        return Safe(f"<{name}{said}>") if name in {"br", "input", "meta"} else Safe(f"<{name}{said}/>")
-    return Safe(f"<{name}{said}>{join(parts)}</{name}>")
+    form: Literal["bar", "spark", "estimate"]
+    said: str
+    value: float = 0.0
+    """In 0 to 1, as are the limits."""
+    low: float | None = None
+    high: float | None = None
+    kind: str = "f-bar"
+    """The class that gives the colour."""
+    bins: tuple[int, ...] = ()
 
 
-def join(parts: Part) -> Safe:
-    """Parts, one after the other."""
-    if parts is None:
-        return Safe()
-    if isinstance(parts, Safe):
-        return parts
-    if isinstance(parts, str):
-        return Safe(html.escape(clean(parts), quote=True))
-    return Safe("".join([join(part) for part in parts]))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Words with a quieter remark after them, or in a colour."""
+
+    text: str
+    more: str = ""
+    kind: str = ""
+    """``said`` is somebody else's text, ``name`` a name, ``quiet`` a remark of ours, ``alarm`` a warning."""
 
 
-def _render_attribute(key: str, value: Value) -> str:
-    name = key.removesuffix("_").replace("_", "-")
-    if value is None or value is False:
-        return ""
-    if value is True:
-        return f" {name}"
-    said = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return f' {name}="{html.escape(clean(said, keep_lines=False), quote=True)}"'
+Cell = str | Words | Drawing | None
 
 
-def draw_outcomes(outcomes: Mapping[str, int], *, what: str) -> Safe:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table; a column is its heading and its class (``n`` for numbers, ``wide`` where there is room)."""
+
+    form: ClassVar[str] = "table"
+    columns: Sequence[tuple[str, str]]
+    rows: Sequence[Sequence[Cell]]
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Pairs of a word and a value."""
+
+    form: ClassVar[str] = "facts"
+    pairs: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paragraph:
+    """A sentence or two."""
+
+    form: ClassVar[str] = "paragraph"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """A title inside a panel."""
+
+    form: ClassVar[str] = "heading"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Sentences as a list."""
+
+    form: ClassVar[str] = "points"
+    items: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
     """One bar, divided by outcome."""
-    total = sum(outcomes.values())
-    said = f"{what}: " + ", ".join(f"{format_count(number)} {name}" for name, number in outcomes.items())
-    parts: list[Part] = []
-    start = 0.0
-    for name, number in outcomes.items():
-        width = 100 * number / total if total else 0.0
-        if width:
-            parts.append(tag("rect", x=f"{start:.3f}%", y=0, width=f"{width:.3f}%", height="100%", class_=name))
-        start += width
-    return _svg("stack", said, parts)
+
+    form: ClassVar[str] = "stack"
+    parts: Sequence[tuple[str, int]]
+    said: str
 
 
-def draw_histogram(bins: Sequence[int], *, what: str, threshold: float | None = None, height: int = 150) -> Safe:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
     """Scores from 0 to 1 in bars of a twentieth, with a line at the threshold."""
-    most = max(bins, default=0) or 1
-    room = height - 34  # the highest count above, the axis below
-    parts: list[Part] = []
-    for place, number in enumerate(bins):
-        size = max(room * number / most, 1.5) if number else 0.0
-        x, low = 100 * place / BINS, place / BINS
-        title = tag("title", f"{low:.2f} to {low + 1 / BINS:.2f}: {format_count(number)}")
-        bar = {"x": f"{x + 0.35:.3f}%", "width": f"{100 / BINS - 0.7:.3f}%", "class_": "bar"}
-        parts.append(tag("g", title, tag("rect", **bar, y=height - 18 - size, height=size)) if number else None)
-    parts.append(tag("line", x1="0", x2="100%", y1=height - 17.5, y2=height - 17.5, class_="axis"))
-    for value, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        parts.append(tag("text", f"{value:g}", x=f"{100 * value:g}%", y=height - 4, text_anchor=anchor))
-    if threshold is not None:
-        x = f"{100 * min(max(threshold, 0.0), 1.0):.3f}%"
-        parts.append(tag("line", x1=x, x2=x, y1=12, y2=height - 18, class_="needs"))
-        anchor = "end" if threshold > 0.5 else "start"
-        parts.append(tag("text", f"needs {threshold:.2f}", x=x, y=9, text_anchor=anchor))
-    listed = "; ".join(f"{i / BINS:.2f}: {number}" for i, number in enumerate(bins) if number)
-    return _svg("histogram", f"{what}. From each twentieth on: {listed}", parts, height=height)
+
+    form: ClassVar[str] = "histogram"
+    bins: tuple[int, ...]
+    said: str
+    needs: float | None
+    about: str
 
 
-def draw_sparkline(bins: Sequence[int], *, what: str) -> Safe:
-    """The shape of a histogram, without axis."""
-    most = max(bins, default=0) or 1
-    parts = [
-        tag(
-            "rect",
-            x=f"{100 * place / BINS:.2f}%",
-            width=f"{100 / BINS - 0.8:.2f}%",
-            y=24 - max(24 * number / most, 1.5),
-            height=max(24 * number / most, 1.5),
-            class_="bar",
-        )
-        for place, number in enumerate(bins)
-        if number
-    ]
-    return _svg("sparkline", what, parts, height=24)
+Block = Table | Facts | Paragraph | Heading | Points | Stack | Histogram
 
 
-def draw_share(share: Share, *, what: str, kind: str = "bar") -> Safe:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Blocks under a heading, over both columns or one."""
+
+    title: str
+    blocks: Sequence[Block]
+    whole: bool = False
+
+
+def draw_share(share: Share, *, what: str, kind: str = "f-bar") -> Drawing:
     """A bar as long as the share, with its interval as a line across the end."""
-    rate, interval = share.rate or 0.0, share.interval
-    said = f"{what}: {format_rate(share.rate)}" + (f", {format_interval(share)}" if interval else "")
-    parts = [
-        tag("rect", x=0, y=0, width="100%", height=10, class_="rest"),
-        tag("rect", x=0, y=0, width=f"{100 * rate:.3f}%", height=10, class_=kind),
-    ]
-    if interval:
-        low, high = (f"{100 * end:.3f}%" for end in interval)
-        parts.append(tag("line", x1=low, x2=high, y1=5, y2=5, class_="interval"))
-    return _svg("share", said, parts, height=10)
+    low, high = share.interval or (None, None)
+    said = f"{what}: {format_rate(share.rate)}" + (f", {format_interval(share)}" if share.interval else "")
+    return Drawing(form="bar", value=share.rate or 0.0, low=low, high=high, kind=kind, said=said)
 
 
-def draw_estimate(value: float, low: float, high: float, *, axis: tuple[float, float], what: str, kind: str) -> Safe:
-    """A value as a dot on an axis, with its interval as a line through it."""
-    start, end = axis
-    x, x1, x2 = (f"{100 * (min(max(place, start), end) - start) / (end - start):.3f}%" for place in (value, low, high))
-    parts = [
-        tag("line", x1="0", x2="100%", y1=7, y2=7, class_="axis"),
-        tag("line", x1=x1, x2=x2, y1=7, y2=7, class_=f"reach {kind}"),
-        tag("circle", cx=x, cy=7, r=4.5, class_=f"dot {kind}"),
-    ]
-    return _svg("estimate", what, parts, height=14)
-
-
-def draw_axis(axis: tuple[float, float]) -> Safe:
-    """The scale under values that were drawn on one axis, whose ends are in steps of five points."""
-    start, end = (round(20 * share) for share in axis)
-    # As many steps of one size as fit on a phone.
-    steps = next(number for number in (6, 5, 4, 3, 2, 1) if not (end - start) % number)
-    parts: list[Part] = []
-    for place in range(steps + 1):
-        anchor = "start" if not place else "end" if place == steps else "middle"
-        said = f"{5 * (start + (end - start) * place // steps)} %"
-        parts.append(tag("text", said, x=f"{100 * place / steps:.3f}%", y=12, text_anchor=anchor))
-    return tag("svg", parts, class_="scale", width="100%", height=16, aria_hidden="true")
-
-
-def draw_part(number: float, most: float, *, what: str, kind: str = "bar") -> Safe:
-    """A bar as long as a number is of the largest one."""
-    width = 100 * number / most if most else 0.0
-    return _svg("share", what, [tag("rect", x=0, y=0, width=f"{width:.3f}%", height=10, class_=kind)], height=10)
-
-
-def _svg(kind: str, said: str, parts: Part, *, height: int | None = None) -> Safe:
-    # A label and no <title>: that would be shown as a tip over every part that has none of its own.
-    return tag("svg", parts, class_=kind, role="img", aria_label=said, width="100%", height=height)
+def stack_outcomes(outcomes: Outcomes, *, what: str) -> Stack:
+    """One bar, divided by outcome."""
+    said = f"{what}: " + ", ".join(f"{format_count(number)} {name}" for name, number in outcomes.items())
+    return Stack(parts=tuple(outcomes.items()), said=said)
 
 
 MOST_ROWS = 50
@@ -188,101 +157,71 @@ MOST_TABLES = 10
 """Rubrics whose criteria have a table of their own."""
 
 
-def render_panels(report: Report) -> Safe:
+def list_panels(report: Report) -> Iterator[Panel]:
     """Every panel that has something to say; two narrow ones stand beside each other."""
-    narrow = list(_list_narrow(report))
-    written = [render_panel(title, parts, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
-               for place, (title, parts) in enumerate(narrow)]  # fmt: skip
-    first = [render_panel("First against second", _render_pairs(report.pairs), whole=True)] if report.pairs else []
-    first += [render_panel("Rubrics", _write_rubrics(report.rubrics), whole=True)] if report.rubrics else []
+    if report.pairs:
+        yield Panel(title="First against second", blocks=_show_pairs(report.pairs), whole=True)
     if report.rubrics:
-        first += [
-            render_panel(
-                f"Criteria of {cut(item.name, 60)} {item.digest[:12]}", _render_criteria(item.criteria), whole=True
-            )
-            for item in report.rubrics[:MOST_TABLES]
-            if item.criteria
-        ]
+        yield Panel(title="Rubrics", blocks=[_show_rubrics(report.rubrics)], whole=True)
+        for item in report.rubrics[:MOST_TABLES]:
+            if item.criteria:
+                title = f"Criteria of {cut(item.name, 60)} {item.digest[:12]}"
+                yield Panel(title=title, blocks=[_show_criteria(item.criteria)], whole=True)
     elif report.criteria:
-        first += [render_panel("Criteria", _render_criteria(report.criteria), whole=True)]
-    last = [render_panel(title, parts, whole=True) for title, parts in _list_wide(report)]
-    return tag("div", first, written, last, class_="grid")
+        yield Panel(title="Criteria", blocks=[_show_criteria(report.criteria)], whole=True)
+    narrow = list(_list_narrow(report))
+    for place, (title, blocks) in enumerate(narrow):
+        yield Panel(title=title, blocks=blocks, whole=len(narrow) % 2 == 1 and place == len(narrow) - 1)
+    for title, blocks in _list_wide(report):
+        yield Panel(title=title, blocks=blocks, whole=True)
 
 
-Panel = tuple[str, Part]
-
-Table = tuple[list[tuple[str, str]], list[list[Part]]]
-
+_Listed = Iterator[tuple[str, Sequence[Block]]]
 
 _OUTCOMES = [(name, "n") for name in OUTCOMES]
 """The columns in which outcomes are counted, in the order in which a summary has them."""
 
 
-def _list_narrow(report: Report) -> Iterator[Panel]:
+def _list_narrow(report: Report) -> _Listed:
     if report.scores is not None:
-        yield "Scores", _render_scores(report.scores, report.threshold)
-    yield "Undecided", _render_undecided(report)
+        yield "Scores", [_show_scores(report.scores, report.threshold)]
+    yield "Undecided", _show_undecided(report)
     if report.labels is not None or report.numbers is not None:
-        yield "Agreement with labels", _render_labels(report)
-    yield "Cost and time", _render_cost(report)
+        yield "Agreement with labels", _show_labels(report)
+    yield "Cost and time", [_show_cost(report)]
     if report.seats:
-        yield "Judges of the chain", _render_seats(report)
+        yield "Judges of the chain", [_show_seats(report)]
     if report.seat_pairs:
-        yield "Disagreements", _render_disagreements(report)
+        yield "Disagreements", _show_disagreements(report)
     if report.repeats is not None:
-        yield "Judged again", _render_repeats(report.repeats)
+        yield "Judged again", [_show_repeats(report.repeats)]
 
 
-def _list_wide(report: Report) -> Iterator[Panel]:
+def _list_wide(report: Report) -> _Listed:
     if report.groups:
-        yield "Groups", _render_groups(report.groups)
+        yield "Groups", [_show_groups(report.groups)]
     if report.rules:
-        yield "Rules", _render_rules(report)
+        yield "Rules", [_show_rules(report)]
 
 
-def render_panel(title: str, parts: Part, *, whole: bool) -> Safe:
-    """A panel with its heading, over both columns or one."""
-    return tag("section", tag("h2", title), parts, class_="panel whole" if whole else "panel")
-
-
-def render_table(columns: Sequence[tuple[Part, str]], rows: Sequence[Sequence[Part]], *, caption: str = "") -> Safe:
-    """A table; a column is its heading and its class (``n`` for numbers, ``wide`` where there is room)."""
-    head = tag("tr", [tag("th", name, class_=kind or None, scope="col") for name, kind in columns])
-    body = [
-        tag(
-            "tr",
-            [
-                tag("td" if place else "th", cell, class_=kind or None, scope=None if place else "row")
-                for place, (cell, (_, kind)) in enumerate(zip(row, columns, strict=True))
-            ],
-        )
-        for row in rows
-    ]
-    said = tag("caption", caption) if caption else None
-    return tag("table", said, tag("thead", head), tag("tbody", body))
-
-
-def _render_facts(*pairs: tuple[str, Part]) -> Safe:
-    return tag("dl", [[tag("dt", name), tag("dd", said)] for name, said in pairs])
-
-
-def _render_scores(spread: Spread, threshold: float | None) -> Safe:
-    said = (
+def _show_scores(spread: Spread, threshold: float | None) -> Histogram:
+    about = (
         f"Mean {format_score(spread.mean)}, median {format_score(spread.median)}, "
         f"nine in ten from {format_score(spread.p5)} to {format_score(spread.p95)}; "
         f"{format_count(spread.count, 'score')}."
     )
-    chart = draw_histogram(spread.bins, what="Scores", threshold=threshold)
-    return join([tag("figure", chart, tag("figcaption", said))])
+    listed = "; ".join(f"{place / BINS:.2f}: {number}" for place, number in enumerate(spread.bins) if number)
+    said = f"Scores. From each twentieth on: {listed}"
+    return Histogram(bins=spread.bins, said=said, needs=threshold, about=about)
 
 
-def _write_rubrics(rubrics: Sequence[RubricSummary]) -> Safe:
+def _show_rubrics(rubrics: Sequence[RubricSummary]) -> Table:
     columns = [("rubric", ""), ("asks", "wide"), ("whose", "word"), ("cases", "n"), ("passed", "n"), ("", "chart"),
                ("95 % interval", "n wide"), ("needs", "n")]  # fmt: skip
-    rows: list[list[Part]] = [
+    rows: list[list[Cell]] = [
         [
-            [tag("bdi", item.name), tag("span", f" {item.digest[:12]}", class_="quiet")],
-            tag("span", item.about, dir="auto"),
+            Words(text=item.name, more=item.digest[:12], kind="name"),
+            Words(text=item.about, kind="said"),
             "the cases" if item.own else "the run",
             format_count(item.cases),
             format_rate(item.passed.rate),
@@ -292,10 +231,10 @@ def _write_rubrics(rubrics: Sequence[RubricSummary]) -> Safe:
         ]
         for item in rubrics
     ]
-    return join([render_table(columns, rows, caption="That of most cases first.")])
+    return Table(columns=columns, rows=rows, caption="That of most cases first.")
 
 
-def _render_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
+def _show_criteria(criteria: Sequence[CriterionSummary]) -> Table:
     columns = [
         ("criterion", ""),
         ("judged", "n wide"),
@@ -307,12 +246,12 @@ def _render_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
         ("needs", "n"),
         ("weight", "n wide"),
     ]
-    rows = [
+    rows: list[list[Cell]] = [
         [
-            [item.name, tag("span", f" rule: {item.rule}", class_="quiet") if item.rule else None],
+            Words(text=item.name, more=f"rule: {item.rule}" if item.rule else "", kind="name"),
             f"{item.passed.of:,}",
             format_score(item.scores.mean if item.scores else None),
-            draw_sparkline(item.scores.bins, what=_format_spread(item.scores)) if item.scores else NOTHING,
+            _draw_spread(item.scores) if item.scores else NOTHING,
             format_criterion_share(item)[0],
             draw_share(item.passed, what="passed") if item.gates else None,
             format_criterion_share(item)[1],
@@ -321,38 +260,39 @@ def _render_criteria(criteria: Sequence[CriterionSummary]) -> Safe:
         ]
         for item in criteria
     ]
-    return join([render_table(columns, rows, caption="The lowest mean first.")])
+    return Table(columns=columns, rows=rows, caption="The lowest mean first.")
 
 
-def _format_spread(spread: Spread) -> str:
-    return f"from {format_score(spread.lowest)} to {format_score(spread.highest)}, median {format_score(spread.median)}"
+def _draw_spread(spread: Spread) -> Drawing:
+    said = f"from {format_score(spread.lowest)} to {format_score(spread.highest)}, median {format_score(spread.median)}"
+    return Drawing(form="spark", bins=spread.bins, said=said)
 
 
-def _render_undecided(report: Report) -> Safe:
+def _show_undecided(report: Report) -> Sequence[Block]:
     if not report.undecided_because:
-        return join([tag("p", "Every judgement was decided.")])
+        return [Paragraph(text="Every judgement was decided.")]
     most = max(report.undecided_because.values())
-    rows = [
+    rows: list[list[Cell]] = [
         [
             name,
             format_count(number),
-            draw_part(number, most, what=f"{name}: {format_count(number)}", kind="undecided"),
+            Drawing(form="bar", value=number / most, kind="f-undecided", said=f"{name}: {format_count(number)}"),
             format_rate(number / report.judgements),
         ]
         for name, number in report.undecided_because.items()
     ]
     columns = [("because", ""), ("judgements", "n"), ("", "chart"), ("of all", "n")]
     decided = ", ".join(f"{name} {number:,}" for name, number in report.decided_by.items())
-    return join([render_table(columns, rows), tag("p", f"Decided by: {decided}.", class_="quiet")])
+    return [Table(columns=columns, rows=rows), Paragraph(text=f"Decided by: {decided}.")]
 
 
-def _render_pairs(pairs: PairSummary) -> Safe:
+def _show_pairs(pairs: PairSummary) -> Sequence[Block]:
     outcomes = {"passed": pairs.wins, "failed": pairs.losses, "undecided": pairs.undecided + pairs.ties}
     said = (
         f"{format_count(pairs.wins, 'win')} of the first, {format_count(pairs.losses, 'win')} of the second, "
         f"{format_count(pairs.ties, 'tie')}, {pairs.undecided:,} undecided."
     )
-    facts: list[tuple[str, Part]] = [
+    facts = [
         ("win rate of the first", format_share(pairs.win_rate)),
         ("orders disagree", format_share(pairs.flips)),
         ("orders agree, of all asked twice", format_share(pairs.agreement)),
@@ -366,47 +306,36 @@ def _render_pairs(pairs: PairSummary) -> Safe:
             ("accuracy in order ba", format_share(pairs.accuracy_ba)),
             ("right in both orders", format_share(pairs.both_right)),
         ]
-    chart = draw_outcomes(outcomes, what="First preferred, second preferred, tie or undecided")
-    return join([chart, tag("p", said, class_="quiet"), _render_facts(*facts)])
+    stack = stack_outcomes(outcomes, what="First preferred, second preferred, tie or undecided")
+    return [stack, Paragraph(text=said), Facts(pairs=facts)]
 
 
-def _render_labels(report: Report) -> Safe:
-    parts: list[Part] = []
-    if report.labels is not None:
-        parts += [_render_confusion(report.labels)]
+def _show_labels(report: Report) -> Sequence[Block]:
+    blocks: list[Block] = _show_confusion(report.labels) if report.labels is not None else []
     if report.numbers is not None:
         found = report.numbers
-        correlation = NOTHING if found.correlation is None else f"{found.correlation:.3f}"
-        apart = NOTHING if found.mean_difference is None else f"{found.mean_difference:.3f}"
-        parts += [
-            tag("h3", "Labels that are numbers"),
-            _render_facts(
-                ("judgements", format_count(found.labelled)), ("correlation", correlation), ("mean difference", apart)
-            ),
+        facts = [
+            ("judgements", format_count(found.labelled)),
+            ("correlation", NOTHING if found.correlation is None else f"{found.correlation:.3f}"),
+            ("mean difference", NOTHING if found.mean_difference is None else f"{found.mean_difference:.3f}"),
         ]
-    return join([parts])
+        blocks += [Heading(text="Labels that are numbers"), Facts(pairs=facts)]
+    return blocks
 
 
-def _render_confusion(labels: LabelSummary) -> Safe:
-    columns = [("label", ""), *_OUTCOMES]
+def _show_confusion(labels: LabelSummary) -> list[Block]:
     rows = [[name, *[format_count(number) for number in found.values()]] for name, found in labels.confusion.items()]
-    facts = _render_facts(
+    facts = [
         ("agreement", format_share(labels.accuracy)),
         ("baseline: always pass", format_rate(labels.always_passing.rate)),
         ("labelled", format_count(labels.labelled, "case")),
-    )
-    return Safe(facts + tag("h3", "Judgements by label") + render_table(columns, rows))
-
-
-def _render_seats(report: Report) -> Safe:
-    columns = [
-        ("judge", ""),
-        ("asked", "n"),
-        ("passed", "n"),
-        ("failed", "n"),
-        ("undecided", "n"),
-        ("mean time", "n wide"),
     ]
+    table = Table(columns=[("label", ""), *_OUTCOMES], rows=rows)
+    return [Facts(pairs=facts), Heading(text="Judgements by label"), table]
+
+
+def _show_seats(report: Report) -> Table:
+    columns = [("judge", ""), ("asked", "n"), *_OUTCOMES, ("mean time", "n wide")]
     rows = [
         [
             seat.judge,
@@ -416,45 +345,46 @@ def _render_seats(report: Report) -> Safe:
         ]
         for seat in report.seats
     ]
-    return join([render_table(columns, rows)])
+    return Table(columns=columns, rows=rows)
 
 
-def _render_disagreements(report: Report) -> Safe:
-    said = f"Judges were split in {format_share(report.split)}." if report.split is not None else ""
+def _show_disagreements(report: Report) -> Sequence[Block]:
+    split = [Paragraph(text=f"Judges were split in {format_share(report.split)}.")] if report.split is not None else []
     columns = [("judges", ""), ("disagreed", "n"), ("", "chart"), ("both decided", "n")]
-    rows = [
+    rows: list[list[Cell]] = [
         [
             f"{pair.first} / {pair.second}",
             format_rate(pair.disagreed.rate),
-            draw_share(pair.disagreed, what="disagreed", kind="failed"),
+            draw_share(pair.disagreed, what="disagreed", kind="f-failed"),
             format_count(pair.disagreed.of),
         ]
         for pair in report.seat_pairs[:MOST_ROWS]
     ]
-    return join([tag("p", said), render_table(columns, rows)])
+    return [*split, Table(columns=columns, rows=rows)]
 
 
-def _render_repeats(found: RepeatSummary) -> Safe:
-    return _render_facts(
-        ("cases judged repeatedly", format_count(found.cases)),
-        ("outcome differs", format_share(found.flipped)),
-        ("mean range of scores", NOTHING if found.mean_range is None else f"{found.mean_range:.3f}"),
+def _show_repeats(found: RepeatSummary) -> Facts:
+    return Facts(
+        pairs=[
+            ("cases judged repeatedly", format_count(found.cases)),
+            ("outcome differs", format_share(found.flipped)),
+            ("mean range of scores", NOTHING if found.mean_range is None else f"{found.mean_range:.3f}"),
+        ]
     )
 
 
-def _render_groups(groups: Sequence[GroupSummary]) -> Safe:
+def _show_groups(groups: Sequence[GroupSummary]) -> Table:
     shown = groups[:MOST_ROWS]
-    table = _list_pair_groups(shown) if any(item.pairs for item in shown) else _list_groups(shown)
     caption = "The lowest share first."
     if len(groups) > MOST_ROWS:
         caption += f" {MOST_ROWS} of {len(groups):,} groups."
-    return render_table(*table, caption=caption)
+    return _list_pair_groups(shown, caption) if any(item.pairs for item in shown) else _list_groups(shown, caption)
 
 
-def _list_groups(groups: Sequence[GroupSummary]) -> Table:
+def _list_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
     columns = [("group", ""), ("cases", "n"), ("passed", "n"), ("", "chart"), ("95 % interval", "n wide")]
     columns += [("mean score", "n wide"), ("right", "n")]
-    rows: list[list[Part]] = [
+    rows: list[list[Cell]] = [
         [
             name_group(item.name),
             format_count(item.cases),
@@ -466,44 +396,44 @@ def _list_groups(groups: Sequence[GroupSummary]) -> Table:
         ]
         for item in groups
     ]
-    return columns, rows
+    return Table(columns=columns, rows=rows, caption=caption)
 
 
-def _list_pair_groups(groups: Sequence[GroupSummary]) -> Table:
+def _list_pair_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
     names = ("win rate", "orders agree", "right", "order ab", "order ba")
     columns = [("group", ""), ("cases", "n"), *[(name, "n" if name != "win rate" else "n wide") for name in names]]
-    rows: list[list[Part]] = []
+    rows: list[list[Cell]] = []
     for item in groups:
         pairs = item.pairs
         found = (pairs.win_rate, pairs.agreement, pairs.accuracy, pairs.accuracy_ab, pairs.accuracy_ba) if pairs else ()
         rates = [format_rate(share.rate) for share in found] or [NOTHING] * len(names)
         rows.append([name_group(item.name), format_count(item.cases), *rates])
-    return columns, rows
+    return Table(columns=columns, rows=rows, caption=caption)
 
 
-def name_group(name: str | None) -> Part:
+def name_group(name: str | None) -> Words:
     """A group's name; words of ours, set apart, where it has none."""
-    return tag("span", "without a group", class_="quiet") if name is None else name
+    return Words(text="without a group", kind="quiet") if name is None else Words(text=name, kind="name")
 
 
-def _render_rules(report: Report) -> Safe:
+def _show_rules(report: Report) -> Table:
     columns = [("rule", ""), ("severity", "word"), ("checked", "n"), ("found", "n"), ("", "chart wide")]
-    rows = [
+    rows: list[list[Cell]] = [
         [
             item.name,
             item.severity,
             format_count(item.checked),
             format_count(item.failed),
-            draw_share(Share(count=item.failed, of=item.checked), what="found something", kind="failed"),
+            draw_share(Share(count=item.failed, of=item.checked), what="found something", kind="f-failed"),
         ]
         for item in report.rules[:MOST_ROWS]
     ]
-    return join([render_table(columns, rows)])
+    return Table(columns=columns, rows=rows)
 
 
-def _render_cost(report: Report) -> Safe:
+def _show_cost(report: Report) -> Facts:
     cost, times = report.cost, report.durations
-    facts: list[tuple[str, Part]] = [
+    facts = [
         ("cost", format_cost(report)),
         ("requests answered", format_number(cost.calls)),
         ("input tokens", format_number(cost.input_tokens)),
@@ -517,4 +447,4 @@ def _render_cost(report: Report) -> Safe:
             ("99 % within", format_duration(times.p99)),
             ("longest", format_duration(times.highest)),
         ]
-    return join([_render_facts(*facts)])
+    return Facts(pairs=facts)
