@@ -1,4 +1,4 @@
-"""Text has a contrast of at least 4.5:1 (WCAG 2.2, 1.4.3), on the site and in reports, in light and dark."""
+"""Text has a contrast of at least 4.5:1 (WCAG 2.2, 1.4.3), on the site, pages and reports, in light and dark."""
 
 from __future__ import annotations
 
@@ -103,47 +103,51 @@ def find_faint(
     return {place: round(ratio, 2) for place, ratio in found.items() if ratio < least}
 
 
-# ------------------------------------------------------------------------------ the report
+# ------------------------------------------------------------------------------ pages and reports
 
-REPORT = files("adjudge.report").joinpath("page.css").read_text("utf-8")
-BACKGROUNDS = ("var(--paper)", "var(--sheet)")
-NOTICE = "var(--undecided-soft)"
-
-
-def read_report_tokens(scheme: str) -> dict[str, str]:
-    """The colours of the report by name; those of the dark scheme replace the light ones."""
-    light, dark = re.findall(r":root \{([^{}]*--paper[^{}]*)\}", REPORT)
-    text = light + dark if scheme == "slate" else light
-    return {name: value.strip() for name, value in re.findall(r"(--[\w-]+): ([^;]+);", text)}
+STYLE = files("adjudge.templates").joinpath("style.css").read_text("utf-8")
+GROUNDS = ("var(--paper)", "var(--sheet)", "var(--well)")
+OUTCOMES = ("passed", "failed", "undecided", "held")
 
 
-def list_report_pairs() -> dict[str, tuple[str, str]]:
-    """Every rule that colours text, with its own background, or with each that the text may be on."""
-    found = {f"a notice, {text}": (f"var(--{text})", NOTICE) for text in ("ink", "link")}
-    for selector, rule in read_rules(REPORT):
+def read_page_tokens(scheme: str) -> dict[str, str]:
+    """The colours of pages and reports by name, in one scheme."""
+    found = re.findall(r"(--[\w-]+):\s*light-dark\((#\w+), (#\w+)\)", STYLE)
+    return {name: dark if scheme == "slate" else light for name, light, dark in found}
+
+
+def list_page_pairs() -> dict[str, tuple[str, str]]:
+    """Every rule that colours text, with its own background, or with each ground that the text may be on."""
+    found = {f"{name} on its own ground": (f"var(--{name})", f"var(--{name}-soft)") for name in OUTCOMES}
+    found |= {f"text on {name}": ("var(--ink)", f"var(--{name}-soft)") for name in OUTCOMES}
+    found |= {f"text on {name}": ("var(--ink)", f"var(--{name})") for name in ("mark", "plus", "minus")}
+    for selector, rule in read_rules(STYLE):
         text = rule.get("color") or (rule.get("fill") if "text" in selector else None)
-        if text is not None:
-            own = rule.get("background")
-            found |= {f"{selector} on {behind}": (text, behind) for behind in ([own] if own else BACKGROUNDS)}
+        if text is None or not re.fullmatch(r"var\(--[\w-]+\)", text):
+            continue  # inherited, or mixed of what is checked
+        own = rule.get("background")
+        plain = own is not None and re.fullmatch(r"var\(--[\w-]+\)", own)
+        found |= {f"{selector} on {behind}": (text, behind) for behind in ([own] if own and plain else GROUNDS)}
     return found
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_text_of_a_report_can_be_read(scheme):
-    """On the page, on its panels, in badges, chips and notices."""
-    pairs = list_report_pairs()
+def test_the_text_of_pages_and_reports_can_be_read(scheme):
+    """On every ground, in badges, notices, marks and differences."""
+    pairs = list_page_pairs()
 
-    assert {"body on var(--paper)", ".badge.failed on var(--failed-soft)", "svg text on var(--sheet)"} <= set(pairs)
-    assert find_faint(pairs, read_report_tokens(scheme)) == {}
+    assert {"body on var(--paper)", ".badge.failed on var(--failed-soft)", ".chart text on var(--sheet)"} <= set(pairs)
+    assert {".btn.main-act on var(--press)", ".nav a on var(--well)"} <= set(pairs)
+    assert find_faint(pairs, read_page_tokens(scheme)) == {}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_bars_of_a_report_can_be_told_apart(scheme):
-    """What is no text needs 3:1 (WCAG 2.2, 1.4.11): bars, and the marks over them, against the panel."""
-    bars = ("passed", "failed", "undecided", "bar", "mark")
-    pairs = {name: (f"var(--{name})", "var(--sheet)") for name in bars}
+def test_controls_and_areas_of_charts_can_be_told_from_their_ground(scheme):
+    """What is no text needs 3:1 (WCAG 2.2, 1.4.11): borders of what is operated, bars, and the line under a mark."""
+    areas = ("edge", "bar", "mark-on", *(f"{name}-fill" for name in OUTCOMES))
+    pairs = {name: (f"var(--{name})", "var(--paper)") for name in areas} | {"edge": ("var(--edge)", "var(--sheet)")}
 
-    assert find_faint(pairs, read_report_tokens(scheme), least=3.0) == {}
+    assert find_faint(pairs, read_page_tokens(scheme), least=3.0) == {}
 
 
 # ------------------------------------------------------------------------------ the site

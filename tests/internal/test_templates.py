@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -227,54 +225,3 @@ def test_times_and_sizes_are_said_in_whole_units():
         "0 s", "119 s", "2 min", "59 min", "1 h 10 min", "2 h", "2 days",
     ]  # fmt: skip
     assert [format_size(size) for size in (1, 412, 2_100, 3_000_000)] == ["1 byte", "412 bytes", "2.1 kB", "3.0 MB"]
-
-
-# ------------------------------------------------------------------ contrast
-
-
-def read_tokens() -> dict[str, tuple[str, str]]:
-    """Every colour of the stylesheet in the light and in the dark theme."""
-    found = re.findall(r"--([\w-]+):\s*light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", read_style())
-    return {name: (light, dark) for name, light, dark in found}
-
-
-def find_luminance(colour: str) -> float:
-    """Relative luminance as WCAG 2.2 defines it."""
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def find_contrast(one: str, other: str) -> float:
-    low, high = sorted((find_luminance(one), find_luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-GROUNDS = ("paper", "sheet", "well")
-OUTCOMES = ("passed", "failed", "undecided", "held")
-
-
-def list_pairs() -> Iterator[tuple[str, str, float]]:
-    """What stands on what, and the contrast it needs."""
-    yield from ((text, ground, 4.5) for text, ground in product(("ink", "soft", "quiet", "link"), GROUNDS))
-    yield from ((text, ground, 4.5) for text, ground in product(OUTCOMES, ("paper", "sheet", "well")))
-    yield from ((text, f"{text}-soft", 4.5) for text in OUTCOMES)
-    yield from (("ink", f"{text}-soft", 4.5) for text in OUTCOMES)
-    yield from (("ink", ground, 4.5) for ground in ("mark", "plus", "minus"))
-    yield ("on-press", "press", 4.5)
-    yield from (("edge", ground, 3.0) for ground in ("paper", "sheet"))
-    yield from ((f"{text}-fill", "paper", 3.0) for text in OUTCOMES)
-    yield from ((name, "paper", 3.0) for name in ("bar", "mark-on"))
-
-
-@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-def test_colours_have_the_contrast_of_wcag_aa(theme: int):
-    """Text 4.5 to 1 on every ground that it stands on; what is operated and areas of charts 3 to 1."""
-    tokens = read_tokens()
-    thin = {
-        (text, ground): round(ratio, 2)
-        for text, ground, needed in list_pairs()
-        if (ratio := find_contrast(tokens[text][theme], tokens[ground][theme])) < needed
-    }
-
-    assert thin == {}
