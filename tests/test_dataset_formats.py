@@ -167,28 +167,26 @@ def test_other_columns_are_metadata(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    ("table", "parts"),
     [
-        ("content,content\na,b\n", "line 1: the column 'content' appears twice; name each column once"),
-        ("id;content\n1;x\n", "the header has ';' between its columns; put commas there and in every row"),
-        ("content,id\nx\n", "line 2: 1 cells under 2 columns; put quotes around a cell that holds a separator"),
-        ("content,id\nx,1,2\n", "line 2: 3 cells under 2 columns"),
-        ('content\n"never\nclosed', "line 2: not a row of a table (unexpected end of data)"),
-        ('content\n"a" b\n', "line 2: not a row of a table ("),
-        ("content\na\x00b\n", "line 2: the line holds a NUL character"),
-        ("content,content.a\nx,y\n", "line 2: 'content.a' is given twice, by two columns; keep one"),
-        ("content,metadata\nx,{\n", "line 2: the column 'metadata' holds no JSON"),
-        ("content,labels.json\nx,7\n", "line 2: 'labels' must be an object, got 7"),
-        ("content,reference.json,reference\nx,1,y\n", "line 2: 'reference' is given twice, by two columns; keep one"),
+        ("content,content\na,b\n", ("line 1", "column 'content'", "twice", "name each column once")),
+        ("id;content\n1;x\n", ("header", "';'", "put commas there")),
+        ("content,id\nx\n", ("line 2", "1 cells under 2 columns", "put quotes around a cell")),
+        ("content,id\nx,1,2\n", ("line 2", "3 cells under 2 columns", "put quotes around a cell")),
+        ('content\n"never\nclosed', ("line 2", "row of a table", "unexpected end of data")),
+        ('content\n"a" b\n', ("line 2", "row of a table", "(")),
+        ("content\na\x00b\n", ("line 2", "NUL character")),
+        ("content,content.a\nx,y\n", ("line 2", "'content.a'", "twice", "keep one")),
+        ("content,metadata\nx,{\n", ("line 2", "column 'metadata'", "no JSON")),
+        ("content,labels.json\nx,7\n", ("line 2", "'labels'", "an object", "7")),
+        ("content,reference.json,reference\nx,1,y\n", ("line 2", "'reference'", "twice", "keep one")),
     ],
 )
-def test_a_damaged_table_is_an_error_with_its_line(tmp_path, table, message):
+def test_a_damaged_table_is_an_error_with_its_line(tmp_path, table, parts):
     """A header that cannot be meant is no matter of single rows, and skipping does not help."""
-    said = why(tmp_path, "c.csv", table)
-
-    assert message in said
-    if "line 1" in message or "header" in message:
-        assert message in why(tmp_path, "c.csv", table, on_bad_row="skip")
+    assert names(why(tmp_path, "c.csv", table), "c.csv", *parts)
+    if parts[0] in {"line 1", "header"}:
+        assert names(why(tmp_path, "c.csv", table, on_bad_row="skip"), "c.csv", *parts)
 
 
 def test_rows_go_on_after_a_damaged_one(tmp_path):
@@ -212,27 +210,27 @@ def test_a_column_that_is_not_there_is_an_error_of_the_table(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "message"),
+    ("name", "data", "parts"),
     [
-        ("c.json", '{"content": 1}', "c.json must hold a list of objects, got dict"),
-        ("c.json", FORMS["c.jsonl"] * 2, "lines of JSON are the format jsonl"),
-        ("c.json", '["x"]', "c.json, row 1: a row must be an object, got str"),
-        ("c.json", '[{"content": "\\ud800"}]', "c.json, row 1: it holds half of a surrogate pair"),
-        ("c.yaml", "content: 1", "c.yaml must hold a list of mappings, got dict"),
-        ("c.yaml", "- content: [", "c.yaml is not YAML: "),
+        ("c.json", '{"content": 1}', ("list of objects", "dict")),
+        ("c.json", FORMS["c.jsonl"] * 2, ("lines of JSON", "format jsonl")),
+        ("c.json", '["x"]', ("row 1", "an object", "str")),
+        ("c.json", '[{"content": "\\ud800"}]', ("row 1", "surrogate pair")),
+        ("c.yaml", "content: 1", ("list of mappings", "dict")),
+        ("c.yaml", "- content: [", ("not YAML", "line 2, column 1")),
         (
             "c.yaml",
             "- content: x\n\n- content: 2024-01-02\n",
-            "c.yaml, line 3: date is not a JSON type; put it in quotes",
+            ("line 3", "date", "put it in quotes"),
         ),
-        ("c.yaml", "- content: x\n- {1: x}\n", "c.yaml, line 2: the key 1 is int, not text"),
-        ("c.yaml", "- &a [*a]", "aliases"),
-        ("c.yaml", "- !!python/name:os.system x", "c.yaml is not YAML: "),
+        ("c.yaml", "- content: x\n- {1: x}\n", ("line 2", "key 1", "int", "text")),
+        ("c.yaml", "- &a [*a]", ("aliases",)),
+        ("c.yaml", "- !!python/name:os.system x", ("not YAML", "os.system")),
     ],
 )
-def test_a_document_that_is_no_list_of_cases_is_an_error(tmp_path, name, data, message):
+def test_a_document_that_is_no_list_of_cases_is_an_error(tmp_path, name, data, parts):
     """With the row, or in YAML the line."""
-    assert message in why(tmp_path, name, data)
+    assert names(why(tmp_path, name, data), name, *parts)
 
 
 # ---------------------------------------------------------------- Parquet and standard input
@@ -269,8 +267,9 @@ def test_a_parquet_file_that_is_none_is_an_error(tmp_path, require):
 
     assert "c.parquet cannot be read as Parquet" in why(tmp_path, "c.parquet", b"PAR1 and no more")
     parquet.write_table(pa.table({"content": [b"x"]}), tmp_path / "b.parquet")
-    with pytest.raises(UsageError, match=r"b.parquet, row 1: column 'content': it holds binary data \(1 bytes\)"):
+    with pytest.raises(UsageError) as caught:
         list(open_dataset(tmp_path / "b.parquet"))
+    assert names(caught.value, "b.parquet, row 1", "column 'content'", "binary data", "1 bytes")
 
 
 @pytest.mark.parametrize("work", ["read", "write"])

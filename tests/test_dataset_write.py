@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from adjudge import Case, Rubric, UsageError, open_dataset
 from adjudge.dataset import write_cases
+from judge_support import names
 
 FORMATS = ["c.jsonl", "c.csv", "c.tsv", "c.json", "c.yaml", "c.parquet", "c.jsonl.gz", "c.csv.gz"]
 
@@ -147,20 +148,20 @@ def test_a_file_is_never_overwritten(tmp_path):
 
 @pytest.mark.parametrize("name", ["c.jsonl", "c.csv", "c.yaml", "c.json"])
 @pytest.mark.parametrize(
-    ("case", "message"),
+    ("case", "reason"),
     [
-        (Case(id="a", content=object()), "the case 'a' cannot be written: object is not a JSON type"),
-        (Case(id="a", content=b"x"), "the case 'a' cannot be written: bytes is not a JSON type"),
-        (Case(id="a", content="\ud800"), "the case 'a' cannot be written: it holds half of a surrogate pair"),
-        (Case(id="a", content=float("nan")), "the case 'a' cannot be written: nan is not a JSON number"),
+        (Case(id="a", content=object()), "object is not a JSON type"),
+        (Case(id="a", content=b"x"), "bytes is not a JSON type"),
+        (Case(id="a", content="\ud800"), "surrogate pair"),
+        (Case(id="a", content=float("nan")), "nan is not a JSON number"),
     ],
 )
-def test_what_cannot_be_written_leaves_no_file(tmp_path, name, case, message):
+def test_what_cannot_be_written_leaves_no_file(tmp_path, name, case, reason):
     """Half a data set would be taken for a whole one."""
     with pytest.raises(UsageError) as caught:
         write_cases(tmp_path / name, [Case(id="0", content="fine"), case])
 
-    assert str(caught.value).startswith(message)
+    assert names(caught.value, "case 'a'", "cannot be written", reason)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -93,39 +93,39 @@ P = "probes:\n  - name: a\n    input: 1\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "parts"),
     [
-        ("", "probes.yaml holds no probes in YAML: it is empty"),
-        ("probes: [", "probes.yaml holds no probes in YAML: line 2, column 1"),
-        ("- a", "probes.yaml, line 1: must be a mapping with probes, got ['a']"),
-        ("probe: []", "probes.yaml, line 1: probe: a file of probes has no key 'probe'; did you mean 'probes'?"),
-        ("schema: adjudge/probes/2\nprobes: []", "line 1: schema: this version reads 'adjudge/probes/1', not"),
-        ("probes: []", "line 1: probes: must be a list of at least one probe, got []"),
-        ("probes:\n  a: 1", "line 1: probes: must be a list of at least one probe, got {'a': 1}"),
-        (P + "    expect: 2", "line 4: probes[0].expect: a probe has no key 'expect'; did you mean 'expected'?"),
-        (P + "  - name: b", "line 4: probes[1]: a probe needs 'input', and there is none"),
-        (P + "  - input: b", "line 4: probes[1]: a probe needs 'name', and there is none"),
-        (P + "  - {name: a, input: 2}", 'line 4: probes[1].name: "a" is already the name of probes[0]; give each'),
-        (P + "  - {name: 7, input: 2}", "line 4: probes[1]: a probe needs a name that is not empty, got 7"),
-        (P + "    contract: {rules: x}", "line 4: probes[0].contract: a contract's rules must be a list of texts"),
-        ("contract: {}\n" + P, "line 1: contract: the contract says nothing"),
-        ("thresholds: {lo: 1}\n" + P, "line 1: thresholds.lo: thresholds has no key 'lo'; did you mean 'low'?"),
+        ("", ("probes.yaml", "YAML", "is empty")),
+        ("probes: [", ("probes.yaml", "YAML", "line 2, column 1")),
+        ("- a", ("probes.yaml, line 1", "mapping with probes", "['a']")),
+        ("probe: []", ("probes.yaml, line 1", "'probe'", "did you mean 'probes'?")),
+        ("schema: adjudge/probes/2\nprobes: []", ("line 1: schema", "'adjudge/probes/1'", "'adjudge/probes/2'")),
+        ("probes: []", ("line 1: probes", "list of at least one", "[]")),
+        ("probes:\n  a: 1", ("line 1: probes", "list of at least one", "{'a': 1}")),
+        (P + "    expect: 2", ("line 4: probes[0].expect", "'expect'", "did you mean 'expected'?")),
+        (P + "  - name: b", ("line 4: probes[1]", "needs 'input'")),
+        (P + "  - input: b", ("line 4: probes[1]", "needs 'name'")),
+        (P + "  - {name: a, input: 2}", ("line 4: probes[1].name", '"a"', "probes[0]", "give each")),
+        (P + "  - {name: 7, input: 2}", ("line 4: probes[1]", "name that is not empty", "7")),
+        (P + "    contract: {rules: x}", ("line 4: probes[0].contract", "rules", "'x'", "list of texts")),
+        ("contract: {}\n" + P, ("line 1: contract", "says nothing")),
+        ("thresholds: {lo: 1}\n" + P, ("line 1: thresholds.lo", "'lo'", "did you mean 'low'?")),
         (
             "thresholds: {low: 2}\n" + P,
-            "line 1: thresholds: the threshold 'low' must be between 0 and 1, got 2; for 2 % write 0.02",
+            ("line 1: thresholds", "'low'", "between 0 and 1", "2", "write 0.02"),
         ),
-        ("thresholds:\n" + P, "line 1: thresholds: must be a mapping with none and low and medium, got None"),
-        (P + "    expected: 2024-01-01", "line 4: probes[0].expected: date is not a JSON type; write it as text"),
-        (P + "    expected: {1: x}", "line 4: probes[0].expected: the key 1 is int, not text"),
-        (P + "    expected: .nan", "line 4: probes[0].expected: nan is not a JSON number"),
-        (P + '    expected: "a\\0b"', "line 2: probes[0]: the expected of probe 'a' holds a NUL character"),
+        ("thresholds:\n" + P, ("line 1: thresholds", "mapping", "none", "low", "medium", "None")),
+        (P + "    expected: 2024-01-01", ("line 4: probes[0].expected", "date", "write it as text")),
+        (P + "    expected: {1: x}", ("line 4: probes[0].expected", "key 1", "int", "text")),
+        (P + "    expected: .nan", ("line 4: probes[0].expected", "nan", "JSON number")),
+        (P + '    expected: "a\\0b"', ("line 2: probes[0]", "expected of probe 'a'", "NUL character")),
     ],
 )
-def test_what_is_wrong_in_a_file_is_one_sentence(text: str, said: str):
+def test_what_is_wrong_in_a_file_is_one_sentence(text: str, parts: tuple[str, ...]):
     """With the line, the value and what to do."""
     message = complaint(read, text)
 
-    assert said in message
+    assert names(message, *parts)
     assert message.startswith("probes.yaml")
     assert message.isprintable()
 
@@ -133,10 +133,10 @@ def test_what_is_wrong_in_a_file_is_one_sentence(text: str, said: str):
 @pytest.mark.parametrize("key", ["command", "function", "tool", "run", "exec", "python", "judge"])
 def test_a_file_runs_nothing(key: str):
     """A file of somebody else's can be looked at: what is run, and who is asked, stands on the command line alone."""
-    said = "a file of probes runs nothing and asks nobody, so name that on the command line"
+    said = ("probes.yaml, line", key, "runs nothing", "asks nobody", "command line")
 
-    assert said in complaint(read, f"{key}: rm -rf x\n{P}")
-    assert said in complaint(read, f"{P}    {key}: rm -rf x")
+    assert names(complaint(read, f"{key}: rm -rf x\n{P}"), *said)
+    assert names(complaint(read, f"{P}    {key}: rm -rf x"), *said)
 
 
 def test_yaml_that_would_build_objects_is_refused():
