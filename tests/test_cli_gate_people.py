@@ -317,31 +317,34 @@ def test_a_judge_may_answer_first(line: Line):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (GATE + PEOPLE, "[gates.publish]: it asks people, and requests are kept beside a ledger; write url under [l"),
-        (GATE + LEDGER, "[gates.publish]: it asks people, and nobody is named; write approvers under [approvals]"),
-        (GATE + LEDGER + "[approvals]\napprovers = []\n", "nobody is named; write approvers under [approvals]"),
-        (GATE + LEDGER + PEOPLE + "required = 3\n", "[gates.publish]: gate 'publish': ask: required=3 needs as many"),
+        (GATE + PEOPLE, "[gates.publish] … it asks people, and requests … kept beside a ledger … write url under [l"),
+        (GATE + LEDGER, "[gates.publish] … it asks people, and nobody is named … write approvers under [approvals]"),
+        (GATE + LEDGER + "[approvals]\napprovers = []\n", "nobody is named … write approvers under [approvals]"),
+        (
+            GATE + LEDGER + PEOPLE + "required = 3\n",
+            "[gates.publish] … gate 'publish' … ask … required=3 needs as many",
+        ),
         (GATE + LEDGER + PEOPLE + 'on_expiry = "approve"\n', "on_expiry='approve' needs expires_in"),
-        (GATE + LEDGER + PEOPLE + 'first = "words"\n', "first= needs the content, which a gate hands over with show_c"),
-        (GATE + LEDGER + PEOPLE + 'first = "wrds"\n', "'wrds' is neither a model nor a judge of adjudge.toml; did y"),
-        (GATE + LEDGER + PEOPLE + "first = 3\n", "[approvals] first must be a judge's name in quotes, got 3"),
-        (GATE + LEDGER + PEOPLE + "show_content = 1\n", "[approvals] show_content must be true or false, got 1"),
-        (GATE + LEDGER + PEOPLE + "expire = 3\n", "[approvals]: unknown key 'expire'; did you mean 'expires_in'?"),
-        (GATE + LEDGER + PEOPLE + "webhook = 3\n", "[approvals] webhook must be a table like"),
+        (GATE + LEDGER + PEOPLE + 'first = "words"\n', "first= needs the content … a gate hands over with show_c"),
+        (GATE + LEDGER + PEOPLE + 'first = "wrds"\n', "'wrds' is neither a model nor a judge of adjudge.toml … did y"),
+        (GATE + LEDGER + PEOPLE + "first = 3\n", "[approvals] first … a judge's name in quotes … got 3"),
+        (GATE + LEDGER + PEOPLE + "show_content = 1\n", "[approvals] show_content … true or false … got 1"),
+        (GATE + LEDGER + PEOPLE + "expire = 3\n", "[approvals] … unknown key 'expire' … did you mean 'expires_in'?"),
+        (GATE + LEDGER + PEOPLE + "webhook = 3\n", "[approvals] webhook … a table like"),
         (GATE + LEDGER + PEOPLE + 'webhook = {url = "https://a.example"}\n', "webhook needs secret_env, the name of"),
         (
             GATE + LEDGER + PEOPLE + f'webhook = {{url = "https://a.example", secret = "{SECRET}"}}\n',
-            "[approvals] webhook: unknown key 'secret'; did you mean 'secret_env'?",
+            "[approvals] webhook … unknown key 'secret' … did you mean 'secret_env'?",
         ),
         (
             GATE + LEDGER + PEOPLE + 'webhook = {url = "https://a.example", secret_env = "HOOK_SECRET"}\n',
-            "[approvals] webhook: the environment variable 'HOOK_SECRET' is not set; it holds the webhook's secret",
+            "[approvals] webhook … the environment variable 'HOOK_SECRET' is not set … it holds the webhook's secret",
         ),
-        (GATE + "ask = 3\n" + LEDGER, "[gates.publish]: ask must be a table like"),
-        (GATE + "ask = {webhook = 3}\n" + LEDGER, "[gates.publish]: ask: unknown key 'webhook'"),
+        (GATE + "ask = 3\n" + LEDGER, "[gates.publish] … ask … a table like"),
+        (GATE + "ask = {webhook = 3}\n" + LEDGER, "[gates.publish] … ask … unknown key 'webhook'"),
         (
             GATE.replace('"ask"', '"block"') + 'ask = {approvers = ["ana"]}\n' + LEDGER,
-            '[gates.publish]: ask says who is asked, and nothing is; write on_failed = "ask", or take it out',
+            '[gates.publish] … ask says who is asked, and nothing is … write on_failed = "ask", or take it out',
         ),
     ],
 )
@@ -352,8 +355,8 @@ def test_asking_that_is_written_wrong_is_a_sentence(line: Line, text: str, said:
     listed = line("gate", "list")
 
     assert done.status == listed.status == 2
-    assert said in done.sentence
-    assert said in listed.err
+    assert names(done.sentence, *said.split(" … "))
+    assert names(listed.err, *said.split(" … "))
     assert SECRET not in done.err
     assert not Path("adjudge.db").exists()
 

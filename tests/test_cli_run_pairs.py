@@ -11,6 +11,7 @@ import pytest
 import cli_support
 from adjudge import open_run
 from cli_support import WORDS, Line, serve
+from judge_support import names
 
 PAIRS = ("--pairs", "--criteria", "Is good.", "--judge", "python:compare_support:judge_pairs")
 ROWS = [("good", "bad", "first"), ("bad", "good", "first"), ("good", "good", "tie"), ("bad", "odd", "second")]
@@ -84,7 +85,7 @@ def test_recorded_replies_are_compared_again(line: Line):
     [
         ([*PAIRS, "--threshold", "0.5"], "--pairs compares two contents, and --threshold is for judging one"),
         ([*PAIRS, "--rule", "json"], "and --rule is for judging one by itself"),
-        ([*PAIRS, "--on-conflict", "first"], "--on-conflict: 'first' is neither tie nor undecided"),
+        ([*PAIRS, "--on-conflict", "first"], "--on-conflict … 'first' is neither tie nor undecided"),
         ([*PAIRS[1:], "--on-conflict", "tie"], "--on-conflict belongs to --pairs"),
         ([*PAIRS, "--budget", "-1"], "--budget"),
         ([*PAIRS, "--budget", "nan"], "--budget"),
@@ -97,7 +98,7 @@ def test_wrong_usage_is_a_sentence(line: Line, arguments: list[str], said: str):
     ran = line("run", "data.jsonl", *arguments, "--out", "R")
 
     assert ran.status == 2
-    assert said in ran.sentence
+    assert names(ran.sentence, *said.split(" … "))
     assert not Path("R").exists()
 
 

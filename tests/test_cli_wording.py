@@ -9,6 +9,7 @@ import pytest
 
 import cli_support
 from cli_support import WORDS, Line
+from judge_support import names
 
 ASK = ("--criteria", "Is polite.", "--judge", WORDS)
 
@@ -45,7 +46,7 @@ def provide_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
         (("judge", "good.txt", *ASK, "--strategy", "quorum"), "--quorum"),
         (("judge", "good.txt", *ASK, "--timeout", "-1"), "--timeout"),
         (("judge", "good.txt", *ASK, "--threshold", "70"), "--threshold"),
-        (("run", "-", *ASK, "--sample", "2", "--out", "x"), "can be read once only; name a file"),
+        (("run", "-", *ASK, "--sample", "2", "--out", "x"), "can be read once only … name a file"),
     ],
 )
 def test_messages_speak_of_options(line: Line, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str):
@@ -54,5 +55,5 @@ def test_messages_speak_of_options(line: Line, monkeypatch: pytest.MonkeyPatch, 
     ran = line(*words)
 
     assert ran.status == 2
-    assert said in ran.err
+    assert names(ran.err, *said.split(" … "))
     assert PYTHON.search(ran.err) is None, ran.err

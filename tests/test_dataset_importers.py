@@ -128,7 +128,7 @@ def test_tests_may_stand_in_other_files(folder):
         ("file://../out.yaml", "are outside the configuration's folder"),
         ("file:///etc/passwd.yaml", "are outside the configuration's folder"),
         ("file://link.csv", "are outside the configuration's folder"),
-        ("file://make.py:create", "are made by code or elsewhere; export them to a file first"),
+        ("file://make.py:create", "are made by code or elsewhere … export them to a file first"),
         ("file://make.js", "are made by code or elsewhere"),
         ("https://docs.google.com/x", "are made by code or elsewhere"),
         ("huggingface://datasets/x", "are made by code or elsewhere"),
@@ -138,15 +138,15 @@ def test_tests_may_stand_in_other_files(folder):
         ("file://pipe.csv", "pipe.csv is no regular file"),
         ("file://gone.csv", "No such file or directory"),
         ([{"path": "file://make.py"}], "are made by code"),
-        ([7], "a test must be a mapping, got 7"),
+        ([7], "a test … a mapping … got 7"),
         ([{"path": "file://../out.csv"}], "are outside the configuration's folder"),
-        ("file://sheet.xlsx#First", "are a spreadsheet; save it as CSV"),
-        ([{"vars": 7}], "'vars' of a test must be a mapping, got 7"),
+        ("file://sheet.xlsx#First", "are a spreadsheet … save it as CSV"),
+        ([{"vars": 7}], "'vars' of a test … a mapping … got 7"),
         ([{"vars": "../out.yaml"}], "are outside the configuration's folder"),
         ([{"vars": ["pipe.csv"]}], "pipe.csv is no regular file"),
-        ([{"options": "fast"}], "'options' of a test must be a mapping, got 'fast'"),
+        ([{"options": "fast"}], "'options' of a test … a mapping … got 'fast'"),
         ([{"vars": {}}], "neither variables nor an answer (providerOutput), so nothing can be judged"),
-        ([{"vars": {"a": ["x"] * 99, "b": ["y"] * 99}}], "make 9,801 tests, and at most 1,000 are made"),
+        ([{"vars": {"a": ["x"] * 99, "b": ["y"] * 99}}], "make 9,801 tests … at most 1,000"),
     ],
 )
 def test_nothing_is_executed_and_nothing_outside_is_read(folder, tests, message):
@@ -156,7 +156,7 @@ def test_nothing_is_executed_and_nothing_outside_is_read(folder, tests, message)
     Path("link.csv").symlink_to(folder.parent / "out.csv")
     os.mkfifo("pipe.csv")
 
-    assert message in why(import_promptfoo, "p.json", {"tests": tests})
+    assert names(why(import_promptfoo, "p.json", {"tests": tests}), *message.split(" … "))
 
 
 def test_a_test_that_is_none_can_be_skipped(folder):

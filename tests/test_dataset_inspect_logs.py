@@ -182,18 +182,18 @@ def test_another_compression_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    ("members", "message"),
     [
         (
             ["samples/1_epoch_1/sample.json"],
-            "is stored in pieces, which are not read; write it as JSON with `inspect log",
+            "is stored in pieces … are not read … write it as JSON with `inspect log",
         ),
-        (["summaries.json"], "log.eval holds no samples; was the run cut off before the first one ended?"),
+        (["summaries.json"], "log.eval holds no samples … was the run cut off before the first one ended?"),
     ],
 )
-def test_a_log_without_whole_samples_says_what_to_do(names, message):
+def test_a_log_without_whole_samples_says_what_to_do(members, message):
     """Rather than giving no case."""
-    assert message in refuse(pack(sample(), names=names))
+    assert names(refuse(pack(sample(), names=members)), *message.split(" … "))
 
 
 def test_a_log_opened_as_a_data_set_says_who_reads_it():

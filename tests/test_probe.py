@@ -235,23 +235,23 @@ def test_a_contract_is_a_mapping_a_text_or_itself():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"name": " "}, "a probe needs a name that is not empty, got ' '"),
+        ({"name": " "}, "a probe needs a name that is not empty … got ' '"),
         ({"name": 7}, "got 7"),
         ({"name": "a\x00"}, "holds a NUL character"),
         ({"input": b"x"}, "the input of probe 'a' is binary"),
         ({"expected": math.nan}, "the expected of probe 'a' cannot be written as JSON"),
-        ({"contract": {"readonly": True}}, "the contract of probe 'a': a contract has no key 'readonly'; did you mean"),
+        ({"contract": {"readonly": True}}, "the contract of probe 'a' … a contract … key 'readonly' … did you mean"),
         ({"contract": {"readOnly": True, "read_only": True}}, "the contract says read_only twice"),
-        ({"contract": {"read_only": "yes"}}, "read_only must be true or false, got 'yes'"),
-        ({"contract": {"rules": "one"}}, "rules must be a list of texts, got 'one'"),
-        ({"contract": {"description": 1}}, "description must be a text, got 1"),
+        ({"contract": {"read_only": "yes"}}, "read_only … true or false … got 'yes'"),
+        ({"contract": {"rules": "one"}}, "rules … a list of texts … got 'one'"),
+        ({"contract": {"description": 1}}, "description … a text … got 1"),
         ({"contract": {}}, "the contract says nothing"),
-        ({"contract": 7}, "a contract must be a mapping or a text, got 7"),
+        ({"contract": 7}, "a contract … a mapping or a text … got 7"),
     ],
 )
 def test_a_probe_that_cannot_be_shown_is_refused(arguments: dict[str, Any], said: str):
     """When it is made, in a sentence."""
-    assert said in complaint(SemanticProbe, **({"name": "a", "input": 1, "expected": 1} | arguments))
+    assert names(complaint(SemanticProbe, **({"name": "a", "input": 1, "expected": 1} | arguments)), *said.split(" … "))
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,9 @@ def test_none_is_an_output():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("raises", "the tool raised ValueError: no How long?"),
-        ("raises_later", "the tool raised ValueError: no How long?"),
-        ("ends", "the tool raised RuntimeError: SystemExit: 3"),
+        ("raises", "the tool raised ValueError … no How long?"),
+        ("raises_later", "the tool raised ValueError … no How long?"),
+        ("ends", "the tool raised RuntimeError … SystemExit … 3"),
         ("cancels", "CancelledError"),
         ("cancels_later", "it cancelled itself"),
         ("stops", "StopIteration"),
@@ -313,7 +313,7 @@ def test_a_tool_that_gives_no_output_has_failed(name: str, said: str):
 
     assert (result.outcome, result.decided_by, result.undecided_because) == ("failed", "rule", None)
     assert (result.similarity, result.drift, result.chain_result) == (None, None, None)
-    assert said in result.detail
+    assert names(result.detail, *said.split(" … "))
     assert model.requests == []
 
 
@@ -415,14 +415,14 @@ def test_what_is_wrong_with_the_call_is_said_before_anything_runs():
     [
         ({}, "give the tool's output as actual=, or the tool itself as tool="),
         ({"actual": 1, "tool": str}, "one of the two"),
-        ({"tool": 7}, "a tool must be a function of the probe's input, got 7"),
+        ({"tool": 7}, "a tool … a function of the probe's input … got 7"),
         ({"tool": str, "tool_timeout": 0}, "tool_timeout"),
-        ({"actual": 1, "thresholds": {"low": 1}}, "thresholds must be ProbeThresholds"),
+        ({"actual": 1, "thresholds": {"low": 1}}, "thresholds … ProbeThresholds"),
     ],
 )
 def test_one_probe_is_called_in_one_way(how: dict[str, Any], said: str):
     """Everything else is an error that says how."""
-    assert said in complaint(evaluate_probe, PROBE, says(1.0), **how)
+    assert names(complaint(evaluate_probe, PROBE, says(1.0), **how), *said.split(" … "))
 
 
 def test_a_probe_is_a_probe():

@@ -114,19 +114,19 @@ def test_grades_of_other_names_are_read():
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"reader": "[[A]]", "reader_labels": ("m", "M")}, "reader '[[A]]' takes no labels, got ('m', 'M')"),
+        ({"reader": "[[A]]", "reader_labels": ("m", "M")}, "reader '[[A]]' takes no labels … got ('m', 'M')"),
         ({"reader_labels": ("m", "M")}, "reader 'adjudge' takes no labels"),
         ({"reader": "name", "reader_labels": ("m",)}, "needs the two names compared, the one shown first first"),
         ({"reader": "ordered_models", "reader_labels": ("a", "b", "c")}, "needs the two names compared"),
-        ({"reader": "name", "reader_labels": "mM"}, "reader_labels must be a list of texts, like ['m', 'M'], got 'mM'"),
-        ({"reader": "name", "reader_labels": ("m", 1)}, "reader_labels must be a list of texts"),
-        ({"reader": "name", "reader_labels": ("m", "m")}, "labels must be different texts"),
+        ({"reader": "name", "reader_labels": "mM"}, "reader_labels … a list of texts, like ['m', 'M'] … got 'mM'"),
+        ({"reader": "name", "reader_labels": ("m", 1)}, "reader_labels … a list of texts"),
+        ({"reader": "name", "reader_labels": ("m", "m")}, "labels … different texts"),
         ({"reader": "name", "reader_passes": ("m",)}, "reader 'name' reads no label"),
-        ({"reader": "GRADE: C", "reader_passes": ("A",)}, "'A', which is none of the labels offered: C, I, P"),
-        ({"reader": "label", "reader_labels": ("a",), "reader_passes": ("b",)}, "none of the labels offered: a"),
+        ({"reader": "GRADE: C", "reader_passes": ("A",)}, "'A' … is none of the labels offered … C, I, P"),
+        ({"reader": "label", "reader_labels": ("a",), "reader_passes": ("b",)}, "none of the labels offered … a"),
         (
             {"reader": "label", "reader_labels": ("a", "b"), "reader_passes": ("b", "a")},
-            "reader_passes names every label (b, a), so that nothing could fail",
+            "reader_passes names every label (b, a) … nothing could fail",
         ),
     ],
 )
@@ -134,7 +134,7 @@ def test_labels_that_a_reader_cannot_use_are_refused_when_the_judge_is_made(how:
     """A label that is not looked at would be believed to count."""
     with pytest.raises(UsageError) as caught:
         Judge(Plain("x"), **how)
-    assert message in str(caught.value)
+    assert names(str(caught.value), *message.split(" … "))
 
 
 def test_a_reader_of_labels_without_any_is_refused_before_anybody_is_asked():
@@ -204,9 +204,9 @@ def test_judge_takes_labels_as_well(line: Line):
         (("--reader-labels", "m,M"), "reader 'adjudge' takes no labels"),
         (
             ("--reader", "label", "--reader-labels", "a,,b"),
-            "--reader-labels must be different names separated by commas",
+            "--reader-labels … different names separated by commas",
         ),
-        (("--reader", "label", "--reader-labels", "a,a"), "--reader-labels must be different names"),
+        (("--reader", "label", "--reader-labels", "a,a"), "--reader-labels … different names"),
         (("--reader", "label", "--reader-passes", "a"), "none of the labels offered"),
         (("--reader", "label"), "needs the labels that were offered"),
     ],
@@ -216,4 +216,4 @@ def test_wrong_labels_are_one_sentence_and_status_2(line: Line, options: tuple[s
     Path("good.txt").write_text("x", encoding="utf-8")
     ran = line("judge", "good.txt", "--criteria", "Good.", "--judge", "openai:small", *options)
     assert ran.status == 2
-    assert said in ran.sentence
+    assert names(ran.sentence, *said.split(" … "))

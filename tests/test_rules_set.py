@@ -252,25 +252,25 @@ LAUGHS = "a: &a [x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("rules:\n  - json\n  - {python: 'os:system'}", "line 3: rules[1]: a python: rule runs code"),
-        ("rules:\n  - {name: python, function: 'os:system'}", "line 2: rules[0]: a python: rule runs code"),
-        ("rules:\n  evil: {python: 'os:system'}", "line 2: rules.evil: a python: rule runs code"),
-        ("rules:\n  - secretz", "line 2: rules[0]: no rule is named 'secretz'; did you mean 'secrets'?"),
-        ("rules:\n  - {regex: a, absnt: true}", "rules[0]: rule regex has no key 'absnt'; did you mean 'absent'?"),
-        ("rules:\n  - {regex: '(?=a)b'}", "line 2: rules[0]: rule regex: the pattern"),
-        ("rules:\n  - 3", "line 2: rules[0]: a rule is a mapping like {regex: ...} or a rule's name, got 3"),
-        ("rules:\n  - {regex: a}\n  - {regex: b}", 'line 3: rules[1]: "regex" is already the name of rules[0]'),
-        ("rules: {a-b: json, a_b: json}", "\"a_b\" is already the name of 'a-b'; give each its own"),
-        ("rules: {3: json}", "rules: a rule's name must be a text, got 3"),
-        ("rules: []", "rules: must be a list of rules, or a mapping of names to rules; got []"),
-        ("rules: json", "rules: must be a list of rules, or a mapping of names to rules; got 'json'"),
-        ("rulez: [json]", "rulez: a rule file has no key 'rulez'; did you mean 'rules'?"),
+        ("rules:\n  - json\n  - {python: 'os:system'}", "line 3 … rules[1] … a python: rule runs code"),
+        ("rules:\n  - {name: python, function: 'os:system'}", "line 2 … rules[0] … a python: rule runs code"),
+        ("rules:\n  evil: {python: 'os:system'}", "line 2 … rules.evil … a python: rule runs code"),
+        ("rules:\n  - secretz", "line 2 … rules[0] … no rule is named 'secretz' … did you mean 'secrets'?"),
+        ("rules:\n  - {regex: a, absnt: true}", "rules[0] … rule regex … key 'absnt' … did you mean 'absent'?"),
+        ("rules:\n  - {regex: '(?=a)b'}", "line 2 … rules[0] … rule regex … the pattern"),
+        ("rules:\n  - 3", "line 2 … rules[0] … a rule is a mapping like {regex: ...} or a rule's name … got 3"),
+        ("rules:\n  - {regex: a}\n  - {regex: b}", 'line 3 … rules[1] … "regex" … the name of rules[0]'),
+        ("rules: {a-b: json, a_b: json}", "\"a_b\" … the name of 'a-b' … give each its own"),
+        ("rules: {3: json}", "rules … a rule's name … a text … got 3"),
+        ("rules: []", "rules … must be a list of rules, or a mapping of names to rules … got []"),
+        ("rules: json", "rules … must be a list of rules, or a mapping of names to rules … got 'json'"),
+        ("rulez: [json]", "rulez … a rule file … key 'rulez' … did you mean 'rules'?"),
         ("schema: adjudge/rules/1", "a rule file needs 'rules', and there is none"),
         ("schema: adjudge/rubric/1\nrules: [json]", "this version reads 'adjudge/rules/1', not 'adjudge/rubric/1'"),
-        ("- json", "a rule file must be a mapping with rules, got ['json']"),
-        ("rules: [json]\nrules: [secrets]", 'line 2: the key "rules" is already in line 1'),
+        ("- json", "a rule file … a mapping with rules … got ['json']"),
+        ("rules: [json]\nrules: [secrets]", 'line 2 … the key "rules" … in line 1'),
         ("rules: !!python/object/apply:os.system [id]", "could not determine a constructor"),
-        (f"rules: [{', '.join(['json'] * 65)}]", "has 65 rules, and at most 64 may stand in one file"),
+        (f"rules: [{', '.join(['json'] * 65)}]", "has 65 rules … at most 64 may stand in one file"),
         ("rules:\n" + "  - &a [*a]", "aliases"),
         ("rules: " + "[" * 1000, "nested more than 50 levels deep"),
         (LAUGHS, "multiply"),
@@ -284,7 +284,7 @@ def test_what_is_wrong_in_a_file_is_named_with_its_place(tmp_path: Path, text: s
         load_rules(path)
 
     assert str(caught.value).startswith(str(path))
-    assert said in str(caught.value)
+    assert names(str(caught.value), *said.split(" … "))
     assert "\n" not in str(caught.value)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from adjudge import RuleResult, UsageError
 from adjudge.rules import as_rule
+from judge_support import names
 
 MEGABYTE = 1_000_000
 
@@ -101,15 +102,15 @@ def test_parsing_runs_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ({"secrets": True, "assignments": "no"}, "assignments must be true or false"),
-        ({"secrets": True, "ignore": [""]}, "ignore must be a text or a list of texts, none empty"),
+        ({"secrets": True, "assignments": "no"}, "assignments … true or false"),
+        ({"secrets": True, "ignore": [""]}, "ignore … a text or a list of texts, none empty"),
         ({"secrets": "all"}, "takes no parameter"),
         ({"personal_data": "emails"}, "did you mean 'email'"),
         ({"personal_data": []}, "kinds is empty, so nothing would be found"),
-        ({"personal_data": 3}, "kinds must be a text or a list of texts"),
+        ({"personal_data": 3}, "kinds … a text or a list of texts"),
         ({"unicode": ["bidy"]}, "did you mean 'bidi'"),
         ({"syntax": "pyton"}, "did you mean 'python'"),
-        ({"syntax": 3}, "language must be one of python, json, yaml, toml; got 3"),
+        ({"syntax": 3}, "language … one of python, json, yaml, toml … got 3"),
         ("syntax", "rule syntax needs language"),
         ({"substance": False}, "takes no parameter"),
     ],
@@ -118,7 +119,7 @@ def test_options_are_checked_when_a_rule_is_made(spec: Any, said: str):
     """What is wrong is said with the remedy, before there is any content."""
     with pytest.raises(UsageError) as caught:
         as_rule(spec)
-    assert said in str(caught.value)
+    assert names(str(caught.value), *said.split(" … "))
 
 
 # Hidden characters

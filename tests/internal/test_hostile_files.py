@@ -254,12 +254,12 @@ def test_a_reply_of_nothing_but_the_token_is_masked(size: int):
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("http://[x/v1#m", "base_url must be like https://host/v1, got 'http://[x/v1'"),
-        ("http://a\uff0fb/v1#m", "base_url must be like https://host/v1"),
-        ("openai:m?base_url=http://[1", "base_url must be like https://host/v1, got 'http://[1'"),
-        ("http://a b/v1#m", "base_url must be like https://host/v1"),
-        ("https://evil.com\\.api.openai.com/v1#m", "base_url must be like https://host/v1"),
-        ("http://[x" + "y" * 10_000 + "/v1#m", "base_url must be like https://host/v1"),
+        ("http://[x/v1#m", "base_url … like https://host/v1 … got 'http://[x/v1'"),
+        ("http://a\uff0fb/v1#m", "base_url … like https://host/v1"),
+        ("openai:m?base_url=http://[1", "base_url … like https://host/v1 … got 'http://[1'"),
+        ("http://a b/v1#m", "base_url … like https://host/v1"),
+        ("https://evil.com\\.api.openai.com/v1#m", "base_url … like https://host/v1"),
+        ("http://[x" + "y" * 10_000 + "/v1#m", "base_url … like https://host/v1"),
     ],
 )
 def test_an_address_that_cannot_be_split_is_refused(spec: str, said: str):
@@ -267,7 +267,7 @@ def test_an_address_that_cannot_be_split_is_refused(spec: str, said: str):
     with pytest.raises(UsageError) as caught:
         open_model(spec)
 
-    assert said in str(caught.value)
+    assert names(str(caught.value), *said.split(" … "))
     assert len(str(caught.value)) < 300
 
 
