@@ -9,7 +9,7 @@ import pytest
 
 from adjudge import JudgeChain
 from adjudge.guards import Policy
-from adjudge.guards.policy import choose_step
+from adjudge.guards.gate_policy import choose_step
 from gate_support import Desk, check, gate
 from judge_support import Seat, passed, silent
 

@@ -36,7 +36,7 @@ from adjudge.guards.firewall.verdict import InputVerdict as InputVerdict
 from adjudge.guards.firewall.verdict import RejectedRule as RejectedRule
 from adjudge.guards.firewall.verdict import Threat as Threat
 from adjudge.guards.gate import Gate as Gate
-from adjudge.guards.policy import Policy as Policy
+from adjudge.guards.gate_policy import Policy as Policy
 from adjudge.guards.probe.baseline import Baseline as Baseline
 from adjudge.guards.probe.baseline import ProbeFile as ProbeFile
 from adjudge.guards.probe.baseline import load_probes as load_probes

@@ -36,8 +36,8 @@ from adjudge.guards.decision import (
     Recorder,
 )
 from adjudge.guards.decorator import Checks, make_guard
+from adjudge.guards.gate_policy import Policy, choose_step, was_failed_by_rule
 from adjudge.guards.http_request import HttpRequest
-from adjudge.guards.policy import Policy, choose_step, was_failed_by_rule
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_broken, since

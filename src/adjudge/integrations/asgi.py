@@ -19,7 +19,8 @@ from adjudge.formats.json import read_json
 from adjudge.formats.streams import find_records, read_escapes, read_events, read_lines, read_markup, read_sequence
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
-from adjudge.guards.http_repeat import (
+from adjudge.guards.http_request import HttpRequest
+from adjudge.guards.repeated_request import (
     Repetition,
     RepetitionStatus,
     can_repeat,
@@ -27,7 +28,6 @@ from adjudge.guards.http_repeat import (
     find_repeated,
     repeat_request,
 )
-from adjudge.guards.http_request import HttpRequest
 from adjudge.hooks import call_safely
 
 Headers = Iterable[tuple[bytes, bytes]]

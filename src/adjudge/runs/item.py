@@ -15,7 +15,7 @@ from adjudge.formats.typed import read_typed, read_typed_json
 from adjudge.judges.pair import PairResult, read_judged
 from adjudge.result import JudgeResult, Severity, Usage
 from adjudge.rubric.rubric import Rubric
-from adjudge.runs.rebuilt import rebuild_rubric, rebuild_rule
+from adjudge.runs.recorded_rubric import rebuild_rubric, rebuild_rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

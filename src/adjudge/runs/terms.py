@@ -10,7 +10,7 @@ from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.judges.evaluate import merge_case, resolve_rubric
 from adjudge.rubric.rubric import DEFAULT_THRESHOLD, Rubric
-from adjudge.runs.rebuilt import rebuild_rubric
+from adjudge.runs.recorded_rubric import rebuild_rubric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from adjudge.judges.judge import Judge
 from adjudge.models.model import FunctionIdentity, Reply, Request
 from adjudge.rubric.file import load_rubric
 from adjudge.runs.judging import UnknownJudge, rebuild_judge
-from adjudge.runs.rebuilt import rebuild_rubric
+from adjudge.runs.recorded_rubric import rebuild_rubric
 from adjudge.runs.redecision.question import Reading, make_reading
 
 _NEEDED = ("id", "asked", "judge", "rubric", "digests", "dataset", "options")

@@ -20,7 +20,7 @@ from adjudge.result import JudgeResult, RuleResult
 from adjudge.rubric.rubric import Criterion, Rubric
 from adjudge.rules.rule import Rule
 from adjudge.runs.item import RunItem
-from adjudge.runs.rebuilt import rebuild_criterion
+from adjudge.runs.recorded_rubric import rebuild_criterion
 from adjudge.sync import run_sync
 
 _POLICY = ("weight", "threshold", "rule")
