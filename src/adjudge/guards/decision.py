@@ -1,4 +1,4 @@
-"""What a gate decides, and the policy behind it: from a result to allow, block or ask, without any input or output."""
+"""A gate's decision as a value, with who decided and why, and what is told of it on the way. Pure."""
 
 from __future__ import annotations
 

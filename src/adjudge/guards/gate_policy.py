@@ -1,4 +1,4 @@
-"""What a gate does with a result that is no pass: allow, ask or block. Pure."""
+"""When a gate may open: what its policy does with a result that is no pass (allow, ask or block). Pure."""
 
 from __future__ import annotations
 

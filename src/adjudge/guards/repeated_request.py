@@ -1,4 +1,4 @@
-"""An HTTP request that was held back for a person and is sent again.
+"""A repeated web request: one that a gate held back for a person, sent again by its client.
 
 It is not judged again. It is compared with what was held back, and once people have approved it, its approval is used
 in one transaction with the ledger's entry.

@@ -1,4 +1,4 @@
-"""What a chain's seats add up to: the outcome algebra, without a clock, a model or a loop.
+"""When a chain has passed, failed or is undecided: what its seats add up to, without a clock, a model or a loop.
 
 Every function here looks at the results that are known and says what they decide. A verdict of ``None`` means that
 more seats have to answer; an undecided one means that no answer still to come could decide.

@@ -1,4 +1,4 @@
-"""Reading replies: from a model's text to the object it answers with, or the reason there is none.
+"""The object in a reply's text: from what a model wrote to what it answers with, or the reason there is none.
 
 ``reply.py`` begins with what the provider says of a reply; its text is read here and in the named readers. Nothing is
 repaired and nothing is rescued: a reply that almost parses is undecided, because the author of the content may have

@@ -1,4 +1,4 @@
-"""Rubrics and rules made again from what a run says of them; a function that it names is never looked up or called."""
+"""The rubric and rules that a run recorded, as values again; a function that it names is never looked up or called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is still to be judged, in its order: a run that goes on leaves out what is kept."""
+"""The order in which a run judges its cases; ``resume.py`` says which a resumed run leaves out."""
 
 from __future__ import annotations
 
@@ -11,19 +11,14 @@ from dataclasses import dataclass
 
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
-from adjudge.formats.text import clean
 from adjudge.result import Outcome
 from adjudge.runs.item import check_case, encode_case
 from adjudge.runs.options import Source
+from adjudge.runs.resume import find_due, find_kept, shorten
 from adjudge.runs.store import RunStore
 
 _TURNS = 100
 """Kept cases in a row after which others on the event loop have their turn."""
-
-
-_UNANSWERED = ("budget", "timeout", "error")
-"""Why items are undecided to which something was not answered: what was answered still stands. For any other reason it
-was answered, and to no use."""
 
 
 _MARKS = 1 << 26
@@ -41,9 +36,9 @@ class Unit:
     body: bytes
     """The case as it is kept."""
     replaces: Outcome | None = None
-    """The outcome of the item that this one is to take the place of."""
+    """As ``Due.replaces`` says it."""
     anew: bool = False
-    """Whether the replies that led to that item are asked for again."""
+    """As ``Due.anew`` says it."""
 
 
 class Schedule:
@@ -106,25 +101,22 @@ class Schedule:
                     continue
                 hashed = hashlib.sha256(body)
                 subject = hashed.hexdigest()
-                kept = self._look_up(place, case, subject) if place <= self._last else {}
+                kept = find_kept(self._store, place, case.id, subject) if place <= self._last else {}
                 if kept:
                     self._mark(case.id)
                 elif self._is_refused(place, case):
                     continue
                 self._note(case, hashed.digest())
-                for sample in range(self._repeat):
-                    because = kept.get(sample)
-                    again = because in self._retry
-                    if sample not in kept or again:
-                        yield Unit(
-                            case=case,
-                            place=place,
-                            sample=sample,
-                            subject=subject,
-                            body=body,
-                            replaces="undecided" if again else None,
-                            anew=again and because not in _UNANSWERED,
-                        )
+                for due in find_due(kept, self._repeat, self._retry):
+                    yield Unit(
+                        case=case,
+                        place=place,
+                        sample=due.sample,
+                        subject=subject,
+                        body=body,
+                        replaces=due.replaces,
+                        anew=due.anew,
+                    )
                 since_turn = since_turn + 1 if kept else 0
                 if since_turn >= _TURNS:
                     since_turn = 0
@@ -170,7 +162,7 @@ class Schedule:
             self._under_way[case.id] = place
             return False
         self._source.refuse(
-            place, f"the id {_shorten(case.id)} is that of case {known} already; give each row an id of its own"
+            place, f"the id {shorten(case.id)} is that of case {known} already; give each row an id of its own"
         )
         self._refused += 1
         return True
@@ -182,19 +174,3 @@ class Schedule:
         met = self._marks[place] & bit
         self._marks[place] |= bit
         return met
-
-    def _look_up(self, place: int, case: Case, subject: str) -> Mapping[int, str | None]:
-        known = self._store.find_case(place)
-        if known is None:
-            return {}
-        if known != (case.id, subject):
-            raise UsageError(
-                f"case {place} of the data set is not the one that was judged: it was {_shorten(known[0])}, and now it "
-                f"is {_shorten(case.id)}{' with another content or label' if known[0] == case.id else ''}; resume with "
-                "the data the run began with, or begin another run"
-            )
-        return self._store.list_kept(place)
-
-
-def _shorten(text: str) -> str:
-    return repr(clean(text[:80], keep_lines=False))

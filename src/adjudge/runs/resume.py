@@ -1,0 +1,60 @@
+"""What a resumed run asks again: what was never kept, and what is undecided for a reason that is to be retried."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from adjudge.errors import Reason, UsageError
+from adjudge.formats.text import clean
+from adjudge.result import Outcome
+from adjudge.runs.store import RunStore
+
+UNANSWERED: tuple[Reason, ...] = ("budget", "timeout", "error")
+"""Why items are undecided to which something was not answered: the replies that did come are used again. For any other
+reason everything was answered, and to no use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A judgement that is to be made, for the first time or again."""
+
+    sample: int
+    replaces: Outcome | None = None
+    """The outcome of the item that this one is to take the place of."""
+    anew: bool = False
+    """Whether the replies that led to that item are asked for again."""
+
+
+def find_due(kept: Mapping[int, str | None], repeat: int, retry: Collection[str]) -> Iterator[Due]:
+    """Which judgements of a case are to be made.
+
+    Args:
+        kept: The samples that are kept, each with the reason why it is undecided.
+        repeat: How often each case is judged.
+        retry: Reasons for which undecided items are judged again.
+    """
+    for sample in range(repeat):
+        if sample not in kept:
+            yield Due(sample=sample)
+        elif (because := kept[sample]) in retry:
+            yield Due(sample=sample, replaces="undecided", anew=because not in UNANSWERED)
+
+
+def find_kept(store: RunStore, place: int, name: str, subject: str) -> Mapping[int, str | None]:
+    """What is kept of a case; raises ``UsageError`` where the run judged another one in its place."""
+    known = store.find_case(place)
+    if known is None:
+        return {}
+    if known != (name, subject):
+        raise UsageError(
+            f"case {place} of the data set is not the one that was judged: it was {shorten(known[0])}, and now it "
+            f"is {shorten(name)}{' with another content or label' if known[0] == name else ''}; resume with "
+            "the data the run began with, or begin another run"
+        )
+    return store.list_kept(place)
+
+
+def shorten(name: str) -> str:
+    """An id in quotes, cut for a message."""
+    return repr(clean(name[:80], keep_lines=False))
