@@ -16,7 +16,7 @@ from adjudge.cli.folder import list_texts
 from adjudge.cli.output import is_terminal
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
-from adjudge.dataset.label import load_labels
+from adjudge.dataset.label_file import load_labels
 from adjudge.dataset.label_map import parse_label_map
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice

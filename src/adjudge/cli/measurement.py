@@ -27,7 +27,7 @@ def read_labels(paths: Sequence[str | Path] | None, label_map: str | None = None
     """The labels of several files; ``None`` where none was named, so that those of the run's queue count."""
     if not paths:
         return None
-    from adjudge.dataset.label import load_labels
+    from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
 
     words = parse_label_map(label_map) if label_map is not None else None

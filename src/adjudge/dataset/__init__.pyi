@@ -24,8 +24,8 @@ from adjudge.dataset.label import Label as Label
 from adjudge.dataset.label import LabelDesign as LabelDesign
 from adjudge.dataset.label import LabelKind as LabelKind
 from adjudge.dataset.label import LabelOrder as LabelOrder
-from adjudge.dataset.label import load_labels as load_labels
-from adjudge.dataset.label import write_labels as write_labels
+from adjudge.dataset.label_file import load_labels as load_labels
+from adjudge.dataset.label_file import write_labels as write_labels
 from adjudge.dataset.label_map import LabelMap as LabelMap
 from adjudge.dataset.label_map import parse_label_map as parse_label_map
 from adjudge.dataset.write import write_cases as write_cases

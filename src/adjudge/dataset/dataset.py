@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 from adjudge.dataset.case import Case, make_case
 from adjudge.dataset.case_criteria import CaseCriteria, Taken, read_case_criteria
+from adjudge.dataset.case_labels import CaseLabels, LabelJoin, group_labels
 from adjudge.dataset.fields import Fields, read_fields
 from adjudge.dataset.formats import TABLES, check_path, find_format, read_rows
 from adjudge.dataset.frames import Given, open_frame
-from adjudge.dataset.label import CaseLabels, Label, LabelJoin, group_labels
+from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show

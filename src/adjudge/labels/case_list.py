@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from adjudge.dataset.formats import TABLES, find_format
-from adjudge.dataset.label import CASE_COLUMNS, LABEL_COLUMNS
+from adjudge.dataset.label_file import CASE_COLUMNS, LABEL_COLUMNS
 from adjudge.dataset.write import begin_file, disarm, open_text
 from adjudge.errors import UsageError
 from adjudge.labels.plan import LabelPlan, PlannedCase

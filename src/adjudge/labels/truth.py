@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from adjudge.dataset.case import LabelValue
-from adjudge.dataset.label import CaseLabels, Label, find_truth, group_labels
+from adjudge.dataset.case_labels import CaseLabels, find_truth, group_labels
+from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from adjudge.dataset.case import LabelValue
-from adjudge.dataset.label import Label, LabelDesign, find_truth
+from adjudge.dataset.case_labels import find_truth
+from adjudge.dataset.label import Label, LabelDesign
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.judges.pair import PairResult
 from adjudge.labels.truth import LabelledVerdict, Truth, TruthHeap

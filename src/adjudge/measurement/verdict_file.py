@@ -10,7 +10,8 @@ from pathlib import Path
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.dataset import open_dataset
 from adjudge.dataset.formats import find_format, read_rows
-from adjudge.dataset.label import Label, load_labels
+from adjudge.dataset.label import Label
+from adjudge.dataset.label_file import load_labels
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import show

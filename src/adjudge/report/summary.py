@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from adjudge.dataset.label import CaseLabels, Label, LabelJoin, group_labels
+from adjudge.dataset.case_labels import CaseLabels, LabelJoin, group_labels
+from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
 from adjudge.hooks import logger

@@ -169,7 +169,7 @@ def write_label_file(
     are labels of the whole case, all others of the criterion with their name.
     """
     from adjudge.dataset.importers.labels import import_labels
-    from adjudge.dataset.label import write_labels
+    from adjudge.dataset.label_file import write_labels
     from adjudge.dataset.label_map import parse_label_map
 
     check_choice("--from", kind, ANNOTATED)

@@ -114,7 +114,7 @@ def _check_begun(source: str, store: Path | None) -> None:
 
 
 def _import(queue: LabelQueue, path: Path, label_map: str | None) -> None:
-    from adjudge.dataset.label import load_labels
+    from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
 
     words = parse_label_map(label_map) if label_map is not None else None
@@ -131,7 +131,7 @@ def _import(queue: LabelQueue, path: Path, label_map: str | None) -> None:
 def _export(queue: LabelQueue, path: str, *, for_spreadsheet: bool) -> None:
     import json
 
-    from adjudge.dataset.label import write_labels
+    from adjudge.dataset.label_file import write_labels
 
     if path == "-":
         write_lines(json.dumps(item.to_dict()) for item in queue.labels())

@@ -142,7 +142,7 @@ def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_c
 
 def _read_labels(run: Run, files: Sequence[Path] | None, label_map: str | None) -> list[Label]:
     """The labels of files, else those that ``adjudge label`` keeps beside the run."""
-    from adjudge.dataset.label import load_labels
+    from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
     from adjudge.labels.queue import open_label_queue
     from adjudge.labels.source import find_store

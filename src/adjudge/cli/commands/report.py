@@ -30,7 +30,8 @@ from adjudge.formats.arguments import check_share
 from adjudge.formats.display import COLOURS, SIGNS
 
 if TYPE_CHECKING:
-    from adjudge.dataset.label import Label, LabelJoin
+    from adjudge.dataset.case_labels import LabelJoin
+    from adjudge.dataset.label import Label
     from adjudge.report.report import Report, Spread
     from adjudge.runs.folder import Run
     from adjudge.runs.item import RunItem
@@ -338,7 +339,7 @@ def _read_labels(paths: list[str] | None, label_map: str | None, name: str | Non
 
 
 def _join_labels(run: Run, labels: tuple[Label, ...] | None, name: str | None) -> LabelJoin:
-    from adjudge.dataset.label import LabelJoin, group_labels
+    from adjudge.dataset.case_labels import LabelJoin, group_labels
     from adjudge.measurement.run_labels import read_queue
 
     return LabelJoin(group_labels(read_queue(run) if labels is None else labels, name))

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adjudge.dataset.case import LabelValue, check_text
+from adjudge.dataset.case_labels import find_truth
 from adjudge.dataset.dataset import MOST_LISTED, BadRow, Dataset, Notes, OnBadRow, add_note
 from adjudge.dataset.fields import Fields, read_fields, read_label, select_mapped
 from adjudge.dataset.formats import Row, check_path
 from adjudge.dataset.importers.exported import Shape, read_exported
-from adjudge.dataset.label import Label, find_truth
+from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import CANNOT_TELL, LabelMap, apply_label_map, check_label_map
 from adjudge.errors import UsageError
 from adjudge.formats.json import to_json_value

@@ -1,0 +1,154 @@
+"""A label file: labels read from rows of any format of a data set, and written to a new file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from adjudge.dataset.case import check_text
+from adjudge.dataset.fields import read_label
+from adjudge.dataset.formats import TABLES, find_format, read_rows
+from adjudge.dataset.label import DESIGN_KEYS, LABEL_KEYS, Label
+from adjudge.dataset.label_map import CANNOT_TELL, LabelMap, apply_label_map, check_label_map
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+
+LABEL_COLUMNS = (
+    *(key for key in LABEL_KEYS if key not in {"design", "comment"}),
+    *(f"design.{key}" for key in DESIGN_KEYS),
+    "comment",
+)
+"""The columns of a table of labels."""
+
+CASE_COLUMNS = ("content", "task", "reference", "context")
+"""What a list of cases to label shows of each case, beside the columns of its label."""
+
+
+def load_labels(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002 - as open_dataset has it
+    label_map: LabelMap | None = None,
+) -> tuple[Label, ...]:
+    """Load the labels of a file, in its order: rows as ``Label.to_dict`` writes them, in any format of a data set.
+
+    A table has a column for each key, such as ``design.plan``; an empty cell means nothing is given. ``label_map`` is
+    as for ``open_dataset`` and may also map to ``cannot_tell``; a row whose word means ``None`` is left out. A row with
+    ``content`` comes from a list of cases to label (``adjudge plan --out``): its case is passed over, and so is a row
+    whose value nobody filled in. Raises ``UsageError`` naming file, line, value and remedy for the first row that is
+    not a label.
+    """
+    name = os.fspath(path)
+    form, gz = find_format(name, format)
+    known = check_label_map(label_map)
+    unit = "row" if form in {"json", "parquet"} else "line"
+    found: list[Label] = []
+    for line, row in read_rows(name, form, None, gz=gz):
+        try:
+            found += _read_row(row, known, table=form in TABLES)
+        except UsageError as error:
+            raise UsageError(f"{name}, {unit} {line}: {error}") from None
+    return tuple(found)
+
+
+def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table: bool) -> list[Label]:
+    if isinstance(row, UsageError):
+        raise row
+    said = _open_cells(row) if table else dict(row)
+    if "content" in row:  # a row of a list of cases to label, and not a label yet where nobody filled it in
+        said = {key: value for key, value in said.items() if key not in CASE_COLUMNS}
+        if table:
+            said |= _rearm(said)
+        if said.get("value") in (None, ""):
+            return []
+    if said.get("value") is None:
+        raise UsageError(f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}")
+    said["value"] = apply_label_map(said["value"], label_map)
+    return [] if said["value"] is None else [Label.from_dict(said)]
+
+
+def _rearm(said: Mapping[str, Any]) -> dict[str, str]:
+    """The names in a row of a list of cases: those that a spreadsheet would run were written with an apostrophe."""
+    from adjudge.dataset.write import rearm
+
+    return {key: rearm(said[key]) for key in ("case", "rater", "run") if isinstance(said.get(key), str)}
+
+
+def _open_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table as a label has it, whose cells may be texts."""
+    said = {key: cell for key, cell in row.items() if cell not in (None, "")}
+    design = {key: said.pop(f"design.{key}") for key in DESIGN_KEYS if f"design.{key}" in said}
+    if "p" in design:
+        design["p"] = read_label(design["p"])
+    if design:
+        said["design"] = design
+    if "value" in said:
+        said["value"] = read_label(said["value"])
+    if isinstance(said.get("blind"), str):
+        said["blind"] = read_label(said["blind"])
+    return said
+
+
+def write_labels(
+    path: str | os.PathLike[str],
+    labels: Iterable[Label],
+    *,
+    format: str | None = None,  # noqa: A002 - as open_dataset has it
+    for_spreadsheet: bool = False,
+) -> int:
+    """Write labels to a new file that its owner alone can read, and return how many; reading it gives equal labels.
+
+    The formats are ``jsonl``, ``json``, ``csv`` and ``tsv``. ``for_spreadsheet`` is as for ``write_cases``, because
+    anybody may have written the comments. Raises ``UsageError`` if the file exists. If something goes wrong, no file is
+    left.
+    """
+    name = os.fspath(path)
+    form, gz = find_format(name, format)
+    if form not in {"jsonl", "json", "csv", "tsv"}:
+        raise UsageError(f"{name}: labels are written as jsonl, json, csv or tsv, not as {form}; name such a file")
+    if for_spreadsheet and form not in TABLES:
+        raise UsageError(f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out")
+    from adjudge.dataset.write import begin_file, open_text, write_array, write_lines
+
+    place = Path(name)
+    with begin_file(place, mode=0o600), open_text(place, gz=gz) as file:
+        rows = (_flatten(label) for label in labels)
+        if form in TABLES:
+            return _write_table(file, rows, "\t" if form == "tsv" else ",", disarmed=for_spreadsheet)
+        return (write_lines if form == "jsonl" else write_array)(file, rows)
+
+
+def _flatten(label: Label) -> dict[str, Any]:
+    said = label.to_dict()
+    try:
+        check_text(said)
+    except UsageError as error:
+        raise UsageError(
+            f"the label of {show(label.rater)} for {show(label.case)} cannot be written: {error}"
+        ) from None
+    return said
+
+
+def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], delimiter: str, *, disarmed: bool) -> int:
+    from adjudge.dataset.write import disarm
+
+    writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL if disarmed else csv.QUOTE_MINIMAL)
+    writer.writerow(LABEL_COLUMNS)
+    count = 0
+    for count, said in enumerate(rows, 1):  # noqa: B007 - how many there were
+        cells = said | {f"design.{key}": value for key, value in said.get("design", {}).items()}
+        written = [_write_cell(key, cells.get(key)) for key in LABEL_COLUMNS]
+        writer.writerow([disarm(cell) for cell in written] if disarmed else written)
+    return count
+
+
+def _write_cell(key: str, value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        if value is not None and "\x00" in value:
+            raise UsageError(f"{key} holds a NUL character, which no table can; write a .jsonl file")
+        return value
+    return json.dumps(value)
