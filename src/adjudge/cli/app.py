@@ -240,7 +240,7 @@ _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_f
 
 
 def _explain_argument(error: Any) -> str:
-    """What typer found, with the value, and where the remedy stands."""
+    """What typer found, with the value, and where the remedy is."""
     said = error.format_message().rstrip(".?").replace(". Did you", "; did you")
     said = said[:1].lower() + said[1:]
     found = getattr(error.__cause__, "errors", list)()

@@ -30,7 +30,7 @@ STEP = "  "
 """What a line is indented by, below its heading."""
 
 Line = tuple[int, str]
-"""A line of ours: how deep it stands, and what it says."""
+"""A line of ours: how deep it is indented, and what it says."""
 
 
 def write_case(items: Sequence[RunItem], run: str) -> None:

@@ -48,7 +48,7 @@ class InputItem:
 
     @property
     def label(self) -> str:
-        """What a person is shown: an id stands in every message about its case, so a huge one is cut."""
+        """What a person is shown: an id is in every message about its case, so a huge one is cut."""
         if self.case is None:
             return self.name
         return f"{self.name}: {self.case if len(self.case) <= QUOTED else show(self.case)}"
@@ -91,7 +91,7 @@ def list_inputs(
 ) -> Inputs:
     """What to judge; raises ``UsageError`` when nothing is named and nobody writes to standard input.
 
-    With ``folders``, a folder stands for the text files in it.
+    With ``folders``, a folder means the text files in it.
     """
     given = list(paths or ())
     if not given:
@@ -272,7 +272,7 @@ def _decode(raw: bytes, name: str) -> str:
 
 
 def _is_set(path: str) -> bool:
-    # Not .csv, .json and .yaml: such a file may be what is to be judged, as it stands.
+    # Not .csv, .json and .yaml: such a file may itself be what is to be judged.
     return path.lower().endswith((".jsonl", ".ndjson", ".parquet", ".jsonl.gz", ".ndjson.gz", ".csv.gz", ".tsv.gz"))
 
 

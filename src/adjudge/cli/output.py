@@ -36,7 +36,7 @@ _WIDE = 100_000
 
 
 class _Shown:
-    """The line of progress that stands on the terminal now; what is written meanwhile goes above it."""
+    """The line of progress that is on the terminal now; what is written meanwhile goes above it."""
 
     console: Console | None = None
     lock = threading.RLock()
@@ -95,7 +95,7 @@ def show_drawing(drawing: RenderableType) -> None:
     from rich.console import Console
 
     # Drawn into a text and written here: rich itself leaves the program with status 1 when a pipe is closed early,
-    # and whoever reads the status would take that for a verdict.
+    # and a program that reads the status would take that for a verdict.
     drawn, terminal = io.StringIO(), draws()
     width = None if terminal else _WIDE
     console = Console(file=drawn, force_terminal=terminal, width=width, highlight=False, markup=False, emoji=False)
@@ -173,7 +173,7 @@ def finish() -> None:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    if stream is None:  # closed by whoever started us; the exit status still speaks
+    if stream is None:  # closed by the program that started us; the exit status is still read
         return
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:

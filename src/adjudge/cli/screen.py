@@ -153,7 +153,7 @@ def pad(text: str, width: int) -> str:
 def reads_leftward(texts: Sequence[str]) -> bool:
     """Whether a text has letters of a script that is read from right to left, at least near its beginning.
 
-    A terminal may turn such a line around as a whole, and what stands beside it would be in the middle of it.
+    A terminal may turn such a line around as a whole, and what is beside it would be in the middle of it.
     """
     return any(unicodedata.bidirectional(letter) in ("R", "AL") for text in texts for letter in text[:_CHUNK])
 

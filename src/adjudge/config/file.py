@@ -1,7 +1,7 @@
 """``adjudge.toml``: the judges, rubrics and gates of a project, where its ledger is, and who is asked.
 
 It is read from ``--config`` or the working directory only, never from parent folders, and never by the library.
-Whoever can edit it can change what passes; in CI, take it from the trusted branch.
+Anyone who can edit it can change what passes; in CI, take it from the trusted branch.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _check_tables(data: Mapping[str, Any], file: Path) -> None:
             raise UsageError(f"{file}: {name} must be a table, written [{name}], got {show(table)}")
     check_keys(data.get("ledger", {}), _LEDGER, f"{file}: [ledger]")
     if data.get("ledger") == {}:
-        # As if it were not there, nothing would be recorded, and whoever wrote it would believe that all is.
+        # As if it were not there, nothing would be recorded, and its author would believe that everything is.
         raise UsageError(f"{file}: [ledger] is empty, so nothing would be recorded; write url, or take it out")
     for key, said in data.get("ledger", {}).items():
         if not isinstance(said, str):

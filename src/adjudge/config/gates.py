@@ -69,15 +69,15 @@ def is_secret_missing(config: Config) -> bool:
     return table is not None and not os.environ.get(table["secret_env"])
 
 
-def list_bells(config: Config) -> list[str]:
-    """The host that the webhook of ``[approvals]`` goes to, for whoever lists what can be contacted."""
+def list_webhook_hosts(config: Config) -> list[str]:
+    """The host that the webhook of ``[approvals]`` goes to, for lists of what can be contacted."""
     table = config.approvals.get("webhook")
     if table is None:
         return []
     try:
         parts = urlsplit(table["url"])
         return [parts.netloc.rpartition("@")[2]] if parts.hostname else []
-    except ValueError:  # said by whoever opens it
+    except ValueError:  # said when it is opened
         return []
 
 
@@ -149,7 +149,7 @@ def _open_rubric(name: str | None, config: Config) -> Rubric | None:
     if name is None:
         return None
     rubric = config.find_own_rubric(name)
-    # The file says who judges; a rubric's model must not take the place of a consensus that stands there.
+    # The file says who judges; a rubric's model must not take the place of a consensus that it names.
     return replace(rubric, model=None) if rubric.model is not None else rubric
 
 
@@ -160,7 +160,7 @@ def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
         return None
     if name is None and all(item.rule for item in rubric.criteria):
         return None
-    # Never what the environment or this machine happens to offer: who decides stands in the file, under its digest.
+    # Never what the environment or this machine happens to offer: who decides is in the file, under its digest.
     chosen = name if name is not None else config.defaults.get("judge")
     if chosen is None:
         raise UsageError(f"rubric {rubric.name!r} needs a judge; give judge, here or in [defaults]")

@@ -44,7 +44,7 @@ LOCAL_PORTS = ((11434, "Ollama"), (8080, "llama.cpp"), (8000, "vLLM"), (1234, "L
 SEAT_SECONDS = 60.0
 """How long each judge of a chain may take, in seconds, where neither ``adjudge.toml`` nor the command line says.
 
-The library's 5 seconds are right for a gate that holds up a user; whoever waits at a terminal waits for a slow model.
+The library's 5 seconds are right for a gate that holds up a user; a person at a terminal waits for a slow model.
 """
 
 
@@ -85,7 +85,7 @@ def _first_model(port: int, timeout: float) -> str | None:
         name = None if nests_too_deeply(text) else json.loads(text)["data"][0]["id"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    # A question mark would begin the options of a model's name; whoever serves such a name can be named in full.
+    # A question mark would begin the options of a model's name; a server of such a name can be named in full.
     return name if isinstance(name, str) and name.isprintable() and "?" not in name else None
 
 
@@ -284,7 +284,7 @@ def choose(panel: Panel, config: Config, rubric: Rubric | None = None) -> Choice
     panel.check()
     names, reason = (list(panel.judges), "") if panel.judges else _find_default(config, rubric)
     if rubric is not None and rubric.model is not None and not reason:
-        # Whoever runs this has said who judges. A rubric's model must not take the place of a consensus of the
+        # The caller has said who judges. A rubric's model must not take the place of a consensus of the
         # configuration, nor go to the network where a recording was named.
         from dataclasses import replace
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredLayers:
-    """What stands between judges and models, opened; nothing is written or asked before the first call."""
+    """What is between judges and models, opened; nothing is written or asked before the first call."""
 
     cache: ReplyCache | None = None
     budget: Budget | None = None

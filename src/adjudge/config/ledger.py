@@ -32,7 +32,7 @@ class CommandRecorder:
             await self.ledger.prepare()
 
     async def append(self, value: Any, /, **how: Any) -> int:
-        """What ``Ledger.append`` does; what it raises is remembered, for whoever calls this tells of its type alone."""
+        """What ``Ledger.append`` does; what it raises is remembered, since the caller tells of its type alone."""
         if self.ledger is None:
             raise LedgerError("there is no ledger to record to")
         try:
@@ -104,7 +104,7 @@ def find_place(config: Config, url: str | None) -> str:
 
 
 def list_hosts(config: Config) -> list[str]:
-    """The servers that ``[ledger]`` names, for whoever lists what can be contacted; none for a file."""
+    """The servers that ``[ledger]`` names, for lists of what can be contacted; none for a file."""
     if not config.ledger.get("url", "").startswith("postgres"):
         return []
     from sqlalchemy import make_url
@@ -112,7 +112,7 @@ def list_hosts(config: Config) -> list[str]:
 
     try:
         found = make_url(config.ledger["url"])
-    except (ArgumentError, ValueError):  # said by whoever opens it
+    except (ArgumentError, ValueError):  # said when it is opened
         return []
     port = f":{found.port}" if found.port else ""
     more = found.query.get("host", ())

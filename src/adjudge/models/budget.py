@@ -39,8 +39,8 @@ class Budget:
     than the computed maximum.
 
     ``spent`` is what was spent before, for going on with something. ``on_hold`` is awaited when something is held and
-    before the call is made, for whoever writes down what is gone; where it raises, the call is not made. One budget may
-    be used by several event loops in several threads; it is not shared between processes. Raises ``UsageError`` for
+    before the call is made, to write down what is gone; where it raises, the call is not made. One budget may be used
+    by several event loops in several threads; it is not shared between processes. Raises ``UsageError`` for
     amounts that are none.
     """
 

@@ -134,7 +134,7 @@ class CachedModel(WrapperModel):
                 raise flight.error
             if flight.row is not None:
                 return self.compare_names(_read_row(flight.row, request))
-            # Whoever asked was cancelled, which is his affair alone: one of those who waited asks in his place.
+            # The task that asked was cancelled, and it alone: one of those that waited asks in its place.
 
     async def aclose(self) -> None:
         """Close the model's connections, and wait until what is kept is in the file; the cache stays open."""

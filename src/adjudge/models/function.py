@@ -175,7 +175,7 @@ class _Parameters:
 class FunctionJudge:
     """A function that is given the content, as a judge in code; made by ``as_model`` and ``judge_function``.
 
-    It stands where a model does, so that caches, recordings, runs and time limits treat it as one, but for what it is
+    It is used in a model's place, so that caches, recordings, runs and time limits treat it as one, but for what it is
     given and how its answer is read: there is no prompt and no token, and ``Given.write`` says what it may return.
     """
 

@@ -172,6 +172,6 @@ class Model(Protocol):
 
 
 def find_function(model: object) -> FunctionIdentity | None:
-    """Which judge in code would answer, behind whatever stands around it; ``None`` for a model."""
+    """Which judge in code would answer, inside every wrapper; ``None`` for a model."""
     found = getattr(model, "function_identity", None)
     return found if isinstance(found, FunctionIdentity) else None

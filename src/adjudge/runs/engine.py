@@ -57,7 +57,7 @@ class RunLayers:
         limit: Concurrency,
     ) -> None:
         self._cache, self._owns_cache = _open_cache(cache)
-        # A budget that was handed in is counted by whoever has it, and may be shared with others.
+        # A budget that was handed in is counted by its owner, and may be shared with others.
         self._owns_budget = budget is not None and not isinstance(budget, Budget)
         own = Budget(budget, on_hold=self._note_now) if self._owns_budget else budget  # type: ignore[arg-type]
         self.budget: Budget | None = own  # type: ignore[assignment]

@@ -102,7 +102,7 @@ _DIGESTS = {"judge": "the judge", "rubric": "the rubric", "asked": "what is aske
 def make_manifest(**about: Any) -> dict[str, Any]:
     """The manifest of a run that begins now."""
     now = datetime.now(UTC).isoformat()
-    # Of the package itself, which stands above this module and is there whenever this one is.
+    # Of the package itself, which is above this module and is there whenever this one is.
     versions = {"adjudge": sys.modules["adjudge"].__version__, "python": platform.python_version()}
     head = {"schema": SCHEMA, "id": make_id(), "created_at": now, "updated_at": now, "status": "running"}
     return head | {"versions": versions} | to_plain(about)

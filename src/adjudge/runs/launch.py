@@ -216,7 +216,7 @@ class Running:
                 "this run has begun already; call run(...) again for another, with resume=True to resume this one"
             )
         items = self._iterate()
-        # Weakly: whoever leaves his loop early lets go of the generator, and that ends the run.
+        # Weakly: a caller that leaves its loop early lets go of the generator, and that ends the run.
         self._items = weakref.ref(items)
         return items
 
@@ -251,7 +251,7 @@ class Running:
 
     async def _end(self) -> None:
         items = self._items() if self._items is not None else None
-        # One that is running is ended by whoever runs it.
+        # One that is running is ended by its caller.
         if items is not None and not getattr(items, "ag_running", False):
             await items.aclose()
         if self._work is not None:

@@ -67,7 +67,7 @@ class Source:
             warned = made.has_warned
 
     def refuse(self, place: int, why: str) -> None:
-        """Count the case that was read last as a bad row, or raise ``UsageError`` saying where it stands."""
+        """Count the case that was read last as a bad row, or raise ``UsageError`` saying where it is."""
         if not isinstance(self.cases, Dataset):
             raise UsageError(f"item {place} of the data set: {why}")
         self.cases.refuse(why)

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 AHEAD = 256
-"""Finished items that wait for whoever takes them before no more is begun."""
+"""Finished items that wait to be taken before no more is begun."""
 
 
 READ_AHEAD = 64

@@ -116,7 +116,7 @@ class RunStore:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             create_private(self.path, new=True)
         except FileExistsError:
-            if not self.has_begun():  # whoever began it was killed before anything was in it
+            if not self.has_begun():  # the process that began it was killed before anything was in it
                 return self._begin()
             raise UsageError(
                 f"{self.path.parent} holds a run already; resume it with --resume, or name another"

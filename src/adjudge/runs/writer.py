@@ -93,7 +93,7 @@ class RunWriter:
     def _write(self, together: Sequence[tuple[Rows, Done | None]], *, patient: bool) -> list[Exception | None] | None:
         try:
             return self._sink.write([rows for rows, _ in together], patient=patient)
-        except Exception as error:  # noqa: BLE001 - whoever is not told waits for ever
+        except Exception as error:  # noqa: BLE001 - who is not told waits for ever
             return [error] * len(together)
 
     def _leave(self, work: Coroutine[Any, Any, None]) -> None:

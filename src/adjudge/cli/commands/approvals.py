@@ -109,7 +109,7 @@ def _is_over_http(pending: PendingDecision) -> bool:
 
 
 def _repeat_ledger(url: str | None) -> str:
-    """The option that named the ledger, so that a command that is proposed can be typed as it stands."""
+    """The option that named the ledger, so that a command that is proposed can be typed as it is."""
     return "" if url is None else f" --ledger {shlex.quote(url)}"
 
 

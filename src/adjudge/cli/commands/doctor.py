@@ -13,7 +13,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.output import complain_once, print_line, show_progress, write_json
 from adjudge.config.file import Config, read_config
-from adjudge.config.gates import list_bells
+from adjudge.config.gates import list_webhook_hosts
 from adjudge.config.judges import Panel, choose, find_configured, find_keys, find_local, refuse_code
 from adjudge.config.ledger import list_hosts
 from adjudge.errors import UsageError
@@ -275,7 +275,7 @@ def doctor(
     report = Diagnosis(
         config=found,
         findings=tuple(findings),
-        named_hosts=(*hosts, *list_hosts(found), *list_bells(found)),
+        named_hosts=(*hosts, *list_hosts(found), *list_webhook_hosts(found)),
         rubric_troubles=tuple(troubles),
         slipped=tuple(slipped),
         offline=offline,
@@ -343,7 +343,7 @@ def _list_rubric_hosts(config: Config) -> tuple[list[str], list[str]]:
 
 
 def _list_proxies() -> list[str]:
-    """The hosts of the proxies that requests go through; what else stands in their addresses may be a password."""
+    """The hosts of the proxies that requests go through; the rest of their addresses may hold a password."""
     from urllib.request import getproxies_environment
 
     found = getproxies_environment()

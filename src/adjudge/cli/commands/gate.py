@@ -175,7 +175,7 @@ def _leave_out(item: InputItem) -> Decided:
 
 
 async def _await_people(gate: Gate, done: list[Decided]) -> None:
-    """Put the final decision in the place of each that is pending, whoever is the first to be decided."""
+    """Put the final decision in the place of each that is pending, in whichever order people decide."""
 
     async def work(number: int, item: InputItem, pending: Decision) -> None:
         done[number] = item, await gate.resume(pending)
@@ -234,7 +234,7 @@ def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
 
 
 def _print_how_to_resume(name: str, ident: str | None) -> None:
-    """The commands that follow, each on a line that can be typed as it stands but for WHY."""
+    """The commands that follow, each on a line that can be typed as it is but for WHY."""
     file = "FILE" if name == "-" else shlex.quote(name)
     note(f"to look:   adjudge approvals show {ident}")
     note(f"to decide: adjudge approvals approve {ident} --reason WHY   (or deny)")

@@ -158,7 +158,7 @@ class Session:
         return await self._record(item, results[0]) if results else _leave_out(item)
 
     async def _record(self, item: InputItem, result: JudgeResult) -> Done:
-        """The item with the place of its result. Whoever judges waits for it, and those who wait share a commit."""
+        """The item with the place of its result. A judgement waits for it, and those that wait share a commit."""
         if self.recorder.ledger is None:
             return item, result
         case = get_case(item)
