@@ -96,9 +96,9 @@ class ToolCandidate:
 
     name: str
     description: str
-    input_schema: Any
+    input_schema: Mapping[str, Any] | bool
     """JSON Schema of the arguments: a dictionary, or true or false."""
-    output_schema: Any = None
+    output_schema: Mapping[str, Any] | bool | None = None
     """JSON Schema of what comes out; ``None`` where none is declared."""
     source: str = ""
     mode: ToolMode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from adjudge.content import content_text
 from adjudge.errors import UsageError
@@ -100,10 +100,21 @@ class SemanticProbe:
     input: Any = field(repr=False)
     expected: Any = field(repr=False)
     """The baseline: the output that was good."""
-    contract: Any = field(default=None, repr=False)
+    contract: ProbeContract | None = field(default=None, repr=False)
     """A ``ProbeContract``, or ``None`` where nothing is promised."""
     texts: tuple[str, str] = field(init=False, repr=False, compare=False)
     """Input and baseline as a judge is shown them. Kept from the start: a tool may change what it is given."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            input: Any,  # noqa: A002
+            expected: Any,
+            contract: ProbeContract | Mapping[str, Any] | str | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
