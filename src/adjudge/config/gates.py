@@ -16,7 +16,8 @@ from adjudge.config.layers import ConfiguredLayers, open_layers
 from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
-from adjudge.guards.gate import Gate
+from adjudge.guards.gate import Gate, read_parts
+from adjudge.judges.chain import list_judges
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import as_rule
@@ -114,6 +115,21 @@ def open_gate(
     except UsageError as error:
         said = str(error)
         raise UsageError(said if said.startswith(str(config.path)) else f"{where}: {said}") from None
+
+
+def check_gate_ready(gate: Gate) -> None:
+    """Raise ``UsageError`` for a judge that cannot be asked at all (no key): every content would be blocked by it."""
+    parts = read_parts(gate)
+    if parts.rubric is not None and not all(item.rule for item in parts.rubric.criteria):
+        check_judge_ready(parts.judge)
+
+
+def check_judge_ready(judge: Any) -> None:
+    """Raise ``UsageError`` where a model of a judge cannot be asked at all, as it is without its key."""
+    for leaf in list_judges(judge):
+        ready = getattr(leaf.own_model, "check", None)
+        if ready is not None:
+            ready()
 
 
 async def close_gate(gate: Gate) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adjudge.content import digest_text
 from adjudge.errors import LedgerError, UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.invisible import doubt_name
 from adjudge.ledger.entry import Entry, Head, Row, format_time, read_entry
 from adjudge.ledger.export import read_head, write_export
@@ -181,8 +182,11 @@ class Ledger:
         kind: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        after: int = 0,
     ) -> AsyncIterator[Entry]:
         """Yield the entries that match all conditions, in order. ``since`` is included and ``until`` is not.
+
+        ``after`` is the place of an entry; only those behind it are looked at.
 
         ``outcome`` and ``judge`` are those of the recorded result, or of a decision's result; ``judge`` also finds a
         seat of a chain. Raises ``UsageError`` if there is no ledger.
@@ -195,7 +199,7 @@ class Ledger:
         wanted["since"] = format_time(since) if since is not None else None
         wanted["until"] = format_time(until) if until is not None else None
         inside = {name: said for name, said in inside.items() if said is not None}
-        after = 0
+        check_whole_number("after", after, least=0, most=2**62)
         while rows := await asyncio.to_thread(self._find_store().fetch, after=after, **wanted):
             for row in rows:
                 entry = _match(row, inside)

@@ -12,8 +12,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge import __version__
+from adjudge.server.api.approvals import router as approvals_api
+from adjudge.server.api.evaluate import router as evaluate_api
+from adjudge.server.api.firewalls import router as firewalls_api
+from adjudge.server.api.gates import router as gates_api
 from adjudge.server.api.health import router as health_router
+from adjudge.server.api.labels import router as labels_api
+from adjudge.server.api.ledger import router as ledger_api
+from adjudge.server.api.metrics import router as metrics_api
+from adjudge.server.api.runs import router as runs_api
+from adjudge.server.api.tools import router as tools_api
 from adjudge.server.caller import Unauthenticated
+from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
 from adjudge.server.pages.keys import router as keys_router
 from adjudge.server.pages.page import lead_to_signin, wants_page
@@ -24,7 +34,23 @@ from adjudge.server.problem import add_handlers, render_problem
 from adjudge.server.protection import RequestProtection
 from adjudge.server.state import StateHolder
 
-ROUTERS = (health_router, static_router, preferences_router, signin_router, keys_router, approvals_router)
+ROUTERS = (
+    approvals_api,
+    evaluate_api,
+    firewalls_api,
+    gates_api,
+    labels_api,
+    ledger_api,
+    metrics_api,
+    runs_api,
+    tools_api,
+    health_router,
+    static_router,
+    preferences_router,
+    signin_router,
+    keys_router,
+    approvals_router,
+)
 """Every file with addresses. A new page or endpoint is added here."""
 
 
@@ -59,6 +85,7 @@ def make_app(
         finally:
             await holder.aclose()
 
+    metrics = Metrics()
     app = FastAPI(
         title="adjudge",
         version=__version__,
@@ -66,10 +93,11 @@ def make_app(
         docs_url=None,  # its page loads scripts of another host
         redoc_url=None,
         openapi_url="/openapi.json",
-        middleware=[Middleware(RequestProtection, holder=holder)],
+        middleware=[Middleware(RequestProtection, holder=holder, metrics=metrics)],
         redirect_slashes=False,
     )
     app.state.holder = holder
+    app.state.metrics = metrics
     add_handlers(app)
     app.add_exception_handler(Unauthenticated, _ask_to_sign_in)
     for router in ROUTERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import MutableHeaders
@@ -10,6 +11,7 @@ from starlette.requests import Request
 
 from adjudge.config.server import ServerSettings
 from adjudge.server.csrf import check_origin
+from adjudge.server.metrics import Metrics
 from adjudge.server.problem import Problem, render_problem
 from adjudge.server.state import STATE, StateHolder
 
@@ -40,8 +42,8 @@ _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 class RequestProtection:
     """An ASGI application behind the checks that hold for every address."""
 
-    def __init__(self, app: ASGIApp, holder: StateHolder) -> None:
-        self._app, self._holder = app, holder
+    def __init__(self, app: ASGIApp, holder: StateHolder, metrics: Metrics) -> None:
+        self._app, self._holder, self._metrics = app, holder, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection; a websocket is refused, for nothing here speaks it."""
@@ -51,12 +53,16 @@ class RequestProtection:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1003})
             return
-        state = self._holder.enter()
+        state, started = self._holder.enter(), time.perf_counter()
+        sender = _HeaderSender(send, state.settings)
         try:
             scope[STATE] = state
-            await self._serve(scope, receive, _HeaderSender(send, state.settings), state.settings)
+            await self._serve(scope, receive, sender, state.settings)
         finally:
             self._holder.leave(state)
+            # Of an address that leads nowhere only that: else whoever asks could make any number of counts.
+            route = getattr(scope.get("route"), "path", "other")
+            self._metrics.count_request(route, _name_method(scope), sender.status, time.perf_counter() - started)
 
     async def _serve(self, scope: Scope, receive: Receive, send: _HeaderSender, settings: ServerSettings) -> None:
         request = Request(scope)
@@ -87,11 +93,12 @@ class _HeaderSender:
     def __init__(self, send: Send, settings: ServerSettings) -> None:
         self._send, self._settings = send, settings
         self.started = False
+        self.status = 0
         self.on_start = lambda: None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
+            self.started, self.status = True, message["status"]
             self.on_start()
             headers = MutableHeaders(raw=message.setdefault("headers", []))
             for name, value in _HEADERS.items():
@@ -125,6 +132,11 @@ class _BodyReceiver:
         return Problem(
             413, f"the body is larger than {self._most:,} bytes", code="too_large", headers={"Connection": "close"}
         )
+
+
+def _name_method(scope: Scope) -> str:
+    method: str = scope["method"]
+    return method if method in ("GET", "HEAD", "POST", "OPTIONS") else "other"
 
 
 def _check_host(request: Request, settings: ServerSettings) -> None:

@@ -14,15 +14,18 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from adjudge.config.file import Config, read_config
-from adjudge.config.gates import open_approvals, open_gate
+from adjudge.config.gates import check_gate_ready, open_approvals, open_gate
 from adjudge.config.ledger import CommandRecorder, open_ledger
 from adjudge.config.server import ServerSettings, read_server
 from adjudge.errors import UsageError
+from adjudge.formats.text import flatten
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import make_tables
+from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.limits import SignInThrottle, WorkQueue
+from adjudge.server.run_folders import LabelDesk
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -38,6 +41,9 @@ class ServerState:
     approvals: Approvals
     recorder: CommandRecorder
     gates: Mapping[str, Gate]
+    judges: ServerJudges
+    labels: LabelDesk
+    """The queues of labelling, by run."""
     queue: WorkQueue
     """What is judged now, and what waits."""
     throttle: SignInThrottle
@@ -46,6 +52,11 @@ class ServerState:
     allow_anonymous: bool = False
     """Whether a request without key and session may judge and read; on this machine's own addresses alone."""
 
+    @property
+    def run_folder(self) -> Path | None:
+        """The folder of the runs; ``None`` where none is configured."""
+        return self.labels.folder
+
     async def aclose(self) -> None:
         """Close what this configuration opened, but not the ledger, which the next one uses too."""
         for gate in self.gates.values():
@@ -53,6 +64,8 @@ class ServerState:
             first = gate.ask.get("first")
             if first is not None:
                 await first.aclose()
+        await self.judges.aclose()
+        await self.labels.aclose()
         await self.approvals.aclose()
 
 
@@ -146,6 +159,8 @@ class StateHolder:
         approvals = open_approvals(config, self.ledger, quiet=False)
         recorder = CommandRecorder(self.ledger)
         gates = {name: open_gate(name, config, recorder=recorder, approvals=approvals) for name in config.gates}
+        for name, gate in gates.items():
+            _check_gate(name, gate, config)
         return ServerState(
             config=config,
             settings=settings,
@@ -153,6 +168,8 @@ class StateHolder:
             approvals=approvals,
             recorder=recorder,
             gates=gates,
+            judges=open_judges(config, settings),
+            labels=LabelDesk(folder=None if settings.runs is None else config.beside(settings.runs)),
             queue=WorkQueue(settings),
             throttle=self.throttle,
             stopping=self.stopping,
@@ -164,6 +181,16 @@ class StateHolder:
         task = asyncio.ensure_future(_close(state))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+def _check_gate(name: str, gate: Gate, config: Config) -> None:
+    where = f"{config.path}: [gates.{flatten(name, 120)}]"
+    if "/" in name:
+        raise UsageError(f"{where}: a gate that is served has no slash in its name; give it another")
+    try:
+        check_gate_ready(gate)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 async def _close(state: ServerState) -> None:

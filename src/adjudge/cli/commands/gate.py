@@ -27,7 +27,7 @@ from adjudge.cli.output import (
 from adjudge.cli.results import name_item
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
-from adjudge.config.gates import close_gate, open_approvals, open_gate
+from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
 from adjudge.config.ledger import CommandRecorder, open_ledger, open_recorder
 from adjudge.content import content_text, digest_text
 from adjudge.dataset.case import Case
@@ -36,7 +36,6 @@ from adjudge.formats.arguments import check_whole_number
 from adjudge.guards.approval_digest import DATA
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate, read_parts
-from adjudge.judges.chain import list_judges
 from adjudge.judges.evaluate import merge_data
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ async def _check_all(
             progress.step()
 
     try:
-        _check_judge(gate)
+        check_gate_ready(gate)
         await recorder.prepare()
         with show_progress("checked", inputs.total) as progress:
             done = await map_concurrently(inputs.items, work, concurrency, give_up=_leave_out)
@@ -186,17 +185,6 @@ async def _await_people(gate: Gate, done: list[Decided]) -> None:
             if decision is not None and decision.pending:
                 note(f"{item.label} waits for approval {decision.approval_id}")
                 group.create_task(work(number, item, decision))
-
-
-def _check_judge(gate: Gate) -> None:
-    """Raise ``UsageError`` for a judge that cannot be asked at all (no key): every content would be blocked by it."""
-    parts = read_parts(gate)
-    if parts.rubric is None or all(item.rule for item in parts.rubric.criteria):
-        return
-    for leaf in list_judges(parts.judge):
-        ready = getattr(leaf.own_model, "check", None)
-        if ready is not None:
-            ready()
 
 
 async def _check_one(gate: Gate, item: InputItem, how: dict[str, Any]) -> Decided:

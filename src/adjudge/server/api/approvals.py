@@ -1,0 +1,85 @@
+"""``/v1/approvals``: what people are asked, and what they decide."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Depends, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from adjudge.errors import DecisionRefused, UsageError
+from adjudge.formats.text import flatten
+from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.caller import Caller, require
+from adjudge.server.problem import Problem
+from adjudge.server.state import CurrentState, ServerState
+
+router = make_router("approvals")
+
+MOST = 1_000
+
+Looking = Annotated[Caller, Depends(require("approve", "read"))]
+
+Deciding = Annotated[Caller, Depends(require("approve"))]
+
+
+class VoteBody(StrictModel):
+    """A decision, in the name that the key or the account has as an approver."""
+
+    approved: bool
+    reason: str = Field(default="", max_length=LONGEST_REASON)
+
+
+@router.get("/approvals")
+async def list_approvals(
+    state: CurrentState,
+    caller: Looking,
+    status: Literal["open", "approved", "denied", "all"] = "open",
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+) -> Response:
+    """Requests, the oldest first: those of the caller as an approver, or all with the scope ``read``."""
+    found = await state.approvals.list(status=None if status == "all" else status)
+    shown = [item.to_dict() for item in found if can_see(item, caller)]
+    return answer({"schema": "adjudge/approvals/1", "approvals": shown[:limit], "total": len(shown)})
+
+
+@router.get("/approvals/{approval}")
+async def get_approval(approval: str, state: CurrentState, caller: Looking) -> Response:
+    """One request, with the votes that counted."""
+    return answer((await find_approval(approval, state, caller)).to_dict())
+
+
+@router.post("/approvals/{approval}/votes")
+async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Deciding) -> Response:
+    """Decide about a request, once. Two requests of one person are one decision; the second is answered with 409."""
+    await find_approval(approval, state, caller)
+    if caller.approver is None:
+        raise Problem(403, "this key or account is nobody's as an approver; give it a name", code="forbidden")
+    try:
+        found = await state.approvals.decide(approval, caller.approver, body.approved, body.reason)
+    except DecisionRefused as error:
+        status = 403 if error.because == "unauthorised" else 409
+        raise Problem(status, flatten(str(error), 500), code=error.because) from None
+    except UsageError as error:
+        raise Problem(422, flatten(str(error), 500), code="usage") from None
+    return answer(found.to_dict())
+
+
+def can_see(approval: Approval, caller: Caller) -> bool:
+    """Whether a request is the caller's to look at."""
+    gate = approval.gate
+    if caller.permissions.gates is not None and gate not in caller.permissions.gates:
+        return False
+    return caller.may("read") or (caller.may("approve") and caller.approver in approval.approvers)
+
+
+async def find_approval(ident: str, state: ServerState, caller: Caller) -> Approval:
+    """A request that the caller may look at; raises ``Problem`` (404) for any other, whether it exists or not."""
+    with explaining_usage(404, code="unknown_approval"):
+        found = await state.approvals.get(ident)
+    if not can_see(found, caller):
+        raise Problem(404, "there is no such approval for you", code="unknown_approval")
+    return found

@@ -1,0 +1,91 @@
+"""``/v1/evaluate``: asking a judge of the configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.rules.shipped import as_rule
+from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.caller import Caller, require
+from adjudge.server.idempotency import answer_once
+from adjudge.server.problem import Problem
+from adjudge.server.state import CurrentState
+
+router = make_router("judges")
+
+MOST_RULES = 100
+
+
+class EvaluateBody(StrictModel):
+    """What is judged and by what; ``rubric`` or ``criteria`` says what good means."""
+
+    content: Any
+    rubric: str | dict[str, Any] | None = Field(
+        default=None, description="A rubric of the server by name, a shipped one, or the members of a rubric file."
+    )
+    criteria: str | list[str] | dict[str, str] | None = None
+    threshold: float | None = Field(default=None, ge=0.0, le=1.0)
+    reference: Any = None
+    task: Any = None
+    context: Any = None
+    judge: str | None = Field(default=None, description="A judge of the server; by default its own default.")
+    rules: list[str | dict[str, Any]] = Field(default_factory=list, max_length=MOST_RULES)
+    instructions: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+@router.get("/judges")
+async def list_judges(state: CurrentState, _caller: Annotated[Caller, Depends(require("judge"))]) -> Response:
+    """The judges and the rubrics that a request may name."""
+    judges = state.judges
+    said = {"judges": sorted(judges.judges), "default": judges.default, "rubrics": sorted(judges.rubrics)}
+    return answer({"schema": "adjudge/server-judges/1", **said})
+
+
+@router.post("/evaluate")
+async def evaluate(
+    request: Request,
+    body: EvaluateBody,
+    state: CurrentState,
+    caller: Annotated[Caller, Depends(require("judge"))],
+) -> Response:
+    """Judge some content. The answer is a result, whose member ``outcome`` is passed, failed or undecided.
+
+    It is recorded in the ledger; where that fails, the answer is 503 and there is no result.
+    """
+    check_all_gates(caller)
+    with explaining_usage():
+        judge = state.judges.find_judge(body.judge)
+        rubric = state.judges.find_rubric(body.rubric)
+        rules = [as_rule(rule) for rule in body.rules]
+
+    async def judge_it() -> Response:
+        async with state.queue.enter():
+            with explaining_usage():
+                result = await judge.evaluate(
+                    body.content,
+                    rubric,
+                    criteria=body.criteria,
+                    threshold=body.threshold,
+                    reference=body.reference,
+                    task=body.task,
+                    context=body.context,
+                    rules=rules,
+                    instructions=body.instructions,
+                    metadata=body.metadata,
+                )
+            await state.ledger.append(result)
+        return answer(result.to_dict())
+
+    return await answer_once(request, state, caller, judge_it)
+
+
+def check_all_gates(caller: Caller) -> None:
+    """Raise ``Problem`` (403) for a caller that is limited to gates: what it asks here is no gate's."""
+    if caller.permissions.gates is not None:
+        raise Problem(403, "this is limited to gates, and here is none", code="forbidden")

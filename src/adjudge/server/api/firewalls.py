@@ -1,0 +1,76 @@
+"""``/v1/firewall``: arguments before they reach a function, and rules before they reach a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.guards.firewall.input import InputFirewall
+from adjudge.guards.firewall.prompt import PromptFirewall
+from adjudge.guards.firewall.verdict import FirewallVerdict, InputVerdict
+from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.api.evaluate import check_all_gates
+from adjudge.server.caller import Caller, require
+from adjudge.server.idempotency import answer_once
+from adjudge.server.state import CurrentState, ServerState
+
+router = make_router("firewalls")
+
+MOST_RULES = 10_000
+
+Judging = Annotated[Caller, Depends(require("judge"))]
+
+
+class InputBody(StrictModel):
+    """The arguments of a function, by name."""
+
+    arguments: dict[str, Any]
+    tool: str | None = Field(default=None, max_length=200, description="The function, for the record.")
+    judge: str | None = None
+
+
+class PromptBody(StrictModel):
+    """The rules that are to reach one prompt, all of them together."""
+
+    rules: list[str] = Field(max_length=MOST_RULES)
+    on_unsafe: Literal["drop_batch", "drop_flagged"] = "drop_batch"
+    judge: str | None = None
+
+
+@router.post("/firewall/input")
+async def check_input(request: Request, body: InputBody, state: CurrentState, caller: Judging) -> Response:
+    """Whether some arguments may reach a function; ``passed`` says so."""
+    check_all_gates(caller)
+    with explaining_usage():
+        firewall = InputFirewall(state.judges.find_judge(body.judge), tool_name=body.tool)
+    return await answer_once(request, state, caller, _make_work(state, lambda: firewall.check(body.arguments)))
+
+
+@router.post("/firewall/prompt")
+async def check_prompt(request: Request, body: PromptBody, state: CurrentState, caller: Judging) -> Response:
+    """Which of some rules may reach a prompt; ``allowed`` holds them."""
+    check_all_gates(caller)
+    with explaining_usage():
+        firewall = PromptFirewall(state.judges.find_judge(body.judge), on_unsafe=body.on_unsafe)
+    return await answer_once(request, state, caller, _make_work(state, lambda: firewall.check(body.rules)))
+
+
+def _make_work(
+    state: ServerState, check: Callable[[], Awaitable[InputVerdict | FirewallVerdict]]
+) -> Callable[[], Awaitable[Response]]:
+    """A check in its turn, recorded by what the judges said."""
+
+    async def work() -> Response:
+        async with state.queue.enter():
+            with explaining_usage():
+                verdict = await check()
+            if verdict.chain_result is not None:
+                await state.ledger.append(verdict.chain_result)
+        return answer(verdict.to_dict())
+
+    return work

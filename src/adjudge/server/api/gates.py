@@ -1,0 +1,153 @@
+"""``/v1/gates``: putting content through the gates of the configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Annotated, Any
+
+from fastapi import Depends
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.formats.text import show
+from adjudge.guards.decision import Decision
+from adjudge.guards.gate import Gate
+from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.caller import Caller, require
+from adjudge.server.idempotency import answer_once
+from adjudge.server.metrics import get_metrics
+from adjudge.server.problem import Problem, logger
+from adjudge.server.state import CurrentState, ServerState
+
+router = make_router("gates")
+
+CALLER = "adjudge_caller"
+"""The member of a decision's metadata that says who asked; a request cannot say it."""
+
+Judging = Annotated[Caller, Depends(require("judge"))]
+
+
+class CheckBody(StrictModel):
+    """What goes through a gate; each may be any JSON value."""
+
+    content: Any = Field(description="What is judged.")
+    task: Any = Field(default=None, description="What was asked for.")
+    context: Any = Field(default=None, description="What may be relied on.")
+    reference: Any = Field(default=None, description="A known good answer.")
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Copied to the decision; never sent to a model.")
+
+
+class ResumeBody(StrictModel):
+    """A decision that waits for people. What is given beside it has to be what was held back."""
+
+    approval: str = Field(max_length=200, description="The approval_id of the pending decision.")
+    content: Any = None
+    task: Any = None
+    context: Any = None
+    reference: Any = None
+    wait: float = Field(default=0.0, ge=0.0, le=3_600.0, description="Seconds to wait for people, up to the deadline.")
+
+
+@router.get("/gates")
+async def list_gates(state: CurrentState, caller: Judging) -> Response:
+    """The gates that the caller may use, and what is done with what does not pass."""
+    gates = [_describe(gate) for name, gate in state.gates.items() if caller.may("judge", name)]
+    return answer({"schema": "adjudge/server-gates/1", "gates": gates})
+
+
+@router.post("/gates/{gate}/check")
+async def check_gate(request: Request, gate: str, body: CheckBody, state: CurrentState, caller: Judging) -> Response:
+    """Decide whether some content may go through. The answer is a decision, whose member ``allowed`` says so.
+
+    With an ``Idempotency-Key``, a request that is sent again is not judged again, and gets the same decision.
+    """
+    opened = find_gate(gate, state)
+
+    async def check() -> Response:
+        async with state.queue.enter():
+            decision = await opened.check(
+                body.content,
+                task=body.task,
+                context=body.context,
+                reference=body.reference,
+                metadata=_name_caller(body.metadata, caller),
+            )
+        _report(state)
+        get_metrics(request).count_decision(decision)
+        return answer(decision.to_dict())
+
+    return await answer_once(request, state, caller, check)
+
+
+@router.post("/gates/{gate}/resume")
+async def resume_gate(request: Request, gate: str, body: ResumeBody, state: CurrentState, _caller: Judging) -> Response:
+    """The decision that replaces a pending one, once people have decided; until then the pending one."""
+    opened = find_gate(gate, state)
+    pending = await _find_pending(opened, body.approval, state)
+    names = ("content", "task", "context", "reference")
+    given = {name: getattr(body, name) for name in names if name in body.model_fields_set}
+    decision = pending
+    # Half of the deadline is left for what follows: an answer that comes too late would be lost, and be recorded.
+    most = min(body.wait, state.settings.deadline / 2)
+    if await _is_decided(state, body.approval, most):
+        with explaining_usage():
+            decision = await opened.resume(pending, **given)
+        _report(state)
+        get_metrics(request).count_decision(decision)
+    return answer(decision.to_dict())
+
+
+@router.get("/gates/{gate}/pending")
+async def list_pending(gate: str, state: CurrentState, _caller: Judging) -> Response:
+    """The gate's pending decisions that have not been resumed, the oldest first."""
+    opened = find_gate(gate, state)
+    found = await opened.pending() if opened.approvals is not None else ()
+    return answer({"schema": "adjudge/decisions/1", "decisions": [item.to_dict() for item in found]})
+
+
+def find_gate(name: str, state: ServerState) -> Gate:
+    """The gate of a name; raises ``Problem`` (404) where there is none."""
+    gate = state.gates.get(name)
+    if gate is None:
+        raise Problem(404, f"there is no gate {show(name)} here", code="unknown_gate")
+    return gate
+
+
+def _describe(gate: Gate) -> dict[str, Any]:
+    names = ("name", "mode", "on_failed", "on_undecided", "on_tampering")
+    return {name: getattr(gate, name) for name in names} | {"on_rule": gate.policy.on_rule, "asks": gate.policy.asks}
+
+
+def _name_caller(metadata: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    if CALLER in metadata:
+        raise Problem(422, f"metadata cannot have the member {CALLER}, which the server writes", code="usage")
+    return {**metadata, CALLER: caller.identity}
+
+
+async def _find_pending(gate: Gate, ident: str, state: ServerState) -> Decision:
+    with explaining_usage(404, code="unknown_approval"):
+        found = await state.approvals.pending(ident)
+    if found is None or found.decision.gate != gate.name or gate.approvals is None:
+        raise Problem(404, f"gate {show(gate.name)} has no pending decision of that id", code="unknown_approval")
+    return found.decision
+
+
+async def _is_decided(state: ServerState, ident: str, seconds: float) -> bool:
+    """Whether people have decided, waited for so long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds or None):
+            while await state.approvals.is_open(ident):
+                if not seconds or state.stopping.is_set():
+                    return False
+                await asyncio.sleep(min(0.25, seconds))
+            return True
+    return False
+
+
+def _report(state: ServerState) -> None:
+    """Write what could not be recorded to the log, where somebody can mend it; the decision says so too."""
+    for trouble in state.recorder.troubles:
+        logger.error("%s", trouble)
+    state.recorder.troubles.clear()

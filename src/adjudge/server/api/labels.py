@@ -1,0 +1,131 @@
+"""``/v1/labels``: labelling the cases of a run, blind, and settling what people differ about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import Depends
+from pydantic import Field
+from starlette.responses import Response
+
+from adjudge.dataset.case import LabelValue
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten
+from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
+from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.caller import Caller, require
+from adjudge.server.problem import Problem
+from adjudge.server.run_folders import find_run_folder
+from adjudge.server.state import CurrentState, ServerState
+
+router = make_router("labels")
+
+T = TypeVar("T")
+
+Labelling = Annotated[Caller, Depends(require("label"))]
+
+Settling = Annotated[Caller, Depends(require("adjudicate"))]
+
+Value = bool | float | Literal["first", "second", "tie", "cannot_tell"]
+
+
+class NextBody(StrictModel):
+    """Which case is wanted."""
+
+    skipped: bool = Field(default=False, description="Hand out what was skipped before.")
+
+
+class LabelBody(StrictModel):
+    """What is said of a case."""
+
+    case: str = Field(max_length=1_000)
+    value: Value = Field(description="true, false, a number or cannot_tell; of a pair first, second, tie, cannot_tell.")
+    criterion: str | None = Field(default=None, max_length=1_000)
+    comment: str | None = Field(default=None, max_length=LONGEST_COMMENT)
+
+
+class SkipBody(StrictModel):
+    """The case that is put off."""
+
+    case: str = Field(max_length=1_000)
+
+
+@router.post("/labels/{run}/next")
+async def draw_next(run: str, body: NextBody, state: CurrentState, caller: Labelling) -> Response:
+    """The next case for the caller, kept for them for 15 minutes; ``task`` is null where nothing is left."""
+    who = name_rater(caller)
+    task = await use_queue(state, run, lambda queue: queue.next(who, skipped=body.skipped, session=caller.identity))
+    return answer({"schema": "adjudge/label-next/1", "task": None if task is None else task.to_dict()})
+
+
+@router.post("/labels/{run}/labels")
+async def record_label(run: str, body: LabelBody, state: CurrentState, caller: Labelling) -> Response:
+    """Keep what the caller says of a case; it replaces what they said before."""
+    who = name_rater(caller)
+    about: dict[str, Any] = {"criterion": body.criterion, "comment": body.comment, "session": caller.identity}
+    label = await use_queue(state, run, lambda queue: queue.record(who, body.case, _read(body.value), **about))
+    return answer(label.to_dict())
+
+
+@router.post("/labels/{run}/skip")
+async def skip_case(run: str, body: SkipBody, state: CurrentState, caller: Labelling) -> Response:
+    """Put a case off."""
+    who = name_rater(caller)
+    await use_queue(state, run, lambda queue: queue.skip(who, body.case, session=caller.identity))
+    return answer({"schema": "adjudge/label-skipped/1", "case": body.case})
+
+
+@router.post("/labels/{run}/undo")
+async def undo_label(run: str, state: CurrentState, caller: Labelling) -> Response:
+    """Take back the caller's last answer; ``undone`` is null where there is none."""
+    who = name_rater(caller)
+    found = await use_queue(state, run, lambda queue: queue.undo(who, session=caller.identity))
+    undone = None if found is None else {"case": found.case, "criterion": found.criterion}
+    return answer({"schema": "adjudge/label-undone/1", "undone": undone})
+
+
+@router.get("/labels/{run}/progress")
+async def get_progress(run: str, state: CurrentState, caller: Labelling) -> Response:
+    """How far labelling is, for everybody and for the caller."""
+    who = name_rater(caller)
+    return answer((await use_queue(state, run, lambda queue: queue.progress(who))).to_dict())
+
+
+@router.post("/labels/{run}/settle")
+async def settle_difference(run: str, body: LabelBody, state: CurrentState, caller: Settling) -> Response:
+    """Settle what people differ about; it decides over all other labels of the case."""
+    who = name_rater(caller)
+    about: dict[str, Any] = {"criterion": body.criterion, "comment": body.comment, "session": caller.identity}
+    label = await use_queue(state, run, lambda queue: queue.settle(who, body.case, _read(body.value), **about))
+    return answer(label.to_dict())
+
+
+@router.get("/labels/{run}/labels")
+async def export_labels(
+    run: str, state: CurrentState, _caller: Annotated[Caller, Depends(require("read", "adjudicate"))]
+) -> Response:
+    """Everybody's labels, in the order in which they came. Not for those who label: they would not be blind."""
+    labels = await use_queue(state, run, lambda queue: [label.to_dict() for label in queue.labels()])
+    return answer({"schema": "adjudge/labels/1", "labels": labels})
+
+
+def name_rater(caller: Caller) -> str:
+    """Under which name the caller labels; raises ``Problem`` (403) where there is none."""
+    if caller.rater is None:
+        raise Problem(403, "this key or account is nobody's as a rater; give it a name", code="forbidden")
+    return caller.rater
+
+
+async def use_queue(state: ServerState, run: str, work: Callable[[LabelQueue], T]) -> T:
+    """What a function does with the queue of a run; raises ``Problem`` where there is no such run (404), or case."""
+    with explaining_usage(404, code="unknown_run"):
+        find_run_folder(state.run_folder, run)
+    try:
+        return await state.labels.use(run, work)
+    except UsageError as error:
+        raise Problem(422, flatten(str(error), 500), code="usage") from None
+
+
+def _read(value: Value) -> LabelValue:
+    return value

@@ -1,0 +1,125 @@
+"""``/v1/ledger``: reading, verifying and exporting the record. Nothing is written here."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Query
+from starlette.responses import Response, StreamingResponse
+
+from adjudge.ledger.entry import Head
+from adjudge.ledger.ledger import Ledger
+from adjudge.server.api.endpoint import answer, explaining_usage, make_router
+from adjudge.server.api.evaluate import check_all_gates
+from adjudge.server.caller import Caller, require
+from adjudge.server.problem import Problem
+from adjudge.server.state import CurrentState
+
+router = make_router("ledger")
+
+MOST = 1_000
+
+_PIECE = 65_536
+
+Reading = Annotated[Caller, Depends(require("read"))]
+
+Words = Annotated[str | None, Query(max_length=500)]
+
+
+@router.get("/ledger")
+async def query_ledger(  # noqa: PLR0917 - each is a member of the query
+    state: CurrentState,
+    caller: Reading,
+    kind: Words = None,
+    outcome: Words = None,
+    judge: Words = None,
+    gate: Words = None,
+    subject: Words = None,
+    execution: Words = None,
+    since: Words = None,
+    until: Words = None,
+    after: Annotated[int, Query(ge=0, lt=2**62)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+) -> Response:
+    """Entries that match all conditions, in order; ``next`` is the ``after`` that goes on, or null at the end."""
+    if caller.permissions.gates is not None and gate is None:
+        raise Problem(403, "this is limited to gates; name one of them", code="forbidden")
+    caller.check("read", gate)
+    wanted: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate, "subject": subject}
+    wanted |= {"execution": execution, "since": _read_time("since", since), "until": _read_time("until", until)}
+    with explaining_usage():
+        found = [entry async for entry in _take(state.ledger, wanted, after, limit + 1)]
+    more = len(found) > limit
+    entries = [entry.to_dict() for entry in found[:limit]]
+    going_on = found[limit - 1].seq if more else None
+    return answer({"schema": "adjudge/ledger-entries/1", "entries": entries, "next": going_on})
+
+
+@router.get("/ledger/head")
+async def get_head(state: CurrentState, caller: Reading) -> Response:
+    """The place and the hash of the last entry, to keep elsewhere."""
+    check_all_gates(caller)
+    return answer((await state.ledger.head()).to_dict())
+
+
+@router.get("/ledger/verify")
+async def verify_ledger(
+    state: CurrentState, caller: Reading, head: Annotated[str | None, Query(max_length=500)] = None
+) -> Response:
+    """Check every entry; ``valid`` says whether it is unchanged. ``head`` is a SEQ:HASH that was kept elsewhere."""
+    check_all_gates(caller)
+    with explaining_usage():
+        # Parsed here: the library would take any other text for the path of a file.
+        pinned = None if head is None else Head.parse(head)
+    async with state.queue.enter():
+        found = await state.ledger.verify(pinned)
+    return answer(found.to_dict())
+
+
+@router.get("/ledger/export")
+async def export_ledger(state: CurrentState, caller: Reading) -> Response:
+    """Every entry, one JSON object a line. ``adjudge ledger verify`` checks the file without the ledger."""
+    check_all_gates(caller)
+    async with state.queue.enter():
+        folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="adjudge-export-")
+        try:
+            head = await state.ledger.export(Path(folder.name) / "ledger.jsonl")
+        except BaseException:
+            folder.cleanup()
+            raise
+    name = f"ledger-{head.seq}.jsonl"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Adjudge-Head": str(head)}
+    return StreamingResponse(_stream(folder), media_type="application/jsonl", headers=headers)
+
+
+async def _take(ledger: Ledger, wanted: dict[str, Any], after: int, most: int) -> AsyncIterator[Any]:
+    count = 0
+    async for entry in ledger.query(after=after, **wanted):
+        yield entry
+        count += 1
+        if count >= most:
+            return
+
+
+async def _stream(folder: tempfile.TemporaryDirectory[str]) -> AsyncIterator[bytes]:
+    try:
+        with (Path(folder.name) / "ledger.jsonl").open("rb") as file:
+            while piece := await asyncio.to_thread(file.read, _PIECE):
+                yield piece
+    finally:
+        folder.cleanup()
+
+
+def _read_time(name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise Problem(422, f"{name} is a time like 2026-11-22T12:00:00Z", code="usage") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

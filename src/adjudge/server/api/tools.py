@@ -1,0 +1,104 @@
+"""``/v1/tools``: reviewing forged tools, and checking what they return. Nothing that is sent here is run."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Depends
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.api.evaluate import check_all_gates
+from adjudge.server.caller import Caller, require
+from adjudge.server.idempotency import answer_once
+from adjudge.server.state import CurrentState
+from adjudge.tools.reuse import ToolHistory, validate_reuse
+from adjudge.tools.review import EmergentJudge
+from adjudge.tools.tool import EmergentTool, ToolCandidate
+
+router = make_router("tools")
+
+Judging = Annotated[Caller, Depends(require("judge"))]
+
+
+class ReviewBody(StrictModel):
+    """A candidate, as ``ToolCandidate.to_dict`` writes it."""
+
+    candidate: dict[str, Any]
+    judge: str | None = None
+
+
+class PromotionBody(StrictModel):
+    """A tool, as ``EmergentTool.to_dict`` writes it."""
+
+    tool: dict[str, Any]
+    judge: str | None = None
+
+
+class ReuseBody(StrictModel):
+    """An output of a tool, and the JSON Schema that it has to fit."""
+
+    tool_id: str = Field(max_length=200)
+    output: Any
+    output_schema: Any
+    history: dict[str, Any] | None = Field(default=None, description="As ToolHistory.to_dict writes it.")
+    strict_properties: bool = False
+
+
+@router.post("/tools/review")
+async def review_candidate(request: Request, body: ReviewBody, state: CurrentState, caller: Judging) -> Response:
+    """Whether a candidate may become a tool; ``approved`` says so."""
+    check_all_gates(caller)
+    with explaining_usage():
+        candidate = ToolCandidate.from_dict(body.candidate)
+        reviewer = EmergentJudge(state.judges.find_judge(body.judge))
+
+    async def review() -> Response:
+        async with state.queue.enter():
+            with explaining_usage():
+                verdict = await reviewer.review_creation(candidate)
+            await state.ledger.append(verdict, kind="tool.reviewed", subject=verdict.tool_digest)
+        return answer(verdict.to_dict())
+
+    return await answer_once(request, state, caller, review)
+
+
+@router.post("/tools/promotion")
+async def review_promotion(request: Request, body: PromotionBody, state: CurrentState, caller: Judging) -> Response:
+    """Whether a tool may be raised by one tier, by two reviewers; ``approved`` says so. Nothing is raised by this."""
+    check_all_gates(caller)
+    with explaining_usage():
+        tool = EmergentTool.from_dict(body.tool)
+        reviewer = EmergentJudge(state.judges.find_judge(body.judge))
+
+    async def review() -> Response:
+        async with state.queue.enter():
+            with explaining_usage():
+                verdict = await reviewer.review_promotion(tool)
+            await state.ledger.append(verdict, kind="tool.reviewed", subject=verdict.tool_digest)
+        return answer(verdict.to_dict())
+
+    return await answer_once(request, state, caller, review)
+
+
+@router.post("/tools/reuse")
+async def check_reuse(body: ReuseBody, state: CurrentState, caller: Judging) -> Response:
+    """Whether an output fits its schema; computed, without asking anybody."""
+    check_all_gates(caller)
+    with explaining_usage():
+        history = None if body.history is None else ToolHistory.from_dict(body.history)
+    work = partial(
+        validate_reuse,
+        body.tool_id,
+        body.output,
+        body.output_schema,
+        history=history,
+        strict_properties=body.strict_properties,
+    )
+    async with state.queue.enter():  # in a thread: a hostile schema may take its time
+        verdict = await asyncio.to_thread(work)
+    return answer(verdict.to_dict())

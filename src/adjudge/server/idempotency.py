@@ -1,0 +1,101 @@
+"""``Idempotency-Key``: a request that is sent twice is done once, and answered twice.
+
+The answer is stored in the database, under the caller, the address and the key, with a digest of the body. So another
+caller with the same key gets nothing of it, and the same key with another body is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.ledger.entry import format_time
+from adjudge.ledger.ledger import Ledger
+from adjudge.server.caller import Caller
+from adjudge.server.database import ANSWERS, find_table, get_now, write
+from adjudge.server.problem import Problem
+from adjudge.server.state import ServerState
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+LONGEST_KEY = 255
+
+_MARGIN = 5.0
+"""Seconds after the deadline from which a request that left no answer counts as lost with its server."""
+
+
+async def answer_once(
+    request: Request, state: ServerState, caller: Caller, work: Callable[[], Awaitable[Response]]
+) -> Response:
+    """The answer to a request: that of ``work``, or, where the key was seen before, the one that was given then.
+
+    Raises ``Problem`` for a key that belongs to another request (422), or to one that is under way (409).
+    """
+    key = _read_key(request)
+    if key is None:
+        return await work()
+    about = json.dumps([caller.identity, request.method, request.url.path, key])
+    digest = sha256(about.encode()).hexdigest()
+    body = sha256(await request.body()).hexdigest()
+    known = await write(state.ledger, lambda connection: _begin(connection, digest, body, state))
+    if known is not None:
+        return known
+    try:
+        response = await work()
+    except BaseException:
+        await _forget(state.ledger, digest)  # it had no answer, so it may be sent again
+        raise
+    await write(state.ledger, lambda connection: _store(connection, digest, response))
+    return response
+
+
+def _read_key(request: Request) -> str | None:
+    found = request.headers.getlist("idempotency-key")
+    if not found:
+        return None
+    if len(found) > 1 or not 0 < len(found[0]) <= LONGEST_KEY or not found[0].isprintable():
+        raise Problem(400, f"give one Idempotency-Key of 1 to {LONGEST_KEY} characters", code="bad_idempotency_key")
+    return found[0]
+
+
+def _begin(connection: Connection, digest: str, body: str, state: ServerState) -> Response | None:
+    """Note that a request is under way, or return the answer to it that is there."""
+    table, now = find_table(ANSWERS), get_now()
+    old = format_time(now - timedelta(seconds=state.settings.idempotency))
+    connection.execute(table.delete().where(table.c.created_at < old))
+    row = connection.execute(table.select().where(table.c.digest == digest)).one_or_none()
+    if row is None:
+        connection.execute(table.insert().values(digest=digest, request=body, created_at=format_time(now)))
+        return None
+    if row.request != body:
+        raise Problem(422, "this Idempotency-Key belongs to another request of yours", code="reused_idempotency_key")
+    if row.status is not None:
+        return Response(row.body, row.status, media_type="application/json", headers={"Idempotency-Replayed": "true"})
+    if datetime.fromisoformat(row.created_at) + timedelta(seconds=state.settings.deadline + _MARGIN) > now:
+        raise Problem(
+            409,
+            "the request with this Idempotency-Key is under way; send it again for its answer",
+            code="under_way",
+            headers={"Retry-After": str(state.settings.retry_after)},
+        )
+    change = table.update().where(table.c.digest == digest).values(created_at=format_time(now))
+    connection.execute(change)
+    return None
+
+
+def _store(connection: Connection, digest: str, response: Response) -> None:
+    table = find_table(ANSWERS)
+    values = {"status": response.status_code, "body": bytes(response.body)}
+    connection.execute(table.update().where(table.c.digest == digest).values(**values))
+
+
+async def _forget(ledger: Ledger, digest: str) -> None:
+    table = find_table(ANSWERS)
+    await write(ledger, lambda connection: connection.execute(table.delete().where(table.c.digest == digest)).rowcount)

@@ -1,0 +1,88 @@
+"""The runs of a server: the folders under ``runs`` of ``[server]``, by their names, and the labels beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+from adjudge.labels.queue import LabelQueue, open_label_queue
+from adjudge.runs.folder import MANIFEST_FILE
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""Names of folders that are served: nothing that leads out of the folder, or that a system reads in its own way."""
+
+_MOST_OPEN = 8
+"""Runs whose labels are open at once."""
+
+
+def list_run_folders(folder: Path | None) -> tuple[Path, ...]:
+    """The run folders, the newest first by their names' order; none where no folder is configured."""
+    if folder is None or not folder.is_dir():
+        return ()
+    found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and (path / MANIFEST_FILE).is_file()]
+    return tuple(sorted(found, key=lambda path: path.name, reverse=True))
+
+
+def find_run_folder(folder: Path | None, name: str) -> Path:
+    """The folder of a run; raises ``UsageError`` for a name that none has."""
+    if folder is not None and _NAME.fullmatch(name):
+        found = folder / name
+        # A link could lead out of the folder, and so hand out what nobody meant to.
+        if not found.is_symlink() and (found / MANIFEST_FILE).is_file():
+            return found
+    raise UsageError(f"there is no run {show(name[:200])} here")
+
+
+@dataclass(slots=True, kw_only=True)
+class LabelDesk:
+    """The queues of labelling of some runs, each used in a thread of its own.
+
+    A queue reads and writes files, and its connection belongs to the thread that opened it.
+    """
+
+    folder: Path | None
+    per_case: int = 1
+    _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[LabelQueue]]] = field(default_factory=OrderedDict)
+
+    async def use(self, run: str, work: Callable[[LabelQueue], T]) -> T:
+        """What a function does with the queue of a run; raises ``UsageError`` where there is no such run."""
+        path = await asyncio.to_thread(find_run_folder, self.folder, run)
+        pool, opened = self._open.setdefault(run, (ThreadPoolExecutor(1, "adjudge-labels"), []))
+        self._open.move_to_end(run)
+        if len(self._open) > _MOST_OPEN:
+            self._close(next(iter(self._open)))
+
+        def do() -> T:
+            if not opened:
+                opened.append(open_label_queue(path, per_case=self.per_case))
+            return work(opened[0])
+
+        return await asyncio.get_running_loop().run_in_executor(pool, do)
+
+    async def aclose(self) -> None:
+        """Close all queues."""
+        pools = [pool for pool, _ in self._open.values()]
+        for run in list(self._open):
+            self._close(run)
+        for pool in pools:
+            await asyncio.to_thread(pool.shutdown)
+
+    def _close(self, run: str) -> None:
+        pool, opened = self._open.pop(run)
+
+        def close() -> None:
+            while opened:
+                opened.pop().close()
+
+        pool.submit(close)
+        pool.shutdown(wait=False)  # the thread ends once what was handed in is done
