@@ -176,6 +176,22 @@ RunFolder = Annotated[
     typer.Option("--out", "-o", metavar="RUN", help="Folder to keep the run in; by default runs/ and the time."),
 ]
 
+Engine = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="Where cases are judged: local, or ray for a Ray cluster.")
+]
+
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address", metavar="HOST:PORT", help="The Ray cluster, or auto; by default one is begun here."
+    ),
+]
+
+RayActors = Annotated[
+    int | None,
+    typer.Option("--ray-actors", metavar="N", help="Processes that share out --concurrency; by default one a CPU."),
+]
+
 Repeat = Annotated[int, typer.Option("--repeat", metavar="K", help="How often each case is judged.")]
 
 Sample = Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge N cases, drawn by --seed.")]

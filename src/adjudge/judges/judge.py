@@ -244,7 +244,7 @@ class _Call:
 
     def __init__(self, judge: Judge, question: Question, model: Model, limit: Timeout) -> None:
         self.judge, self.question, self.model, self.limit = judge, question, model, limit
-        self.token = make_token(question.digest)
+        self.token = make_token(question.digest, question.call.secret)
         self.function = find_function(model)
         """Which judge in code is asked. It is known from the judge alone, whatever a reply says of itself."""
         asks = judge.token and judge.reader == OWN and question.wording is not None

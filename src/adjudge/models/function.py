@@ -49,6 +49,10 @@ class _Caller:
         self._is_async = _is_async(function)
         self._places: PerLoop[asyncio.Semaphore] = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
 
+    def __reduce__(self) -> tuple[Callable[..., _Caller], tuple[Callable[..., Any]]]:
+        # Semaphores belong to the event loops of one process.
+        return functools.partial(type(self), name=self.name, max_concurrency=self.max_concurrency), (self.function,)
+
     async def call(self, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """What the function returns; raises ``ModelError`` for whatever it raises."""
         work = functools.partial(self.function, *given, **named)

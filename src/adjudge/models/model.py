@@ -49,6 +49,9 @@ class Call:
     has to hold for both. It raises where the budget has no room."""
     anew: bool = False
     """Whether this repeats an earlier question because of its answer; then no stored reply may answer it."""
+    secret: bytes | None = field(default=None, repr=False)
+    """The secret of whoever asks, from which the token is made; ``None`` is the process's own. A run whose replies are
+    fetched by another process has one."""
 
 
 UNBOUND = Call()

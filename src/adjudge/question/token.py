@@ -18,16 +18,25 @@ MASK = "{{token}}"
 """The placeholder for the token in digests, cache keys and recordings."""
 
 
-def make_token(digest: str) -> str:
+def make_token(digest: str, secret: bytes | None = None) -> str:
     """The eight characters that fence this question's data and begin its reply.
 
     They are HMAC-SHA256 of the question under a secret that is random per process, or ``ADJUDGE_SECRET``: whoever
-    writes the content cannot know them, and would change them by changing the content.
+    writes the content cannot know them, and would change them by changing the content. A run whose replies another
+    process may fetch has a ``secret`` of its own.
     """
-    mac = _start_mac(_find_secret()).copy()
+    mac = _start_mac(secret if secret is not None else _find_secret()).copy()
     mac.update(digest.encode())
     bits = int.from_bytes(mac.digest()[:5], "big")
     return _PAIRS[bits >> 30] + _PAIRS[bits >> 20 & 1023] + _PAIRS[bits >> 10 & 1023] + _PAIRS[bits & 1023]
+
+
+def make_run_secret(run: str) -> bytes:
+    """A secret for the actors of one run: of no use for another run, and this process's own cannot be found from it.
+
+    ``run`` is the run's id. Where ``ADJUDGE_SECRET`` is set, a run that is resumed has the same one.
+    """
+    return hmac.digest(_find_secret(), b"adjudge/run/" + run.encode(), "sha256")
 
 
 @lru_cache(maxsize=1)
@@ -35,6 +44,6 @@ def _find_secret() -> bytes:
     return os.environ.get("ADJUDGE_SECRET", "").encode() or secrets.token_bytes(32)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def _start_mac(secret: bytes) -> hmac.HMAC:
     return hmac.new(secret, digestmod="sha256")

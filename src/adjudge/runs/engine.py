@@ -3,190 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 import time
 import weakref
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from adjudge.errors import UsageError
-from adjudge.formats.text import clean
 from adjudge.hooks import notify
-from adjudge.judges.layers import Wrap, check_reach, close_others, make_wrap, rewire
+from adjudge.judges.layers import close_others, rewire
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
-from adjudge.models.budget import Budget, Reservation
-from adjudge.models.model import Call, Model, find_function
-from adjudge.models.price import Prices
-from adjudge.models.rate_limit import Pace
+from adjudge.models.model import Model
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
 from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
 from adjudge.runs.kept_replies import KeptModel
+from adjudge.runs.layers import RunLayers
 from adjudge.runs.options import Plan, Progress, draw
-from adjudge.runs.pool import Concurrency, Pool, Settle
+from adjudge.runs.pool import Pool, Settle
 from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore
 from adjudge.runs.terms import Terms
 
-if TYPE_CHECKING:
-    from adjudge.models.cache_store import ReplyCache
 
+class RunPool(Protocol):
+    """Where the units of a run are judged."""
 
-SPENT = "budget spent"
-"""The fact of a run that says what of its budget is gone."""
-
-
-class RunLayers:
-    """What a run was told to put around its models. What it opened itself it closes."""
-
-    def __init__(
-        self,
-        *,
-        cache: ReplyCache | str | os.PathLike[str] | None,
-        budget: Budget | float | None,
-        prices: Prices | None,
-        wrap: Wrap | None,
-        limit: Concurrency,
-    ) -> None:
-        self._cache, self._owns_cache = _open_cache(cache)
-        # A budget that was handed in is counted by its owner, and may be shared with others.
-        self._owns_budget = budget is not None and not isinstance(budget, Budget)
-        own = Budget(budget, on_hold=self._note_now) if self._owns_budget else budget  # type: ignore[arg-type]
-        self.budget: Budget | None = own  # type: ignore[assignment]
-        self._store: RunStore | None = None
-        self._counts = True
-        """Whether it is known what the run has spent."""
-        self._before = 0.0
-        """What the run had spent that a budget which was handed in does not know of, less what that had spent for
-        others."""
-        self._prices, self._wrap = prices, wrap
-        self._limit = limit
-        self._width = 0
-
-    def apply(self, judge: Any, *, calls: int = 1) -> Any:
-        """A judge like this one behind the layers; raises ``UsageError`` for a budget that cannot hold.
-
-        ``calls`` is how many calls a seat makes at once.
-        """
-        if self.budget is not None:
-            check_reach(judge)
-        ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices)
-
-        def wrap(model: Model, number: int) -> Model:
-            # A judge in code costs nothing that a budget could wait for.
-            self._width += calls if find_function(model) is None else 0
-            return ours(model if self._wrap is None else self._wrap(model, number), number)
-
-        return rewire(judge, wrap)
+    async def take(self) -> tuple[RunItem, ...]:
+        """What is kept since, at least one; nothing when all is done."""
+        ...
 
     @property
-    def limit(self) -> Concurrency:
-        """How many items may be under way at this moment."""
-        if self.budget is None or not self._width:
-            return self._limit
-        return _Within(self._limit, self.budget, self._width)
+    def left(self) -> int:
+        """Units that were read and not begun."""
+        ...
 
-    def make_call(self, *, anew: bool) -> Call:
-        """The terms of what is asked about a unit: the pace hears how providers answer it."""
-        # With the request: another wrapper around every model would do the same for more.
-        return Call(pace=self._limit if isinstance(self._limit, Pace) else None, anew=anew)
+    def wind_down(self) -> None:
+        """Begin nothing more; what is under way is finished."""
+        ...
 
-    def reserve_in(self, store: RunStore, *, resumed: bool) -> None:
-        """Keep what is spent in a run's file, and take off the budget what the run has spent before.
-
-        Raises ``UsageError`` when nobody knows what that is.
-        """
-        self._store = store
-        if self.budget is None:
-            return
-        said = store.find_fact(SPENT) if resumed else None
-        known, unknown = store.add_costs() if resumed else (0.0, 0)
-        self._counts = said is not None or not unknown
-        if self._owns_budget and not self._counts:
-            raise UsageError(
-                f"the run {store.path.parent} has {unknown:,} replies of unknown cost, so nobody knows what is left of "
-                "a budget; resume without one, or begin another run"
-            )
-        before = max(known, _read_amount(said))
-        if self._owns_budget:
-            self.budget.settle(Reservation(0), Budget(before).usd)
-        else:
-            self._before = before - self.budget.spent - self.budget.held
-
-    def note(self) -> None:
-        """Keep what is gone of the budget, with the next item that is kept."""
-        # Of a budget that was handed in as well: a run that goes on without it keeps to the same dollars.
-        if self._store is not None and self.budget is not None and self._counts:
-            self._store.keep_fact(SPENT, self._format_spent(self.budget))
-
-    async def _note_now(self) -> None:
-        # Before the call is made: a process that is killed while it is under way must not forget that it was. What
-        # cannot be written down is not asked.
-        if self._store is not None and self.budget is not None:
-            await self._store.keep_fact_now(SPENT, self._format_spent(self.budget))
-
-    def _format_spent(self, budget: Budget) -> str:
-        # With what is held: a process that is killed now has asked, and the provider charges.
-        return repr(max(self._before + budget.spent + budget.held, 0.0))
-
-    def describe(self) -> dict[str, float] | None:
-        """The budget and what was spent of it."""
-        return None if self.budget is None else {"usd": self.budget.usd, "spent": self.budget.spent}
-
-    def close(self) -> None:
-        """Write what the cache has not written yet, and close what was opened here."""
-        if self._cache is not None and self._owns_cache:
-            self._cache.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Within:
-    """A limit that falls with what is left of a budget.
-
-    A call that waits for others to leave enough of the budget waits within its judge's timeout. What waits out here
-    instead is not late.
-    """
-
-    limit: Concurrency
-    budget: Budget
-    width: int
-    """How many calls an item makes at once."""
-
-    @property
-    def current(self) -> int:
-        """As many as the budget can pay for, at least one."""
-        most = self.budget.dearest
-        if most is None:  # the first says what a call may cost
-            return 1
-        left = self.budget.usd - self.budget.spent
-        if most <= 0 or left < most:  # nothing to pay for, or nothing that can be: that takes no time
-            return self.limit.current
-        return max(1, min(self.limit.current, int(left / (most * self.width))))
-
-
-def _read_amount(said: str | None) -> float:
-    try:
-        return float(said or 0.0)
-    except ValueError:
-        raise UsageError(
-            f"the run says that {clean(str(said)[:40])!r} is spent of its budget, which is no amount"
-        ) from None
-
-
-def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[ReplyCache | None, bool]:
-    if cache is None or not isinstance(cache, str | os.PathLike):
-        return cache, False
-    from adjudge.models.cache_store import ReplyCache
-
-    return ReplyCache(cache), True
+    async def stop(self) -> None:
+        """Cancel what is under way and wait until it is gone."""
+        ...
 
 
 class Engine:
@@ -196,7 +61,7 @@ class Engine:
         self.plan = plan
         self.run: Run | None = None
         self.ended = asyncio.Event()
-        self._pool: Pool[Unit, RunItem] | None = None
+        self._pool: RunPool | None = None
         self._schedule: Schedule | None = None
         self._lock: RunLock | None = None
         self._outcomes: Counter[Outcome] = Counter()
@@ -243,9 +108,27 @@ class Engine:
         self._schedule = Schedule(plan.source, self.run.store, places, plan.repeat, **how)
         self._store = self.run.store
         self._wired = wired = self._wire(asked, self._store, resumed=resumed)
-        self._pool = Pool(self._schedule.units(), partial(self._judge, wired, layers, self._schedule), layers.limit)
+        self._pool = self._open_pool(asker, wired, layers, self._schedule)
         if self._winding:
             self._pool.wind_down()
+
+    def _open_pool(self, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule) -> RunPool:
+        """Where the cases are judged: in this process, or by the actors of Ray."""
+        plan, run = self.plan, self.run
+        if plan.cluster is None or run is None:
+            return Pool(schedule.units(), partial(self._judge, wired, layers, schedule), layers.limit)
+        from adjudge.runs.ray.pool import RayPool
+
+        return RayPool(
+            schedule.units(),
+            partial(self._keep, layers, schedule),
+            plan=plan,
+            asked=replace(wired, judge=asker),
+            store=run.store,
+            budget=layers.budget,
+            run=run.id,
+            resumed=self._resumed,
+        )
 
     def wind_down(self) -> None:
         """Begin nothing more."""
@@ -313,6 +196,17 @@ class Engine:
     ) -> None:
         """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
         result = await asked.judge_case(unit.case, unit.sample, layers.make_call(anew=unit.anew))
+        self._keep(layers, schedule, unit, result, settle)
+
+    def _keep(
+        self,
+        layers: RunLayers,
+        schedule: Schedule,
+        unit: Unit,
+        result: JudgeResult | PairResult,
+        settle: Settle[RunItem],
+    ) -> None:
+        """Hand in what a unit came to."""
         item = RunItem(
             case=unit.case,
             place=unit.place,
@@ -322,7 +216,7 @@ class Engine:
             rubric=self._terms.find_rubric(unit.case),
         )
         layers.note()
-        self._store.hand_in(item, partial(self._settle_unit, schedule, unit, item, settle), body=unit.body)
+        self._store.hand_in(item, partial(self._settle_unit, schedule, unit, item, settle), body=unit.body or None)
 
     def _settle_unit(
         self, schedule: Schedule, unit: Unit, item: RunItem, settle: Settle[RunItem], error: Exception | None

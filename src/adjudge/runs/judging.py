@@ -32,7 +32,7 @@ from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.pair import OnConflict, PairResult
 from adjudge.models.model import UNBOUND, Call, Model, find_function
 from adjudge.models.open import asks_nobody
-from adjudge.question.question import digest_question
+from adjudge.question.question import Question, digest_question
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.shipped import as_rule
@@ -156,12 +156,8 @@ async def settle(
     question = await prepare("-", rubric, own, asked)
     settled = question.rubric
     alone = absent and asks_nobody(getattr(asker, "own_model", None))  # the rubrics of cases may be all rules
-    if not alone and (
-        settled is None or len(question.settled) < len(settled.criteria) or question.value_type is not None
-    ):
-        ready = getattr(asker, "check", None)
-        if ready is not None:
-            ready(question)
+    if not alone:
+        _check_asker(asker, question)
     kept: EvaluateArguments = {**how, "rules": rules} if rules else {**how}
     kept.pop("criteria", None)  # it is in the rubric now, and so is the threshold
     threshold = kept.pop("threshold", None)
@@ -179,6 +175,31 @@ async def settle(
         described=to_plain(described),
         threshold=None if threshold is None else check_share("threshold", threshold),
     )
+
+
+async def check_ready(asked: Assignment) -> None:
+    """Raise ``UsageError`` where the judge cannot be asked in this process, such as one without a key.
+
+    For what was settled in another one; the rubrics that cases bring are looked at with their cases.
+    """
+    if asked.rubric is None and (asked.on_conflict is not None or "result_format" not in asked.how):
+        return
+    if asked.rubric is not None and asked.on_conflict is not None:
+        about: Any = {**asked.how}
+        [question] = prepare_pair("-", "-", asked.rubric, ("ab",), ties=True, sample=0, about=about)
+        asked.judge.check(question)
+        return
+    how: Any = {**asked.how, "rules": ()}
+    _check_asker(asked.judge, await prepare("-", asked.rubric, None, how))
+
+
+def _check_asker(asker: Any, question: Question) -> None:
+    """Whether a judge can answer a question, unless rules answer all of it."""
+    settled = question.rubric
+    if settled is None or len(question.settled) < len(settled.criteria) or question.value_type is not None:
+        ready = getattr(asker, "check", None)
+        if ready is not None:
+            ready(question)
 
 
 def settle_pairs(

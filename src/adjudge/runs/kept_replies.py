@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from adjudge.formats.typed import read_typed_json
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.recording import SCHEMA, describe_request, make_key, reply_to_dict
 from adjudge.models.wrapper import WrapperModel
 from adjudge.runs.item import encode
-from adjudge.runs.store import RunStore
 
 if TYPE_CHECKING:
     from adjudge.models.replay import Row
@@ -24,6 +23,11 @@ def make_place(*, case: str | None, order: str | None, sample: int, model: str, 
     without the prompt they answer. What was asked is in the row, and compared before it answers anything.
     """
     return encode([case, order, sample, model, seat, attempt]).decode()
+
+
+def make_case_prefix(case: str) -> str:
+    """What the places of all replies to one case begin with."""
+    return encode([case]).decode()[:-1] + ","
 
 
 def read_row(body: bytes | None) -> Row | None:
@@ -40,6 +44,18 @@ def read_row(body: bytes | None) -> Row | None:
         return None
 
 
+class ReplyStore(Protocol):
+    """Where a run keeps replies."""
+
+    def find_reply(self, key: str) -> bytes | None:
+        """The reply kept under a key."""
+        ...
+
+    def keep_reply(self, key: str, body: bytes) -> None:
+        """Keep a reply under its key; it is in the file when the next item is kept."""
+        ...
+
+
 class KeptModel(WrapperModel):
     """A model whose replies are kept in a run's file; everything else is the model's own.
 
@@ -47,7 +63,7 @@ class KeptModel(WrapperModel):
     """
 
     def __init__(
-        self, model: Model | Callable[..., Any], store: RunStore, *, seat: int = 0, resumed: bool = False
+        self, model: Model | Callable[..., Any], store: ReplyStore, *, seat: int = 0, resumed: bool = False
     ) -> None:
         super().__init__(model)
         self.seat = seat

@@ -6,7 +6,7 @@ import os
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
@@ -23,10 +23,15 @@ from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
 from adjudge.runs.options import DataSource, Plan, Progress, make_source
 from adjudge.runs.pool import Concurrency
+from adjudge.runs.ray.cluster import RayCluster
 from adjudge.sync import run_sync
 
 if TYPE_CHECKING:
     from adjudge.models.cache_store import ReplyCache
+
+
+EngineName = Literal["local", "ray"]
+"""Where the cases of a run are judged."""
 
 
 def run(
@@ -48,6 +53,9 @@ def run(
     pairs: bool = False,
     on_conflict: OnConflict = "tie",
     wrap: Wrap | None = None,
+    engine: EngineName = "local",
+    ray_address: str | None = None,
+    ray_actors: int | None = None,
     command: Sequence[str] | None = None,
     criteria: str | Sequence[str] | Mapping[str, str] | None = None,
     threshold: float | None = None,
@@ -93,6 +101,12 @@ def run(
             by ``compare``; then the arguments that only ``evaluate`` takes are errors.
         on_conflict: With ``pairs``, the result when the two orders disagree: ``tie`` or ``undecided``.
         wrap: A function that wraps the judge's models.
+        engine: Where the cases are judged: ``local`` in this process, or ``ray`` by the actors of a Ray cluster (extra
+            ``[ray]``), which share out ``concurrency`` and the limits of the models. This process reads the whole data
+            set first, and alone writes to ``out``.
+        ray_address: With ``engine="ray"``, ``HOST:PORT`` of the cluster, or ``auto``; by default ``RAY_ADDRESS``, else
+            a cluster on this machine for the time of the run.
+        ray_actors: With ``engine="ray"``, how many actors judge; by default one for each CPU of the cluster.
         command: The command line, recorded in the manifest.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
         threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
@@ -154,8 +168,19 @@ def run(
             prices=prices,
             on_conflict=on_conflict if pairs else None,
             command=command,
+            cluster=_choose_cluster(engine, ray_address, ray_actors),
         )
     )
+
+
+def _choose_cluster(engine: str, address: str | None, actors: int | None) -> RayCluster | None:
+    check_choice("engine", engine, get_args(EngineName))
+    if engine == "ray":
+        return RayCluster(address=address, actors=actors)
+    for name, value in (("ray_address", address), ("ray_actors", actors)):
+        if value is not None:
+            raise UsageError(f"{name} belongs to engine='ray', which judges the cases on a Ray cluster")
+    return None
 
 
 def _check_slips(how: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from adjudge.models.budget import Budget
 from adjudge.models.price import Prices
 from adjudge.result import Outcome
 from adjudge.runs.pool import Concurrency
+from adjudge.runs.ray.cluster import RayCluster
 
 if TYPE_CHECKING:
     from adjudge.models.cache_store import ReplyCache
@@ -158,6 +159,8 @@ class Plan:
     on_conflict: OnConflict | None
     """What orders that disagree come to; ``None``: each case is judged by itself."""
     command: Sequence[str] | None
+    cluster: RayCluster | None = None
+    """Where the cases are judged by actors of Ray; ``None``: in this process."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -169,4 +172,5 @@ class Plan:
             "seed": self.seed,
             "retry": list(self.retry),
             "budget": self.budget.usd if isinstance(self.budget, Budget) else self.budget,
+            **({} if self.cluster is None else {"engine": "ray", "actors": self.cluster.actors}),
         }

@@ -248,6 +248,12 @@ class RunStore:
             row = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
+    def list_replies(self, prefix: str) -> dict[str, bytes]:
+        """The replies kept under keys that begin so, by their keys."""
+        query = "SELECT key, body FROM replies WHERE key >= ?1 AND key < ?2"
+        with self._reading() as connection:
+            return dict(connection.execute(query, (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1))).fetchall())
+
     def find_case(self, place: int) -> tuple[str, str] | None:
         """Id and subject of the case at a place, once one of its items is kept."""
         with self._reading() as connection:

@@ -72,6 +72,9 @@ def run_data(
     on_conflict: option.OnConflict = None,
     out: option.RunFolder = None,
     concurrency: option.Concurrency = 16,
+    engine: option.Engine = "local",
+    ray_address: option.RayAddress = None,
+    ray_actors: option.RayActors = None,
     repeat: option.Repeat = 1,
     sample: option.Sample = None,
     seed: option.Seed = 0,
@@ -130,6 +133,7 @@ def run_data(
     who: Any = {"reader": reader, "labels": reader_labels, "passes": reader_passes, "token": not no_token}
     panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, record=record, **who)
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
+    _check_engine(engine, ray_address, ray_actors)
     asked: Any = {"labels_are": labels_are, "target": target, "measured_on": measured_on}
     request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
@@ -164,6 +168,9 @@ def run_data(
         prices=found.prices,
         pairs=pairs,
         on_conflict=cast("Any", on_conflict or "tie"),
+        engine=cast("Any", engine),
+        ray_address=ray_address,
+        ray_actors=ray_actors,
         **how,
     )
     said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
@@ -203,6 +210,16 @@ def _check(
     for reason in retry or ():
         if reason not in REASONS:
             raise UsageError(f"--retry: unknown reason {reason!r}; use one of {', '.join(REASONS)}")
+
+
+def _check_engine(engine: str, address: str | None, actors: int | None) -> None:
+    if engine not in ("local", "ray"):
+        raise UsageError(f"--engine: unknown engine {engine!r}; use one of local, ray")
+    for name, value in (("--ray-address", address), ("--ray-actors", actors)):
+        if engine != "ray" and value is not None:
+            raise UsageError(f"{name} belongs to --engine ray, which judges the cases on a Ray cluster")
+    if actors is not None:
+        check_whole_number("--ray-actors", actors, least=1)
 
 
 def _check_layers(cache: Path | None, budget: float | None, record: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import msgspec
@@ -153,6 +154,10 @@ class HttpModel:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+    def __reduce__(self) -> tuple[Callable[..., HttpModel], tuple[str]]:
+        # Without the key, which has been read from the environment: each process reads it from its own.
+        return partial(type(self), **self._options()), (self.model,)
 
     # What an adapter adds.
 

@@ -54,13 +54,40 @@ class Transport:
     ) -> None:
         self.max_concurrency = max_concurrency
         self.requests_per_minute = requests_per_minute
+        self.proxies_this_machine = proxies_this_machine
         self._sleep, self._random, self._clock, self._wall = sleep, random, clock, wall
+        self._open_lines()
+
+    def __reduce__(self) -> tuple[Callable[..., Transport], tuple[()]]:
+        # Connections belong to one process; another one opens its own, under the same limits.
+        made = {
+            name: getattr(self, name) for name in ("max_concurrency", "requests_per_minute", "proxies_this_machine")
+        }
+        return partial(type(self), **made), ()
+
+    def divide(self, among: int) -> None:
+        """Keep to one of so many equal shares of the limits, before anything is sent: other processes have the rest.
+
+        Raises ``UsageError`` where a share would be no whole request at once.
+        """
+        if self.max_concurrency is not None:
+            if self.max_concurrency < among:
+                raise UsageError(
+                    f"max_concurrency={self.max_concurrency} cannot be shared out among {among} actors; "
+                    "use fewer actors, or raise it"
+                )
+            self.max_concurrency //= among
+        if self.requests_per_minute is not None:
+            self.requests_per_minute /= among
+        self._open_lines()
+
+    def _open_lines(self) -> None:
         # Not a method of ours: that would tie a knot, and a dropped model would wait for the garbage collector.
         make = partial(
             _Line,
-            max_concurrency,
-            throttled=requests_per_minute is not None,
-            proxies_this_machine=proxies_this_machine,
+            self.max_concurrency,
+            throttled=self.requests_per_minute is not None,
+            proxies_this_machine=self.proxies_this_machine,
         )
         self._lines: PerLoop[_Line] = PerLoop(make, _Line.abandon)
 

@@ -1,0 +1,169 @@
+"""What a run puts around its models, and what it may have under way with a budget."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import clean
+from adjudge.judges.layers import Wrap, check_reach, make_wrap, rewire
+from adjudge.models.budget import Budget, Reservation
+from adjudge.models.model import Call, Model, find_function
+from adjudge.models.price import Prices
+from adjudge.models.rate_limit import Pace
+from adjudge.runs.pool import Concurrency
+from adjudge.runs.store import RunStore
+
+if TYPE_CHECKING:
+    from adjudge.models.cache_store import ReplyCache
+
+
+SPENT = "budget spent"
+"""The fact of a run that says what of its budget is gone."""
+
+
+class RunLayers:
+    """What a run was told to put around its models. What it opened itself it closes."""
+
+    def __init__(
+        self,
+        *,
+        cache: ReplyCache | str | os.PathLike[str] | None,
+        budget: Budget | float | None,
+        prices: Prices | None,
+        wrap: Wrap | None,
+        limit: Concurrency,
+    ) -> None:
+        self._cache, self._owns_cache = _open_cache(cache)
+        # A budget that was handed in is counted by its owner, and may be shared with others.
+        self._owns_budget = budget is not None and not isinstance(budget, Budget)
+        own = Budget(budget, on_hold=self._note_now) if self._owns_budget else budget  # type: ignore[arg-type]
+        self.budget: Budget | None = own  # type: ignore[assignment]
+        self._store: RunStore | None = None
+        self._counts = True
+        """Whether it is known what the run has spent."""
+        self._before = 0.0
+        """What the run had spent that a budget which was handed in does not know of, less what that had spent for
+        others."""
+        self._prices, self._wrap = prices, wrap
+        self._limit = limit
+        self._width = 0
+
+    def apply(self, judge: Any, *, calls: int = 1) -> Any:
+        """A judge like this one behind the layers; raises ``UsageError`` for a budget that cannot hold.
+
+        ``calls`` is how many calls a seat makes at once.
+        """
+        if self.budget is not None:
+            check_reach(judge)
+        ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices)
+
+        def wrap(model: Model, number: int) -> Model:
+            # A judge in code costs nothing that a budget could wait for.
+            self._width += calls if find_function(model) is None else 0
+            return ours(model if self._wrap is None else self._wrap(model, number), number)
+
+        return rewire(judge, wrap)
+
+    @property
+    def limit(self) -> Concurrency:
+        """How many items may be under way at this moment."""
+        if self.budget is None or not self._width:
+            return self._limit
+        return _Within(self._limit, self.budget, self._width)
+
+    def make_call(self, *, anew: bool) -> Call:
+        """The terms of what is asked about a unit: the pace hears how providers answer it."""
+        # With the request: another wrapper around every model would do the same for more.
+        return Call(pace=self._limit if isinstance(self._limit, Pace) else None, anew=anew)
+
+    def reserve_in(self, store: RunStore, *, resumed: bool) -> None:
+        """Keep what is spent in a run's file, and take off the budget what the run has spent before.
+
+        Raises ``UsageError`` when nobody knows what that is.
+        """
+        self._store = store
+        if self.budget is None:
+            return
+        said = store.find_fact(SPENT) if resumed else None
+        known, unknown = store.add_costs() if resumed else (0.0, 0)
+        self._counts = said is not None or not unknown
+        if self._owns_budget and not self._counts:
+            raise UsageError(
+                f"the run {store.path.parent} has {unknown:,} replies of unknown cost, so nobody knows what is left of "
+                "a budget; resume without one, or begin another run"
+            )
+        before = max(known, _read_amount(said))
+        if self._owns_budget:
+            self.budget.settle(Reservation(0), Budget(before).usd)
+        else:
+            self._before = before - self.budget.spent - self.budget.held
+
+    def note(self) -> None:
+        """Keep what is gone of the budget, with the next item that is kept."""
+        # Of a budget that was handed in as well: a run that goes on without it keeps to the same dollars.
+        if self._store is not None and self.budget is not None and self._counts:
+            self._store.keep_fact(SPENT, self._format_spent(self.budget))
+
+    async def _note_now(self) -> None:
+        # Before the call is made: a process that is killed while it is under way must not forget that it was. What
+        # cannot be written down is not asked.
+        if self._store is not None and self.budget is not None:
+            await self._store.keep_fact_now(SPENT, self._format_spent(self.budget))
+
+    def _format_spent(self, budget: Budget) -> str:
+        # With what is held: a process that is killed now has asked, and the provider charges.
+        return repr(max(self._before + budget.spent + budget.held, 0.0))
+
+    def describe(self) -> dict[str, float] | None:
+        """The budget and what was spent of it."""
+        return None if self.budget is None else {"usd": self.budget.usd, "spent": self.budget.spent}
+
+    def close(self) -> None:
+        """Write what the cache has not written yet, and close what was opened here."""
+        if self._cache is not None and self._owns_cache:
+            self._cache.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """A limit that falls with what is left of a budget.
+
+    A call that waits for others to leave enough of the budget waits within its judge's timeout. What waits out here
+    instead is not late.
+    """
+
+    limit: Concurrency
+    budget: Budget
+    width: int
+    """How many calls an item makes at once."""
+
+    @property
+    def current(self) -> int:
+        """As many as the budget can pay for, at least one."""
+        most = self.budget.dearest
+        if most is None:  # the first says what a call may cost
+            return 1
+        left = self.budget.usd - self.budget.spent
+        if most <= 0 or left < most:  # nothing to pay for, or nothing that can be: that takes no time
+            return self.limit.current
+        return max(1, min(self.limit.current, int(left / (most * self.width))))
+
+
+def _read_amount(said: str | None) -> float:
+    try:
+        return float(said or 0.0)
+    except ValueError:
+        raise UsageError(
+            f"the run says that {clean(str(said)[:40])!r} is spent of its budget, which is no amount"
+        ) from None
+
+
+def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[ReplyCache | None, bool]:
+    if cache is None or not isinstance(cache, str | os.PathLike):
+        return cache, False
+    from adjudge.models.cache_store import ReplyCache
+
+    return ReplyCache(cache), True

@@ -1,0 +1,114 @@
+"""The Ray cluster that a run is spread over, and the connection to it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.arguments import check_whole_number
+from adjudge.formats.text import clean
+
+CPUS = 0.5
+"""Logical CPUs that an actor asks Ray for. A judge mostly waits for its provider; and actors that ask for less than
+they could find a place on the nodes that are left when one is lost."""
+
+OBJECT_STORE_BYTES = 256 * 2**20
+"""Memory for the cases on the way to actors, in a cluster that is begun here. What is more goes to disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayCluster:
+    """Where a run's actors are to be, and how many."""
+
+    address: str | None = None
+    """``host:port`` of the cluster, or ``auto``; by default that of ``RAY_ADDRESS``, else one is begun on this machine
+    for the time of the run."""
+    actors: int | None = None
+    """Processes that judge; by default one for each CPU of the cluster, at most as many as the concurrency."""
+
+    def __post_init__(self) -> None:
+        if self.actors is not None:
+            check_whole_number("ray_actors", self.actors, least=1)
+        if self.address is not None and "://" in self.address:
+            raise UsageError(
+                f"ray_address={clean(self.address)!r} is that of a Ray client, which keeps this process out of the "
+                "cluster; run adjudge on a node of it, with auto or HOST:PORT"
+            )
+
+
+def load_ray() -> Any:
+    """The package ``ray`` with ``ray.data``; raises ``UsageError`` where it is not installed."""
+    # Before the import, which reads them. Nothing is sent to Ray's makers; and a cluster on 127.0.0.1 stays there.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    try:
+        ray = importlib.import_module("ray")
+        importlib.import_module("ray.data")
+    except ImportError as error:
+        raise UsageError(f"engine='ray' needs Ray ({error}); pip install 'adjudge[ray]'") from None
+    return ray
+
+
+@contextmanager
+def connect(cluster: RayCluster) -> Iterator[Any]:
+    """A block in which this process belongs to the cluster; the package ``ray``.
+
+    A connection that was there before is used and stays open. Called in a thread, so that Ray leaves the handling of
+    signals alone. Raises ``UsageError`` where there is no cluster.
+    """
+    ray = load_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    address = cluster.address or os.environ.get("RAY_ADDRESS", "").strip() or None
+    if address is None:
+        # Begun here, and so for this machine alone.
+        quiet |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, "address": "local"}
+        quiet |= {"_node_ip_address": "127.0.0.1"}
+    else:
+        quiet["address"] = address
+    try:
+        ray.init(**quiet)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        where = "a cluster on this machine" if address is None else f"the cluster at {clean(address)}"
+        raise UsageError(f"{where} cannot be reached: {shorten(error)}") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def choose_actors(ray: Any, cluster: RayCluster, concurrency: int) -> int:
+    """How many actors there will be; raises ``UsageError`` where they have no room, or nothing to do."""
+    cpus = float(ray.cluster_resources().get("CPU", 0.0))
+    actors = cluster.actors or max(1, min(int(cpus), concurrency))
+    if actors > concurrency:
+        raise UsageError(
+            f"concurrency={concurrency} cases cannot be shared out among {actors} actors; use fewer actors, or raise it"
+        )
+    if actors * CPUS > cpus:
+        # Ray would wait for a machine that nobody adds.
+        raise UsageError(
+            f"{actors} actors need {actors * CPUS:g} CPUs, and the cluster has {cpus:g}; use fewer, or add nodes"
+        )
+    return actors
+
+
+def shorten(error: BaseException) -> str:
+    """An error of Ray's in one line: what it says at its end is the cause, and before that are traces."""
+    cause = getattr(error, "cause", None) or error
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    said = lines[0] if lines and not lines[0].startswith("Traceback") else (lines or [""])[-1]
+    return clean(f"{type(cause).__name__}: {said}"[:300], keep_lines=False)
+
+
+def fail(error: BaseException) -> AdjudgeError:
+    """What a run that Ray gave up is ended with."""
+    return AdjudgeError(f"Ray gave the run up ({shorten(error)}); what was judged until then is kept, so resume it")

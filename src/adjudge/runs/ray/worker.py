@@ -1,0 +1,309 @@
+"""What an actor does: it judges the cases of the blocks that Ray gives it, as a run in one process judges them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import platform
+import secrets
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from adjudge.errors import ReplyError, UsageError
+from adjudge.judges.layers import rewire
+from adjudge.judges.pair import PairResult
+from adjudge.models.budget import Budget, Reservation
+from adjudge.models.model import Model
+from adjudge.models.rate_limit import Pace
+from adjudge.result import JudgeResult
+from adjudge.runs.judging import Assignment, check_ready
+from adjudge.runs.kept_replies import KeptModel
+from adjudge.runs.layers import RunLayers
+from adjudge.runs.pool import Pool, Settle
+from adjudge.runs.ray.assignment import ActorTask, list_transports
+from adjudge.runs.ray.relay import Line, unpack
+from adjudge.runs.schedule import Unit
+
+Replies = Mapping[str, bytes]
+"""Kept replies by the place in which a run keeps them."""
+
+
+class RayWorker:
+    """The callable of ``map_batches``, one in each actor.
+
+    Ray asks for a block again when it lost the node that had finished it. So before a case is asked about, the process
+    that began the run says whether it is kept; and a block is done only when all its cases are.
+    """
+
+    def __init__(self, relay: Any) -> None:
+        self._relay = relay
+        self._opening: asyncio.Future[ActorSession | None] | None = None
+
+    async def __call__(self, block: Any) -> Any:
+        """Judge the cases of a block; its numbers, once everything of them is kept."""
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open())
+        session = await asyncio.shield(self._opening)
+        numbers = block.column("number").to_pylist()
+        if session is not None:
+            await session.judge(dict(zip(numbers, block.column("unit").to_pylist(), strict=True)))
+        return block.select(["number"])
+
+    async def _open(self) -> ActorSession | None:
+        """What this actor works with; ``None`` where it cannot work, which the process that began the run is told."""
+        ray = importlib.import_module("ray")
+        # An actor that Ray began again is the same actor, and has lost all that it knew.
+        line = Line(self._relay, f"{ray.get_runtime_context().get_actor_id()}/{secrets.token_hex(8)}")
+        try:
+            return await _begin(line)
+        except UsageError as error:
+            said = str(error)
+        except Exception as error:  # noqa: BLE001 - an actor that dies of it is begun again, for ever
+            said = f"{type(error).__name__}: {error}"[:300]
+        await line.ask("unfit", f"{said} (on the node {platform.node()})")
+        return None
+
+
+async def _begin(line: Line) -> ActorSession:
+    packed, versions = await line.ask("begin")
+    own = find_versions()
+    if own != versions:
+        named = [f"{name} {own.get(name)} and not {version}" for name, version in versions.items()]
+        raise UsageError(f"this node has {', '.join(named)}; install the same versions on every node")
+    try:
+        task: ActorTask = unpack(packed)
+    except Exception as error:  # noqa: BLE001 - whatever a module of somebody's own raises
+        raise UsageError(
+            f"the judge cannot be rebuilt here ({type(error).__name__}: {error}); install what it is made of on every "
+            "node"
+        ) from None
+    for transport in list_transports(task.asked.judge):
+        transport.divide(task.actors)
+    # By itself, and never with what is larger: a short answer stays out of the object store.
+    session = ActorSession(line, task, await line.ask("secret"))
+    await check_ready(session.asked)  # a key is read from this machine's environment
+    session.start()
+    return session
+
+
+def find_versions() -> dict[str, str]:
+    """What has to be the same in every process of a run."""
+    return {"adjudge": sys.modules["adjudge"].__version__, "python": ".".join(platform.python_version_tuple()[:2])}
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A unit that this actor has to judge, and who waits for it."""
+
+    number: int
+    unit: Unit
+    replies: Replies
+    kept: asyncio.Future[None]
+    begun: bool = False
+
+
+@dataclass(slots=True)
+class _Parcel:
+    """What goes to the process that began the run, in the order in which it has to be taken."""
+
+    settled: list[tuple[int, float | None]] = field(default_factory=list)
+    replies: list[tuple[str, bytes]] = field(default_factory=list)
+    results: list[tuple[int, JudgeResult | PairResult]] = field(default_factory=list)
+
+
+class ActorSession:
+    """One actor at work: its models, its share of the limits, and what it still has to tell."""
+
+    def __init__(self, line: Line, task: ActorTask, secret: bytes) -> None:
+        self._line = line
+        self._secret = secret
+        self._limit = Pace(task.concurrency)
+        budget = None if task.budget_usd is None else BudgetShare(task.budget_usd, line, self, actors=task.actors)
+        self._layers = RunLayers(cache=None, budget=budget, prices=task.prices, wrap=task.wrap, limit=self._limit)
+        calls = 1 if task.asked.on_conflict is None else 2
+        layered = self._layers.apply(task.asked.judge, calls=calls)
+        self.asked: Assignment = replace(task.asked, judge=rewire(layered, self._keep_replies))
+        self._known: dict[str, bytes] = {}
+        self._entries: dict[int, _Entry] = {}
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
+        self._parcel = _Parcel()
+        self._waiting: deque[tuple[_Entry, Settle[int]]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sending: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._pool: Pool[_Entry, int] | None = None
+
+    def start(self) -> None:
+        """Take up work, and listen for its end."""
+        self._pool = Pool(self._read(), self._judge, self._layers.limit)
+        for work in (self._drain(self._pool), self._listen()):
+            self._tasks.add(asyncio.create_task(work))
+
+    async def judge(self, packed: Mapping[int, bytes]) -> None:
+        """Judge the units that are not kept yet; returns when each is kept, or is not to be judged any more."""
+        if self._stopping:
+            return
+        todo: Mapping[int, Replies] = await self._line.ask("claim", list(packed))
+        entries = [self._take_up(number, packed[number], replies) for number, replies in todo.items()]
+        if self._stopping:  # meanwhile
+            self._let_go()
+        for entry in entries:
+            await entry.kept
+
+    # ---------------------------------------------------------------- what its models use
+
+    def find_reply(self, key: str) -> bytes | None:
+        """A reply that the run has kept of a unit that is judged here."""
+        return self._known.get(key)
+
+    def keep_reply(self, key: str, body: bytes) -> None:
+        """Have a reply kept; it is in the run's file before the result is."""
+        self._parcel.replies.append((key, body))
+        self._send()
+
+    def settle(self, number: int, usd: float | None) -> None:
+        """Tell what a call has cost for which something was held."""
+        self._parcel.settled.append((number, usd))
+        self._send()
+
+    # ---------------------------------------------------------------- inside
+
+    def _keep_replies(self, model: Model, number: int) -> Model:
+        return KeptModel(model, self, seat=number, resumed=True)
+
+    def _take_up(self, number: int, packed: bytes, replies: Replies) -> _Entry:
+        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = self._entries[number] = _Entry(number, unpack(packed), replies, kept)
+        self._known.update(replies)
+        self._queue.put_nowait(entry)
+        return entry
+
+    async def _read(self) -> AsyncGenerator[_Entry, None]:
+        while True:
+            yield await self._queue.get()
+
+    async def _judge(self, entry: _Entry, settle: Settle[int]) -> None:
+        entry.begun = True
+        unit = entry.unit
+        call = replace(self._layers.make_call(anew=unit.anew), secret=self._secret)
+        result = await self.asked.judge_case(unit.case, unit.sample, call)
+        self._parcel.results.append((entry.number, result))
+        self._waiting.append((entry, settle))
+        self._send()
+
+    async def _drain(self, pool: Pool[_Entry, int]) -> None:
+        with suppress(Exception):  # the process that began the run has ended it, or has gone
+            while await pool.take():
+                pass
+
+    def _send(self) -> None:
+        """Send what there is, unless something is on its way: then it goes together with what comes until then."""
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send_all())
+
+    async def _send_all(self) -> None:
+        await asyncio.sleep(0)  # what is finished in one turn of the loop goes together
+        while self._parcel.settled or self._parcel.replies or self._parcel.results:
+            parcel, self._parcel = self._parcel, _Parcel()
+            waiting, self._waiting = self._waiting, deque()
+            try:
+                await self._line.ask("keep", parcel.settled, parcel.replies, parcel.results)
+            except Exception:  # noqa: BLE001 - the process that began the run has gone
+                self._stop()
+                return
+            for entry, settle in waiting:
+                self._finish(entry)
+                settle(entry.number)
+
+    def _finish(self, entry: _Entry) -> None:
+        for place in entry.replies:
+            self._known.pop(place, None)
+        self._entries.pop(entry.number, None)
+        if not entry.kept.done():
+            entry.kept.set_result(None)
+
+    async def _listen(self) -> None:
+        """Wait to be told to begin nothing more, then to stop; that nobody is there who could tell it is the latter."""
+        with suppress(Exception):  # as above
+            await self._line.ask("await", "wind down")
+            self._wind_down()
+            await self._line.ask("await", "stop")
+        self._stop()
+
+    def _wind_down(self) -> None:
+        self._stopping = True
+        if self._pool is not None:
+            self._pool.wind_down()
+        self._let_go()
+        self._tasks.add(asyncio.create_task(self._report_idle()))
+
+    async def _report_idle(self) -> None:
+        for entry in list(self._entries.values()):
+            await entry.kept
+        await self._line.ask("idle")
+
+    def _let_go(self) -> None:
+        """Whoever waits for what is not begun waits no more."""
+        for entry in list(self._entries.values()):
+            if not entry.begun:
+                self._finish(entry)
+
+    def _stop(self) -> None:
+        """Ask nobody any more: what is under way is cancelled, and whoever waits for it waits no more."""
+        self._stopping = True
+        if self._pool is not None:
+            self._tasks.add(asyncio.create_task(self._pool.stop()))
+        for entry in list(self._entries.values()):
+            self._finish(entry)
+
+
+class BudgetShare(Budget):
+    """The run's budget as an actor sees it: what calls may cost is held by the process that began the run, and counted.
+
+    So all actors together keep to one amount, none has something left that another one lacks, and what an actor held
+    when it died counts as spent.
+    """
+
+    def __init__(self, usd: float, line: Line, session: ActorSession, *, actors: int) -> None:
+        super().__init__(usd)
+        self._line, self._session, self._actors = line, session, actors
+        self._calls: dict[int, int] = {}
+        self._number = 0
+        self._gone = 0.0
+
+    @property
+    def spent(self) -> float:
+        """Dollars that are spent, as far as this actor has heard; of what is left it counts on its share alone."""
+        return self.usd - (self.usd - self._gone) / self._actors
+
+    async def reserve(self, usd: float) -> Reservation:
+        """Hold the most a call can cost; raises ``ReplyError`` (``budget``) when it does not fit."""
+        self.dearest = max(self.dearest or 0.0, usd)
+        self._number += 1
+        number = self._number
+        refused, parts, self._gone = await self._ask(number, usd)
+        if refused is not None:
+            raise ReplyError("budget", refused)
+        return _Held(parts, number)
+
+    async def _ask(self, number: int, usd: float) -> tuple[str | None, int, float]:
+        try:
+            return await self._line.ask("reserve", number, usd)
+        except BaseException:  # nothing was asked: a judge whose time is over waits no more
+            self._session.settle(number, 0.0)
+            raise
+
+    def settle(self, held: Reservation, usd: float | None) -> None:
+        """Tell the cost of a call; ``None`` is unknown: all that was held is spent."""
+        if isinstance(held, _Held):
+            self._session.settle(held.number, usd)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held(Reservation):
+    number: int
+    """By which the process that began the run knows it."""
