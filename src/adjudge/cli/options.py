@@ -182,9 +182,7 @@ Engine = Annotated[
 
 RayAddress = Annotated[
     str | None,
-    typer.Option(
-        "--ray-address", metavar="HOST:PORT", help="The Ray cluster, or auto; by default one is begun here."
-    ),
+    typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster, or auto; by default one is begun here."),
 ]
 
 RayActors = Annotated[

@@ -64,8 +64,8 @@ def check_plan(plan: Plan, judge: Any) -> None:
     for leaf in list_leaves(judge):
         if getattr(leaf, "on_result", None) is not None:
             raise UsageError(
-                f"judge {getattr(leaf, 'name', leaf)!r} has on_result, which actors would call in processes of their "
-                "own; leave it out, and iterate over the run instead"
+                f"judge {getattr(leaf, 'name', leaf)!r} has on_result, which engine='ray' would call in other "
+                "processes than this; leave it out, and iterate over the run instead"
             )
         if asks_as(leaf, Judge):
             _check_model(leaf.own_model)

@@ -21,6 +21,15 @@ OBJECT_STORE_BYTES = 256 * 2**20
 """Memory for the cases on the way to actors, in a cluster that is begun here. What is more goes to disk."""
 
 
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to Ray's makers
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else 127.0.0.1 becomes an address that other machines reach
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # standard output is the command's, and Ray reports lost actors there
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+}
+"""Environment variables that Ray reads when it is imported; those that are set already stay as they are."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayCluster:
     """Where a run's actors are to be, and how many."""
@@ -43,10 +52,8 @@ class RayCluster:
 
 def load_ray() -> Any:
     """The package ``ray`` with ``ray.data``; raises ``UsageError`` where it is not installed."""
-    # Before the import, which reads them. Nothing is sent to Ray's makers; and a cluster on 127.0.0.1 stays there.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         ray = importlib.import_module("ray")
         importlib.import_module("ray.data")

@@ -32,9 +32,11 @@ from adjudge.runs.pool import AHEAD, Settle
 from adjudge.runs.ray.assignment import ActorTask, check_plan, pack_task, pack_unit
 from adjudge.runs.ray.cluster import CPUS, choose_actors, connect, fail
 from adjudge.runs.ray.relay import WAITING, Relay, pack, unpack
-from adjudge.runs.ray.worker import RayWorker, find_versions
+from adjudge.runs.ray.worker import RayWorker, find_versions, list_places
 from adjudge.runs.schedule import Unit
 from adjudge.runs.store import RunStore
+
+_log = logging.getLogger("adjudge.runs")
 
 Judged = JudgeResult | PairResult
 
@@ -160,10 +162,11 @@ class RayPool:
         desk = self._desk
         # By now all is judged, or there is a reason why the rest is not.
         error = desk.error or (judging.exception() if judging.done() else None)
+        broke_off = bool(desk.left) and not desk.winding
         desk.stop()
         if not judging.done():
             await asyncio.wait({judging}, timeout=PATIENCE)
-        if error is None and desk.left and not desk.winding:
+        if error is None and broke_off:
             error = AdjudgeError("Ray ended before all cases were judged; what is judged is kept, so resume the run")
         if error is not None:
             raise error if isinstance(error, AdjudgeError) else fail(error)
@@ -294,9 +297,10 @@ class Desk:
         name = sender.partition("/")[0]
         for other, actor in self._actors.items():
             if other != sender and other.partition("/")[0] == name:
+                _log.warning("an actor of Ray was lost, and was begun again")
                 self._forget(actor)
         self._actors.setdefault(sender, _Claimed())
-        self._reply(ticket, (self.task, find_versions()))
+        self._reply(ticket, (self.task, find_versions(), list_places()))
 
     def _hear_secret(self, ticket: int, _sender: str) -> None:
         self._reply(ticket, self._secret)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from adjudge.errors import ReplyError, UsageError
@@ -69,11 +70,13 @@ class RayWorker:
 
 
 async def _begin(line: Line) -> ActorSession:
-    packed, versions = await line.ask("begin")
+    packed, versions, places = await line.ask("begin")
     own = find_versions()
     if own != versions:
         named = [f"{name} {own.get(name)} and not {version}" for name, version in versions.items()]
         raise UsageError(f"this node has {', '.join(named)}; install the same versions on every node")
+    # After its own: nothing that is installed here is taken from there.
+    sys.path += [place for place in places if place not in sys.path]
     try:
         task: ActorTask = unpack(packed)
     except Exception as error:  # noqa: BLE001 - whatever a module of somebody's own raises
@@ -93,6 +96,11 @@ async def _begin(line: Line) -> ActorSession:
 def find_versions() -> dict[str, str]:
     """What has to be the same in every process of a run."""
     return {"adjudge": sys.modules["adjudge"].__version__, "python": ".".join(platform.python_version_tuple()[:2])}
+
+
+def list_places() -> list[str]:
+    """Where this process finds modules: a judge in code is found there by the actors as well, where they have it."""
+    return [str(Path(place).absolute()) for place in sys.path]
 
 
 @dataclass(slots=True)
