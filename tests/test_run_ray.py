@@ -179,8 +179,8 @@ def test_an_actor_without_the_key_says_which(cluster, provider, tmp_path, monkey
     assert provider.bodies == []
 
 
-def test_a_chain_a_pair_and_a_judge_in_code_are_judged_on_ray(cluster, provider):
-    """Every seat is asked once, pairs in both orders, and rules of cases are applied."""
+def test_a_chain_with_a_judge_in_code_is_judged_on_ray(cluster, provider):
+    """Every seat is asked once about each case."""
     seats = JudgeChain([judge(provider), Judge(partial(says, word="good"), name="code")], strategy="consensus")
     both = do(make_cases(20)[:20], seats)
 
