@@ -17,6 +17,7 @@ import cli_support
 from adjudge import Case, Judge, JudgeChain, UsageError, open_run, run
 from adjudge.models import ReplyCache
 from cli_support import Line, Provider
+from conftest import FULL
 from judge_support import names
 from ray_support import Words, count_asked, list_actors, make_cases, open_cluster
 from run_support import list_results
@@ -29,6 +30,8 @@ pytestmark = [
 ]
 
 CRITERIA = "Is good."
+
+full = pytest.mark.skipif(not FULL, reason="each run begins actors, which takes seconds; ADJUDGE_FULL=1 runs them")
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +76,7 @@ def test_a_run_on_ray_gives_what_a_run_in_one_process_gives(cluster, provider, t
     assert len(count_asked(provider)) == 150
 
 
+@full
 def test_all_actors_fence_the_data_with_the_tokens_of_one_run(cluster, provider):
     """The same case has the same token wherever it is judged, and another one in another run."""
     cases = [Case(id=f"case-{place}", content="a good text of case 1") for place in range(24)]
@@ -112,6 +116,7 @@ def test_a_run_that_was_wound_down_resumes_on_ray_or_without_it(cluster, provide
     assert len(provider.bodies) == 300
 
 
+@full
 def test_whoever_leaves_a_run_on_ray_pays_nothing_more(cluster, provider, tmp_path):
     """When the loop is left, no actor asks any more; what was kept is kept."""
 
@@ -179,6 +184,7 @@ def test_an_actor_without_the_key_says_which(cluster, provider, tmp_path, monkey
     assert provider.bodies == []
 
 
+@full
 def test_a_chain_with_a_judge_in_code_is_judged_on_ray(cluster, provider):
     """Every seat is asked once about each case."""
     seats = JudgeChain([judge(provider), Judge(partial(says, word="good"), name="code")], strategy="consensus")
@@ -193,6 +199,7 @@ def says(content: str, *, word: str) -> bool:
     return word in content
 
 
+@full
 def test_the_command_judges_on_ray(cluster, provider, tmp_path, monkeypatch, capsys):
     """``--engine ray`` has the same output and exit status as a run in one process."""
     data = tmp_path / "data.jsonl"

@@ -126,14 +126,13 @@ def run_data(
     found = read_config(config)
     own = read_own(found, case_criteria=case_criteria, criteria_field=criteria_field)
     wanted = choose_rubric(rubric, criteria, threshold, found, needed=not own.asked and kind not in SUITES)
-    how = list_arguments(criteria, threshold, rules)
+    how = list_arguments(criteria, threshold, rules) | _choose_engine(engine, ray_address, ray_actors)
     options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     options |= {"fail_open": fail_open or None}
     chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
     who: Any = {"reader": reader, "labels": reader_labels, "passes": reader_passes, "token": not no_token}
     panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, record=record, **who)
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
-    _check_engine(engine, ray_address, ray_actors)
     asked: Any = {"labels_are": labels_are, "target": target, "measured_on": measured_on}
     request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
@@ -168,9 +167,6 @@ def run_data(
         prices=found.prices,
         pairs=pairs,
         on_conflict=cast("Any", on_conflict or "tie"),
-        engine=cast("Any", engine),
-        ray_address=ray_address,
-        ray_actors=ray_actors,
         **how,
     )
     said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
@@ -212,7 +208,8 @@ def _check(
             raise UsageError(f"--retry: unknown reason {reason!r}; use one of {', '.join(REASONS)}")
 
 
-def _check_engine(engine: str, address: str | None, actors: int | None) -> None:
+def _choose_engine(engine: str, address: str | None, actors: int | None) -> dict[str, Any]:
+    """The options of ``run`` that say where the cases are judged."""
     if engine not in ("local", "ray"):
         raise UsageError(f"--engine: unknown engine {engine!r}; use one of local, ray")
     for name, value in (("--ray-address", address), ("--ray-actors", actors)):
@@ -220,6 +217,7 @@ def _check_engine(engine: str, address: str | None, actors: int | None) -> None:
             raise UsageError(f"{name} belongs to --engine ray, which judges the cases on a Ray cluster")
     if actors is not None:
         check_whole_number("--ray-actors", actors, least=1)
+    return {"engine": engine, "ray_address": address, "ray_actors": actors}
 
 
 def _check_layers(cache: Path | None, budget: float | None, record: str | None) -> None:

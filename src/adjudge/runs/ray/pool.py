@@ -77,6 +77,7 @@ class RayPool:
         self._desk = Desk(keep, store, budget, secret=make_run_secret(run), resumed=resumed)
         self._error: BaseException | None = None
         self._ended = False
+        # A bare task: ``stop`` waits for it, and it ends by itself when all is judged.
         self._main = asyncio.get_running_loop().create_task(self._work())
 
     async def take(self) -> tuple[RunItem, ...]:
@@ -116,6 +117,7 @@ class RayPool:
                 try:
                     await self._judge_all(ray)
                 finally:
+                    # A bare task: shielded and awaited here, so that a cancelled run leaves no cluster behind.
                     closing = asyncio.ensure_future(asyncio.to_thread(stack.close))
                     await asyncio.shield(closing)
         except Exception as error:  # noqa: BLE001 - raised by ``take``
@@ -148,13 +150,14 @@ class RayPool:
         if not self._desk.total or self._desk.winding:
             return
         relay = _start_relay(ray)
+        # A bare task: it ends with the run, in the block below.
         answering = asyncio.ensure_future(self._desk.answer_all(relay))
+        # A bare task: a thread cannot be cancelled; it ends with the next block, or with the connection.
         judging = asyncio.ensure_future(asyncio.to_thread(_judge_blocks, ray, self._desk, relay, actors))
         try:
             await asyncio.wait({answering, judging, self._desk.over}, return_when=asyncio.FIRST_COMPLETED)
             await self._end(judging)
         finally:
-            # The thread ends by itself, with the next block that it is handed or with the connection.
             await stop_tasks([answering])
 
     async def _end(self, judging: asyncio.Future[None]) -> None:
@@ -362,6 +365,7 @@ class Desk:
         if number in actor.held:  # asked twice, since a relay was lost with the answer
             self._reply_held(ticket, actor.held[number], None)
         elif self.budget is not None:
+            # A bare task: it waits for room in the budget, until it is given or the actor gives up.
             actor.asking[number] = asyncio.ensure_future(self._reserve(ticket, actor, number, usd, self.budget))
 
     # ---------------------------------------------------------------- results

@@ -47,6 +47,7 @@ class RayWorker:
     async def __call__(self, block: Any) -> Any:
         """Judge the cases of a block; its numbers, once everything of them is kept."""
         if self._opening is None:
+            # A bare task: every block of this actor waits for it, and none may cancel it for the others.
             self._opening = asyncio.ensure_future(self._open())
         session = await asyncio.shield(self._opening)
         numbers = block.column("number").to_pylist()
@@ -149,6 +150,7 @@ class ActorSession:
         """Take up work, and listen for its end."""
         self._pool = Pool(self._read(), self._judge, self._layers.limit)
         for work in (self._drain(self._pool), self._listen()):
+            # A bare task: they work for all blocks of this actor, and end with the run or with the process.
             self._tasks.add(asyncio.create_task(work))
 
     async def judge(self, packed: Mapping[int, bytes]) -> None:
@@ -211,6 +213,7 @@ class ActorSession:
     def _send(self) -> None:
         """Send what there is, unless something is on its way: then it goes together with what comes until then."""
         if self._sending is None or self._sending.done():
+            # A bare task: each result waits for it.
             self._sending = asyncio.create_task(self._send_all())
 
     async def _send_all(self) -> None:
@@ -247,6 +250,7 @@ class ActorSession:
         if self._pool is not None:
             self._pool.wind_down()
         self._let_go()
+        # A bare task: nobody waits; the process that began the run hears of it.
         self._tasks.add(asyncio.create_task(self._report_idle()))
 
     async def _report_idle(self) -> None:
@@ -264,6 +268,7 @@ class ActorSession:
         """Ask nobody any more: what is under way is cancelled, and whoever waits for it waits no more."""
         self._stopping = True
         if self._pool is not None:
+            # A bare task: nobody waits; the process ends after it.
             self._tasks.add(asyncio.create_task(self._pool.stop()))
         for entry in list(self._entries.values()):
             self._finish(entry)
