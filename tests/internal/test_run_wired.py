@@ -17,7 +17,7 @@ from adjudge import (
 from adjudge.models import Reply, Request
 from adjudge.models.rate_limit import Pace
 from adjudge.runs import pool as _pool
-from adjudge.runs.engine import SPENT
+from adjudge.runs.layers import SPENT
 from adjudge.runs.store import RunStore
 from cli_support import Provider, serve
 from run_support import Words, cut_off, do
