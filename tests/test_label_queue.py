@@ -20,7 +20,7 @@ import pytest
 import label_support
 from adjudge import Case, Dataset, UsageError, open_run
 from adjudge.dataset import Label, LabelDesign, load_labels, write_labels
-from adjudge.labels import LabelQueue, open_label_queue
+from adjudge.labels import LabelQueue, compute_label_agreement, open_label_queue
 from label_support import POLITE, label_all, make_criteria_run, make_pairs_run, make_run, write_dataset
 from run_support import make_cases
 
@@ -978,3 +978,37 @@ def test_criteria_and_pairs_give_no_such_rate(tmp_path):
         assert queue.list_draws() is None
     with open_label_queue(make_criteria_run(tmp_path / "C"), by_criterion=True) as queue:
         assert queue.list_draws() is None
+
+
+def test_what_others_said_is_shown_of_labelled_cases_alone(tmp_path: Path):
+    """Somebody who has seen it labels the case again without being blind; undo can be announced before it happens."""
+    with open_label_queue(make_run(tmp_path / "run", 2), per_case=2) as queue:
+        task = queue.next("ann")
+        assert task is not None
+        with pytest.raises(UsageError, match="label it first"):
+            queue.show_others("ann", task.case)
+        assert queue.find_undoable("ann") is None
+        queue.record("bob", task.case, False, comment="rude")
+        assert queue.record("ann", task.case, True).blind
+        undoable = queue.find_undoable("ann")
+        assert undoable is not None
+        assert (undoable.case, undoable.label is not None) == (task.case, True)
+        assert queue.list_answered("ann") == (task.case,)
+        assert [(label.rater, label.value) for label in queue.show_others("ann", task.case)] == [
+            ("bob", False),
+            ("ann", True),
+        ]
+        assert not queue.record("ann", task.case, False).blind
+        assert [name for name, _ in queue.read_parts("ann", task.case)][-1] != ""
+
+
+def test_people_agree_on_what_all_of_them_said_alike():
+    """Of the cases that two or more people labelled; adjudications are left out."""
+    said = [("a", "ann", True), ("a", "bob", True), ("b", "ann", True), ("b", "bob", False), ("c", "ann", True)]
+    labels = [Label(case=case, rater=rater, value=value) for case, rater, value in said]
+    settled = Label(case="b", rater="zoe", value=False, kind="adjudication")
+    found = compute_label_agreement([*labels, settled])
+
+    assert (found.agreed.count, found.agreed.of) == (1, 2)
+    assert found.ac1 is None or found.ac1 == pytest.approx(0.2)
+    assert compute_label_agreement([]).to_dict()["agreed"]["rate"] is None

@@ -59,6 +59,10 @@ class ServerSettings:
     """After how long a session ends in any case."""
     idempotency: float = 86_400.0
     """How long an answer is kept for its ``Idempotency-Key``."""
+    labels_per_case: int = 1
+    """How many people are to label each case."""
+    labels_by_criterion: bool = False
+    """Whether people are asked for each criterion of the rubric, and not for the case as a whole."""
     undo_seconds: float = 8.0
     """How long a vote that was given on the page can be taken back; the gate waits for that. 0 is not at all."""
     hide_judge: bool = False
@@ -91,7 +95,7 @@ class ServerSettings:
 
 _TEXTS = ("host", "public_url", "judge", "runs", "tools")
 
-_COUNTS = {"largest_body": 1_000, "concurrency": 1, "queue": 0, "retry_after": 1}
+_COUNTS = {"largest_body": 1_000, "concurrency": 1, "queue": 0, "retry_after": 1, "labels_per_case": 1}
 
 _SECONDS = ("deadline", "shutdown", "session_idle", "session_lifetime", "idempotency")
 
@@ -144,12 +148,17 @@ def _check_values(table: Mapping[str, Any], where: str) -> None:
     proxies = table.get("proxies", [])
     if not isinstance(proxies, list) or not all(isinstance(item, str) and _is_network(item) for item in proxies):
         raise UsageError(f'{where} proxies must be a list of addresses, like ["10.0.0.2"], got {show(proxies)}')
-    if table.get("undo_seconds", 0) != 0:
-        check_seconds(f"{where} undo_seconds", table["undo_seconds"], most=LONGEST_UNDO)
-    check_flag(f"{where} hide_judge", table.get("hide_judge", False))
+    _check_reviewing(table, where)
     hosts = table.get("hosts", [])
     if not isinstance(hosts, list) or not all(isinstance(item, str) and _is_host(item) for item in hosts):
         raise UsageError(f'{where} hosts must be a list of names without a port, like ["adjudge"], got {show(hosts)}')
+
+
+def _check_reviewing(table: Mapping[str, Any], where: str) -> None:
+    if table.get("undo_seconds", 0) != 0:
+        check_seconds(f"{where} undo_seconds", table["undo_seconds"], most=LONGEST_UNDO)
+    for name in ("hide_judge", "labels_by_criterion"):
+        check_flag(f"{where} {name}", table.get(name, False))
 
 
 def _is_host(name: str) -> bool:

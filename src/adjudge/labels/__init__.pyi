@@ -1,3 +1,5 @@
+from adjudge.labels.agreement import LabelAgreement as LabelAgreement
+from adjudge.labels.agreement import compute_label_agreement as compute_label_agreement
 from adjudge.labels.case_list import write_case_list as write_case_list
 from adjudge.labels.plan import LabelPlan as LabelPlan
 from adjudge.labels.plan import PhaseKind as PhaseKind

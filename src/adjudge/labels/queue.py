@@ -116,7 +116,8 @@ class LabelQueue:
                     continue
                 self._store.mark_seen(name, rater, "drawn")
                 until = self._store.take_lease(name, rater, session, self._mode, self._seconds)
-                return self._make_task(found, rater, criterion, until, blind=blind, skipped=skipped)
+                before = skipped or self._store.has_skipped(name, rater, session, self._mode)
+                return self._make_task(found, rater, criterion, until, blind=blind, skipped=before)
 
     def _make_task(
         self,
@@ -204,6 +205,38 @@ class LabelQueue:
             self._store.free_leases(session)
             self._store.take_lease(last.case, rater, session, mode, self._seconds)
             return UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
+
+    def find_undoable(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
+        """What ``undo`` would take back, without taking it back; ``None`` if there is nothing."""
+        last = self._store.find_last(read_name(rater, "a rater"), session or self._session, self._mode)
+        return None if last is None else UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
+
+    def show_others(self, rater: str, case: str) -> tuple[Label, ...]:
+        """What people said of a case that this rater has answered, their own labels included.
+
+        That is remembered: if they label the case again, that label is not blind. Raises ``UsageError`` for a case that
+        they have not answered in full, because what others said would sway them.
+        """
+        rater = read_name(rater, "a rater")
+        with self._store.change():
+            found = self._read(case)
+            answered = any(label.kind == "person" for _, label in self._store.list_answers(case, rater))
+            if not answered or self._list_open(found, rater):
+                raise UsageError(f"{show(rater)} has not labelled the case {show(case)}; label it first")
+            self._store.mark_seen(case, rater, "others")
+            return tuple(label for label in self._store.labels(case) if label.kind in ("person", "adjudication"))
+
+    def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
+        """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them."""
+        found = self._read(case)
+        until = datetime.now(UTC).timestamp()
+        return self._make_task(found, read_name(rater, "a rater"), None, until, blind=True).parts
+
+    def list_answered(self, rater: str) -> tuple[str, ...]:
+        """The ids of the cases that a rater has labelled, in the order in which they did."""
+        rater = read_name(rater, "a rater")
+        mine = [label.case for label in self._store.labels() if label.rater == rater and label.kind == "person"]
+        return tuple(dict.fromkeys(mine))
 
     def comment(
         self, rater: str, case: str, text: str, *, criterion: str | None = None, session: str | None = None
@@ -461,9 +494,10 @@ class LabelQueue:
         if comment is None:
             comment = self._store.find_comment(name, rater, criterion)
         _check_comment(comment or "")
-        blind = not self._store.was_seen(name, rater, "verdict")
+        knows_verdict = self._store.was_seen(name, rater, "verdict")
+        blind = not knows_verdict and not self._store.was_seen(name, rater, "others")
         return Label(
-            case=name, rater=rater, value=said, criterion=criterion, run=None if blind else self._source.run,
+            case=name, rater=rater, value=said, criterion=criterion, run=self._source.run if knows_verdict else None,
             order=self._choose_order(found, rater), at=self._store.find_time(), blind=blind,
             design=self._find_design(name, rater), comment=comment or None,
         )  # fmt: skip

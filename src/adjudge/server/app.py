@@ -26,6 +26,7 @@ from adjudge.server.caller import Unauthenticated
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
 from adjudge.server.pages.keys import router as keys_router
+from adjudge.server.pages.labels import router as labels_router
 from adjudge.server.pages.page import lead_to_signin, wants_page
 from adjudge.server.pages.preferences import router as preferences_router
 from adjudge.server.pages.signin import router as signin_router
@@ -50,6 +51,7 @@ ROUTERS = (
     signin_router,
     keys_router,
     approvals_router,
+    labels_router,
 )
 """Every file with addresses. A new page or endpoint is added here."""
 

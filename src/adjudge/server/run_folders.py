@@ -52,6 +52,7 @@ class LabelDesk:
 
     folder: Path | None
     per_case: int = 1
+    by_criterion: bool = False
     _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[LabelQueue]]] = field(default_factory=OrderedDict)
 
     async def use(self, run: str, work: Callable[[LabelQueue], T]) -> T:
@@ -64,7 +65,7 @@ class LabelDesk:
 
         def do() -> T:
             if not opened:
-                opened.append(open_label_queue(path, per_case=self.per_case))
+                opened.append(open_label_queue(path, per_case=self.per_case, by_criterion=self.by_criterion))
             return work(opened[0])
 
         return await asyncio.get_running_loop().run_in_executor(pool, do)

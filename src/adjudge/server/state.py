@@ -169,7 +169,11 @@ class StateHolder:
             recorder=recorder,
             gates=gates,
             judges=open_judges(config, settings),
-            labels=LabelDesk(folder=None if settings.runs is None else config.beside(settings.runs)),
+            labels=LabelDesk(
+                folder=None if settings.runs is None else config.beside(settings.runs),
+                per_case=settings.labels_per_case,
+                by_criterion=settings.labels_by_criterion,
+            ),
             queue=WorkQueue(settings),
             throttle=self.throttle,
             stopping=self.stopping,

@@ -1,0 +1,59 @@
+"""How far people agree with each other, while they label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
+
+from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
+from adjudge.labels.truth import find_truths
+from adjudge.trust.confusion import make_confusion
+from adjudge.trust.intervals import Share
+from adjudge.trust.kappa import compute_gwet_ac1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelAgreement:
+    """How far the people who labelled the same cases say the same; adjudications are left out."""
+
+    schema: ClassVar[str] = "adjudge/label-agreement/1"
+
+    agreed: Share
+    """Of the cases that at least two people labelled, those of which all said the same."""
+    ac1: float | None = None
+    """Gwet's AC1 over all pairs of people, from -1 to 1; ``None`` without ``adjudge[trust]``, or where it is not
+    defined."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        return {"schema": self.schema, "agreed": self.agreed.to_dict(), "ac1": self.ac1}
+
+
+def compute_label_agreement(labels: Iterable[Label], *, criterion: str | None = None) -> LabelAgreement:
+    """How far people agree, for one criterion or (``None``) for the whole case.
+
+    Do not show it to somebody who is still labelling: from one label to the next it says what others said.
+    """
+    agreed = of = 0
+    pairs: list[tuple[str, str]] = []
+    for truth in find_truths(labels, criterion=criterion).values():
+        said = [str(label.value) for label in truth.labels]
+        if len(said) >= 2:
+            of += 1
+            agreed += not truth.differs
+            pairs += combinations(said, 2)
+    return LabelAgreement(agreed=Share(count=agreed, of=of), ac1=_compute_ac1(pairs))
+
+
+def _compute_ac1(pairs: list[tuple[str, str]]) -> float | None:
+    if not pairs:
+        return None
+    # Both ways round: which of two people comes first means nothing.
+    both = [pair for first, second in pairs for pair in ((first, second), (second, first))]
+    try:
+        return compute_gwet_ac1(make_confusion([first for first, _ in both], [second for _, second in both]))
+    except UsageError:  # everybody said one thing, or adjudge[trust] is not installed
+        return None

@@ -1,0 +1,275 @@
+"""The pages *Labels* and *Disagreements*: people label cases blind, and settle what they differ about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import APIRouter, Depends, Form
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.errors import UsageError
+from adjudge.labels.agreement import compute_label_agreement
+from adjudge.labels.live import estimate_live
+from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
+from adjudge.labels.source import find_store
+from adjudge.labels.task import LabelTask
+from adjudge.server.api.labels import name_rater, use_queue
+from adjudge.server.caller import Caller, require
+from adjudge.server.pages.approval_view import count_unseen
+from adjudge.server.pages.label_view import (
+    ANSWERS,
+    SIDES,
+    DifferencesView,
+    LabelsView,
+    LabelView,
+    OthersView,
+    RunRow,
+    TextView,
+    explain_none,
+    find_to_go,
+    make_judge_said,
+    make_last_view,
+    make_open_view,
+    make_said_view,
+    make_task_view,
+)
+from adjudge.server.pages.page import add_page, redirect, render_page
+from adjudge.server.problem import Problem
+from adjudge.server.run_folders import list_run_folders
+from adjudge.server.state import CurrentState, ServerState
+
+router = APIRouter()
+
+T = TypeVar("T")
+
+Labelling = Annotated[Caller, Depends(require("label"))]
+
+Settling = Annotated[Caller, Depends(require("adjudicate"))]
+
+Either = Annotated[Caller, Depends(require("label", "adjudicate"))]
+
+_MOST_COUNTED = 8
+"""Runs whose progress is looked up for the list: each takes its file of labels being opened."""
+
+_MOST_OPEN = 20
+
+_MOST_OTHERS = 500
+
+SILENT = "rubric silent: "
+"""How a comment begins that says the rubric does not say; measuring sorts the case by it."""
+
+
+class AnswerForm(BaseModel):
+    """What the form of a case sends."""
+
+    case: str = Field(max_length=1_000)
+    label: Literal["good", "bad", "cannot-tell", "a", "b", "equal", "skip"]
+    criterion: str = Field(default="", max_length=1_000)
+    comment: str = Field(default="", max_length=LONGEST_COMMENT)
+
+
+class SettleForm(AnswerForm):
+    """What the form of a difference sends."""
+
+    silent: bool = False
+
+
+# ---------------------------------------------------------------- the runs
+
+
+async def view_runs(state: CurrentState, caller: Either) -> LabelsView:
+    """The runs that can be labelled, the newest first."""
+    folders = await asyncio.to_thread(list_run_folders, state.run_folder)
+    rows: list[RunRow] = []
+    counted = 0
+    for folder in folders:
+        # Looking must not begin a file of labels, and so draw an order, for a run that nobody labels.
+        started = await asyncio.to_thread(find_store(folder).is_file)
+        row = RunRow(name=folder.name, started=started, progress=None, differences=None)
+        if started and counted < _MOST_COUNTED and caller.rater is not None:
+            counted += 1
+            row = await _count(state, caller, row)
+        rows.append(row)
+    can_label, can_settle = caller.may("label"), caller.may("adjudicate")
+    configured = state.run_folder is not None
+    return LabelsView(runs=tuple(rows), is_configured=configured, can_label=can_label, can_settle=can_settle)
+
+
+async def _count(state: ServerState, caller: Caller, row: RunRow) -> RunRow:
+    who, settles = name_rater(caller), caller.may("adjudicate")
+
+    def count(queue: LabelQueue) -> RunRow:
+        differences = len(queue.list_differences()) if settles else None
+        return replace(row, progress=queue.progress(who), differences=differences)
+
+    try:
+        return await use_queue(state, row.name, count)
+    except Problem:  # a folder that is damaged, which opening it says
+        return row
+
+
+# ---------------------------------------------------------------- labelling
+
+
+async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelView:
+    """The next case for somebody, with nothing of the judge and of others."""
+    who, settles = name_rater(caller), caller.may("adjudicate")
+
+    def look(queue: LabelQueue) -> LabelView:
+        task = _find_task(queue, who, caller.identity)
+        progress = queue.progress(who)
+        # From one label to the next, the agreement would say what others said of the case before.
+        agreement = compute_label_agreement(queue.labels()) if task is None else None
+        last = queue.find_undoable(who, session=caller.identity)
+        return LabelView(
+            run=run,
+            task=None if task is None else make_task_view(task),
+            why_none="" if task is not None else explain_none(progress),
+            progress=progress,
+            to_go=find_to_go(progress),
+            live=estimate_live(queue),
+            last=make_last_view(last, is_pair=task is not None and task.is_pair),
+            agreement=agreement,
+            can_settle=settles,
+        )
+
+    return await use_queue(state, run, look)
+
+
+def _find_task(queue: LabelQueue, who: str, session: str) -> LabelTask | None:
+    task = queue.next(who, session=session)
+    return task if task is not None else queue.next(who, session=session, skipped=True)
+
+
+@router.post("/labels/{run}", include_in_schema=False)
+async def take_answer(
+    run: str, request: Request, state: CurrentState, caller: Labelling, form: Annotated[AnswerForm, Form()]
+) -> Response:
+    """Keep an answer, or put the case off, and go on to the next."""
+    who = name_rater(caller)
+
+    def keep(queue: LabelQueue) -> None:
+        if form.label == "skip":
+            queue.skip(who, form.case, session=caller.identity)
+            return
+        value = _read_value(form, lambda: _find_task(queue, who, caller.identity))
+        about: dict[str, Any] = {"criterion": form.criterion or None, "comment": form.comment.strip() or None}
+        queue.record(who, form.case, value, session=caller.identity, **about)
+
+    try:
+        await use_queue(state, run, keep)
+    except Problem as problem:
+        view = replace(await view_case(run, state, caller), error=str(problem.detail), typed=form.comment)
+        return render_page(request, "label.html", view, caller=caller, status=problem.status_code)
+    return redirect(f"/labels/{run}")
+
+
+@router.post("/labels/{run}/undo", include_in_schema=False)
+async def undo_answer(run: str, state: CurrentState, caller: Labelling) -> Response:
+    """Take the last answer back, and show its case again."""
+    who = name_rater(caller)
+    await use_queue(state, run, lambda queue: queue.undo(who, session=caller.identity))
+    return redirect(f"/labels/{run}")
+
+
+async def view_others(run: str, state: CurrentState, caller: Labelling, case: str | None = None) -> OthersView:
+    """What everybody said of a case that one has labelled, to read; labelling it again is not blind any more."""
+    who = name_rater(caller)
+
+    def look(queue: LabelQueue) -> OthersView:
+        cases = queue.list_answered(who)
+        if case is None:
+            return OthersView(run=run, cases=cases[-_MOST_OTHERS:], case=None, texts=(), said=())
+        said = tuple(map(make_said_view, queue.show_others(who, case)))
+        texts = tuple(
+            TextView(name=name, text=text, unseen=count_unseen(text)) for name, text in queue.read_parts(who, case)
+        )
+        return OthersView(run=run, cases=(), case=case, texts=texts, said=said)
+
+    return await use_queue(state, run, look)
+
+
+# ---------------------------------------------------------------- differences
+
+
+async def view_differences(
+    run: str,
+    state: CurrentState,
+    caller: Settling,
+    verdict: bool = False,  # noqa: FBT001, FBT002 - a part of the address
+) -> DifferencesView:
+    """A case on which people differ, with who said what; with ``verdict`` what the judge said too."""
+    who = name_rater(caller)
+
+    def look(queue: LabelQueue) -> DifferencesView:
+        task = queue.next_difference(who, blind=not verdict, session=caller.identity)
+        left = queue.list_differences()
+        return DifferencesView(
+            run=run,
+            task=None if task is None else make_task_view(task, settles=True),
+            said=() if task is None else (*map(make_said_view, task.others), *make_judge_said(task.results)),
+            shows_judge=verdict,
+            others=tuple(make_open_view(truth) for truth in left if task is None or truth.case != task.case)[
+                :_MOST_OPEN
+            ],
+            open=len(left),
+            agreement=compute_label_agreement(queue.labels()),
+        )
+
+    return await use_queue(state, run, look)
+
+
+@router.post("/labels/{run}/differences", include_in_schema=False)
+async def settle(
+    run: str, request: Request, state: CurrentState, caller: Settling, form: Annotated[SettleForm, Form()]
+) -> Response:
+    """Settle a difference, or leave it open, and go on."""
+    who = name_rater(caller)
+
+    def keep(queue: LabelQueue) -> None:
+        if form.label == "skip":
+            queue.skip_difference(who, form.case, session=caller.identity)
+            return
+        value = _read_value(form, lambda: queue.next_difference(who, session=caller.identity))
+        comment = form.comment.strip()
+        said = f"{SILENT}{comment}".strip() if form.silent else comment
+        about: dict[str, Any] = {"criterion": form.criterion or None, "comment": said or None}
+        queue.settle(who, form.case, value, session=caller.identity, **about)
+
+    try:
+        await use_queue(state, run, keep)
+    except Problem as problem:
+        view = replace(await view_differences(run, state, caller), error=str(problem.detail), typed=form.comment)
+        return render_page(request, "differences.html", view, caller=caller, status=problem.status_code)
+    return redirect(f"/labels/{run}/differences")
+
+
+@router.post("/labels/{run}/differences/undo", include_in_schema=False)
+async def undo_settlement(run: str, state: CurrentState, caller: Settling) -> Response:
+    """Take back how one last settled a difference."""
+    who = name_rater(caller)
+    await use_queue(state, run, lambda queue: queue.undo_difference(who, session=caller.identity))
+    return redirect(f"/labels/{run}/differences")
+
+
+def _read_value(form: AnswerForm, find_task: Callable[[], LabelTask | None]) -> bool | str:
+    """The value of an answer. A side of a pair is named by its place, which only the case that is shown knows."""
+    if form.label in ANSWERS:
+        return ANSWERS[form.label]
+    if form.label == "equal":
+        return "tie"
+    task = find_task()
+    if task is None or task.case != form.case or not task.is_pair:
+        raise UsageError("this is not the pair that you have now, so nothing was recorded; look at the one below")
+    return task.name_shown("first" if SIDES[form.label] == "first" else "second")
+
+
+add_page(router, "/labels", view_runs, template="labels.html", scope=("label", "adjudicate"))
+add_page(router, "/labels/{run}/differences", view_differences, template="differences.html", scope="adjudicate")
+add_page(router, "/labels/{run}/others", view_others, template="label_others.html", scope="label")
+add_page(router, "/labels/{run}", view_case, template="label.html", scope="label")
