@@ -36,6 +36,7 @@ LAYERS = (
     "tools",
     "templates",  # how pages and reports look; knows no result
     "report",
+    "client",  # a server's gates and judges, as the library has its own
     "integrations",
     "adjudge",  # the table of contents
     "config",

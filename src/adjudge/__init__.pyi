@@ -1,11 +1,13 @@
 __version__: str
 
+from adjudge.client.client import Client as Client
 from adjudge.dataset.case import Case as Case
 from adjudge.dataset.dataset import Dataset as Dataset
 from adjudge.dataset.dataset import open_dataset as open_dataset
 from adjudge.errors import AdjudgeError as AdjudgeError
 from adjudge.errors import ModelError as ModelError
 from adjudge.errors import ReplyError as ReplyError
+from adjudge.errors import ServerError as ServerError
 from adjudge.errors import UsageError as UsageError
 from adjudge.guards.approval.approvals import Approvals as Approvals
 from adjudge.guards.decision import Blocked as Blocked

@@ -7,6 +7,7 @@
     ├── ModelError      a server or the network failed, or a provider refused to serve
     ├── ReplyError      a model answered and the answer cannot be read
     ├── LedgerError     the store of a ledger failed: nothing is known to be recorded
+    ├── ServerError     a server of adjudge cannot be reached, or failed: nothing is known to be decided
     ├── JudgmentFailed  asked for with ``throw_on_fail`` or ``raise_if_failed``
     ├── Blocked         a gate's guard stopped a function
     └── InputRejected   an input firewall's guard stopped a function
@@ -83,6 +84,17 @@ class ReplyError(AdjudgeError):
 
 class LedgerError(AdjudgeError):
     """A ledger's store failed: a disk, a lock or a server; treat the entry as not recorded."""
+
+
+class ServerError(AdjudgeError):
+    """A server of adjudge could not be reached, or failed; nothing is known to be decided or recorded.
+
+    ``status`` is the HTTP status when there was one, else ``None``.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 Reason = Literal[

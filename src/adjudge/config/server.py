@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from adjudge.config.file import Config, check_keys
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
+from adjudge.formats.loopback import is_this_machine
 from adjudge.formats.text import show
 from adjudge.guards.approval.request import LONGEST_UNDO
 
@@ -84,7 +85,7 @@ class ServerSettings:
     @property
     def is_local(self) -> bool:
         """Whether it listens on this machine's own addresses alone."""
-        return is_loopback(self.host)
+        return is_this_machine(self.host)
 
     @property
     def allowed_hosts(self) -> frozenset[str]:
@@ -122,16 +123,6 @@ def read_server(config: Config, *, host: str | None = None, port: int | None = N
         known = ", ".join(config.judges) or "none"
         raise UsageError(f"{where} judge = {show(judge)} is no judge of this file; its judges are {known}")
     return settings
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or address is this machine's own, and nobody else's."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_values(table: Mapping[str, Any], where: str) -> None:
@@ -195,7 +186,7 @@ def _check_address(settings: ServerSettings, where: str) -> None:
         raise UsageError(f'{said} must be like "https://adjudge.example", got {show(settings.public_url)}')
     if parts.path or parts.query or parts.fragment:
         raise UsageError(f"{said} must end with the host or its port, got {show(settings.public_url)}")
-    if parts.scheme == "http" and not is_loopback(host):
+    if parts.scheme == "http" and not is_this_machine(host):
         raise UsageError(
             f"{said} must begin with https, since passwords and keys would be sent in the clear; got "
             f"{show(settings.public_url)}"

@@ -157,6 +157,11 @@ class ReuseVerdict:
         said = {"valid": self.valid, "schema_errors": list(self.schema_errors), "anomaly": self.anomaly}
         return {"schema": self.schema, **said}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        return _make(cls, _read(data, cls.schema))
+
 
 def read_verdict(data: Mapping[str, Any]) -> ToolVerdict:
     """A verdict of either kind from what its ``to_dict`` wrote; raises ``UsageError`` for anything else."""

@@ -22,10 +22,11 @@ from urllib.parse import urlsplit
 from adjudge.concurrency import stop_tasks
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_seconds, check_whole_number
+from adjudge.formats.loopback import is_this_machine
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import Approval
 from adjudge.hooks import logger
-from adjudge.models.providers.http import Transport, is_this_machine
+from adjudge.models.providers.http import Transport
 from adjudge.models.retry import LONGEST_WAIT, back_off, may_retry, read_wait
 
 SCHEMA = "adjudge/webhook/1"

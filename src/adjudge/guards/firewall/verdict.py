@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.plain import to_plain
-from adjudge.result import JudgeChainResult
+from adjudge.formats.text import clean
+from adjudge.formats.typed import read_typed
+from adjudge.result import JudgeChainResult, read_result
 
 
 class InputRejected(AdjudgeError):
@@ -80,6 +83,14 @@ class FirewallVerdict:
             item["rule"] = _make_valid(item["rule"])
         return {"schema": self.schema, **data, "passed": self.passed}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        found: Self = _read(cls, data)
+        if data.get("passed") is not found.passed:
+            raise UsageError("this is not a dictionary that FirewallVerdict.to_dict wrote: passed contradicts rejected")
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threat:
@@ -119,6 +130,27 @@ class InputVerdict:
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain data."""
         return {"schema": self.schema, **{item.name: to_plain(getattr(self, item.name)) for item in fields(self)}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        found: Self = _read(cls, data)
+        return found
+
+
+def _read(kind: type[Any], data: Mapping[str, Any]) -> Any:
+    if not isinstance(data, Mapping) or data.get("schema") != kind.schema:
+        raise UsageError(f"a verdict is read from a dictionary of schema {kind.schema!r} that to_dict wrote")
+    given = {item.name: data[item.name] for item in fields(kind) if item.name in data}
+    chain = given.pop("chain_result", None)
+    result = None if chain is None else read_result(chain)
+    if not isinstance(result, JudgeChainResult | None):
+        raise UsageError("the chain_result of a verdict is the result of a chain; this is another")
+    try:
+        return replace(read_typed(given, kind), chain_result=result)
+    except (TypeError, ValueError) as error:
+        said = clean(" ".join(str(error).split())[:200], keep_lines=False)
+        raise UsageError(f"this is not a dictionary that {kind.__name__}.to_dict wrote: {said}") from None
 
 
 def _make_valid(rule: str) -> str:

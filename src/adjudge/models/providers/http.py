@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import random as _random
 import time
 import weakref
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.concurrency import PerLoop
 from adjudge.errors import ModelError, UsageError
+from adjudge.formats.loopback import is_this_machine
 from adjudge.models.model import UNBOUND, Call
 from adjudge.models.providers.error import read_complaint, refuse
 from adjudge.models.providers.key_redaction import redact_error
@@ -317,14 +317,6 @@ class _Line:
             self._context = self._context or ssl.create_default_context()
             way["ssl"] = self._context
         return host, way
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether a host is this machine by its very name, so that nothing sent to it leaves the machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _let_go(session: aiohttp.ClientSession) -> None:

@@ -1,0 +1,9 @@
+from adjudge.client.approvals import RemoteApprovals as RemoteApprovals
+from adjudge.client.client import Client as Client
+from adjudge.client.firewalls import RemoteInputFirewall as RemoteInputFirewall
+from adjudge.client.firewalls import RemotePromptFirewall as RemotePromptFirewall
+from adjudge.client.gate import RemoteGate as RemoteGate
+from adjudge.client.judge import RemoteJudge as RemoteJudge
+from adjudge.client.labels import RemoteLabelQueue as RemoteLabelQueue
+from adjudge.client.ledger import RemoteLedger as RemoteLedger
+from adjudge.client.tools import RemoteEmergentJudge as RemoteEmergentJudge

@@ -1,0 +1,29 @@
+"""A server's approvals: what people are asked, and deciding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjudge.client.connection import Connection
+from adjudge.guards.approval.approval import Approval, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemoteApprovals:
+    """What people are asked at a server. The key's own name as an approver is who decides."""
+
+    connection: Connection
+
+    async def list(self, *, status: Status | None = "open", limit: int = 1_000) -> tuple[Approval, ...]:
+        """Requests that the key may look at, the oldest first; ``None`` is any status."""
+        said = await self.connection.get("v1", "approvals", status=status or "all", limit=limit)
+        return tuple(Approval.from_dict(item) for item in said["approvals"])
+
+    async def get(self, id: str) -> Approval:  # noqa: A002 - as in Approvals
+        """One request. Raises ``UsageError`` for an id that is unknown to the key."""
+        return Approval.from_dict(await self.connection.get("v1", "approvals", id))
+
+    async def decide(self, id: str, approved: bool, reason: str = "") -> Approval:  # noqa: A002, FBT001 - as in Approvals
+        """Decide about a request. Raises ``UsageError`` where that does not count: decided before, or too late."""
+        body = {"approved": approved, "reason": reason}
+        return Approval.from_dict(await self.connection.post("v1", "approvals", id, "votes", body=body, once=False))

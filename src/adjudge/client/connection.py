@@ -1,0 +1,263 @@
+"""Requests to a server: over aiohttp, with one key for all tries, and an error that names what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import weakref
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from adjudge.concurrency import PerLoop
+from adjudge.errors import ServerError, UsageError
+from adjudge.formats.arguments import check_seconds
+from adjudge.formats.loopback import is_this_machine
+from adjudge.formats.text import clean, show
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LARGEST_ANSWER = 64 * 2**20
+"""Bytes of an answer that are read at most."""
+
+_TRIES = 4
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+
+_BUSY = frozenset({429, 502, 503})
+"""Statuses of a server, or a proxy before it, that has done nothing and may do it later; and 409 of one under way."""
+
+
+class Connection:
+    """The way to one server. One session per running loop, opened at first use and closed with the loop."""
+
+    def __init__(self, url: str, *, key: str | None, timeout: float, allow_http: bool = False) -> None:
+        self.url = _check_url(url, in_the_clear=key is None or allow_http)
+        check_seconds("timeout", timeout)
+        if key is not None and (
+            not isinstance(key, str) or not key or not key.isascii() or not key.isprintable() or " " in key
+        ):
+            raise UsageError("key must be the text that `adjudge keys create` printed; this is another")
+        self.timeout = timeout
+        self._key = key
+        self._sessions: PerLoop[_Session] = PerLoop(_Session, _Session.abandon)
+
+    async def get(self, *path: str, **query: str | int | None) -> Any:
+        """What the server answers to a question."""
+        said = {name: str(value) for name, value in query.items() if value is not None}
+        return await self._ask("GET", path, query=said)
+
+    async def post(self, *path: str, body: Mapping[str, Any], once: bool = True) -> Any:
+        """What the server answers to a request; with ``once`` it is done once, however often it is sent.
+
+        Raises ``UsageError`` for what the server refuses, and ``ServerError`` when it cannot be reached, fails or is
+        too busy until the time is over.
+        """
+        try:
+            raw = json.dumps(body, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"what is sent to a server has to be JSON, and this is not: {error}") from None
+        return await self._ask("POST", path, raw=raw, once=once)
+
+    async def download(self, *path: str) -> tuple[bytes, Mapping[str, str]]:
+        """The bytes of an answer and its headers."""
+        status, headers, raw = await self._send("GET", path, {}, None, {})
+        if status != 200:
+            raise _explain(self.url, status, raw)
+        return raw, headers
+
+    async def aclose(self) -> None:
+        """Close the running loop's connections; the next request opens new ones."""
+        session = self._sessions.pop()
+        if session is not None:
+            await session.close()
+
+    async def _ask(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        *,
+        query: Mapping[str, str] | None = None,
+        raw: bytes | None = None,
+        once: bool = False,
+    ) -> Any:
+        # One key for all tries: an answer that was lost on its way is given again, and nothing is judged twice.
+        headers = {"Idempotency-Key": secrets.token_hex(16)} if once else {}
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await self._try(method, path, query or {}, raw, headers, again=once or method == "GET")
+        except TimeoutError:
+            raise ServerError(f"{self.url} did not answer within {self.timeout:g} s") from None
+
+    async def _try(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str],
+        raw: bytes | None,
+        headers: Mapping[str, str],
+        *,
+        again: bool,
+    ) -> Any:
+        failures = 0
+        while True:
+            try:
+                status, said, answer = await self._send(method, path, query, raw, headers)
+            except ServerError:
+                failures += 1
+                if not again or failures >= _TRIES:
+                    raise
+                wait = _FIRST_PAUSE * 2 ** (failures - 1)
+            else:
+                if status == 200:
+                    return _read(self.url, answer)
+                error = _explain(self.url, status, answer)
+                busy = status in _BUSY or (isinstance(error, UsageError) and _read_code(answer) == "under_way")
+                if not busy or not (again or status == 429):
+                    raise error
+                wait = _read_wait(said)
+            await asyncio.sleep(min(wait, _LONGEST_PAUSE))
+
+    async def _send(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str],
+        raw: bytes | None,
+        headers: Mapping[str, str],
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        import aiohttp
+
+        session = await self._sessions.get().open()
+        own = {"Accept": "application/json", **headers}
+        own |= {"Authorization": f"Bearer {self._key}"} if self._key is not None else {}
+        own |= {"Content-Type": "application/json"} if raw is not None else {}
+        address = "/".join((self.url, *[quote(part, safe="") for part in path]))
+        failed: ServerError
+        try:
+            from yarl import URL
+
+            target = URL(address, encoded=True).with_query(dict(query))
+            async with session.request(method, target, data=raw, headers=own, allow_redirects=False) as answer:
+                return answer.status, dict(answer.headers), await _take(answer, self.url)
+        except aiohttp.ClientError as error:
+            failed = ServerError(f"{self.url} cannot be reached: {type(error).__name__}")
+        # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
+        raise failed
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+
+class _Session:
+    """The session of one event loop."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._keeper: AsyncGenerator[None, None] | None = None
+
+    async def open(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            import aiohttp
+
+            self._session = aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=30.0),
+                headers={"User-Agent": "adjudge", "Accept-Encoding": "identity"},
+                auto_decompress=False,
+                trust_env=True,
+            )
+            # A client that is dropped while its loop runs is closed by the generator below. Until then somebody outside
+            # must hold the session, or the garbage collector finds both at once and the session complains first.
+            weakref.finalize(self, _let_go, self._session)
+            self._keeper = _keep(self._session)
+            await anext(self._keeper)
+        return self._session
+
+    async def close(self) -> None:
+        keeper, self._keeper, self._session = self._keeper, None, None
+        if keeper is not None:
+            await keeper.aclose()
+
+    def abandon(self) -> None:
+        """Mark the session of a closed loop as closed; its sockets went with the loop."""
+        if self._session is None or self._session.closed:
+            return
+        closing = self._session.close()
+        with suppress(StopIteration, RuntimeError):
+            closing.send(None)
+        closing.close()
+
+
+def _let_go(session: aiohttp.ClientSession) -> None:
+    """Nothing is left to do: the generator holds the session until it has closed it."""
+
+
+async def _keep(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        await session.close()
+
+
+async def _take(answer: aiohttp.ClientResponse, url: str) -> bytes:
+    pieces, total = [], 0
+    async for piece in answer.content.iter_any():
+        pieces.append(piece)
+        total += len(piece)
+        if total > LARGEST_ANSWER:
+            raise ServerError(f"{url} answered with more than {LARGEST_ANSWER:,} bytes, which are not read")
+    return b"".join(pieces)
+
+
+def _read(url: str, raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        raise ServerError(f"{url} answered with something that is not JSON; is it an adjudge server?") from None
+
+
+def _explain(url: str, status: int, raw: bytes) -> Exception:
+    """The error for an answer that is not 200."""
+    detail = _read_member(raw, "detail")
+    said = clean(detail[:500], keep_lines=False) if detail else "without a reason"
+    text = f"{url} answered {status}: {said}"
+    if 400 <= status < 500 and status not in (408, 421, 429):
+        return UsageError(text)
+    return ServerError(text, status=status)
+
+
+def _read_code(raw: bytes) -> str:
+    return _read_member(raw, "code")
+
+
+def _read_member(raw: bytes, name: str) -> str:
+    try:
+        said = json.loads(raw)
+    except (ValueError, RecursionError):
+        return ""
+    found = said.get(name) if isinstance(said, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _read_wait(headers: Mapping[str, str]) -> float:
+    found = {name.lower(): value for name, value in headers.items()}.get("retry-after", "")
+    return float(found) if found.isascii() and found.isdecimal() and len(found) < 6 else _FIRST_PAUSE
+
+
+def _check_url(url: str, *, in_the_clear: bool) -> str:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except (ValueError, AttributeError, TypeError):
+        parts, host = None, None
+    if parts is None or parts.scheme not in ("http", "https") or not host or parts.username is not None:
+        raise UsageError(f'url must be like "https://adjudge.example", got {show(url)}')
+    if parts.query or parts.fragment:
+        raise UsageError(f"url must end with the host, its port or a path, got {show(url)}")
+    if parts.scheme == "http" and not in_the_clear and not is_this_machine(host):
+        raise UsageError(f"a key is sent over https only, unless allow_http=True says otherwise; got {show(url)}")
+    return url.rstrip("/")

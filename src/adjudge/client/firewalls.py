@@ -1,0 +1,97 @@
+"""A server's firewalls, and its review of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.client.connection import Connection
+from adjudge.content import digest_text
+from adjudge.errors import ServerError, UsageError
+from adjudge.formats.json import is_json
+from adjudge.guards.firewall.prompt import OnUnsafe
+from adjudge.guards.firewall.question import render_arguments
+from adjudge.guards.firewall.verdict import FirewallVerdict, InputVerdict, RejectedRule
+from adjudge.sync import run_sync
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemoteInputFirewall:
+    """An input firewall with a judge of a server. Where the server says nothing, the arguments are rejected."""
+
+    connection: Connection
+    judge: str | None = None
+    tool_name: str | None = None
+
+    async def check(self, arguments: Mapping[str, Any]) -> InputVerdict:
+        """Check whether some arguments may reach a function, as ``InputFirewall.check`` does."""
+        if not isinstance(arguments, Mapping):
+            raise UsageError(f"arguments must be a mapping of names to values, got {type(arguments).__name__}")
+        sent = dict(arguments)
+        if not is_json([sent]):
+            return InputVerdict(passed=False, detail="nobody was asked: the arguments are not JSON values")
+        body = {"arguments": sent, "judge": self.judge, "tool": self.tool_name}
+        try:
+            said = await self.connection.post("v1", "firewall", "input", body=body)
+            verdict: InputVerdict = _read(InputVerdict, said, self.connection.url)
+            _check_arguments(verdict, sent, self.connection.url)
+        except ServerError as error:
+            return InputVerdict(passed=False, fallback_triggered=True, detail=str(error))
+        return verdict
+
+    def check_sync(self, arguments: Mapping[str, Any]) -> InputVerdict:
+        """``check`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.check(arguments))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemotePromptFirewall:
+    """A prompt firewall with a judge of a server. Where the server says nothing, no rule is kept."""
+
+    connection: Connection
+    judge: str | None = None
+    on_unsafe: OnUnsafe = "drop_batch"
+
+    async def check(self, rules: Sequence[str]) -> FirewallVerdict:
+        """Check which of some rules may reach a prompt, as ``PromptFirewall.check`` does."""
+        if isinstance(rules, str) or not isinstance(rules, Sequence):
+            raise UsageError(f"rules must be a list of texts, got {type(rules).__name__}")
+        given = list(rules)
+        if not all(isinstance(item, str) for item in given):
+            raise UsageError("rules must be a list of texts; one of them is no text")
+        body = {"rules": given, "judge": self.judge, "on_unsafe": self.on_unsafe}
+        try:
+            said = await self.connection.post("v1", "firewall", "prompt", body=body)
+            verdict = _read(FirewallVerdict, said, self.connection.url)
+            _check_rules(verdict, given, self.connection.url)
+        except ServerError as error:
+            gone = [RejectedRule(index=index, rule=rule, reason=str(error)) for index, rule in enumerate(given, 1)]
+            return FirewallVerdict(allowed=(), rejected=tuple(gone), fallback_triggered=True)
+        return verdict
+
+    def check_sync(self, rules: Sequence[str]) -> FirewallVerdict:
+        """``check`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.check(rules))
+
+
+def _read(kind: Any, said: object, url: str) -> Any:
+    try:
+        return kind.from_dict(said)
+    except UsageError as error:
+        raise ServerError(f"{url} gave no verdict: {error}") from None
+
+
+def _check_arguments(verdict: InputVerdict, given: dict[str, Any], url: str) -> None:
+    """Raise ``ServerError`` where other arguments passed than were sent."""
+    about = None if verdict.chain_result is None else verdict.chain_result.subject
+    if verdict.passed and given and about != digest_text(render_arguments(given)):
+        raise ServerError(f"{url} answered about other arguments than were sent, so the answer does not count")
+
+
+def _check_rules(verdict: FirewallVerdict, given: list[str], url: str) -> None:
+    """Raise ``ServerError`` unless every rule that was sent, and no other, is kept or rejected."""
+    gone = {item.index for item in verdict.rejected}
+    kept = [rule for index, rule in enumerate(given, 1) if index not in gone]
+    if list(verdict.allowed) != kept or not gone <= set(range(1, len(given) + 1)):
+        raise ServerError(f"{url} answered about other rules than were sent, so the answer does not count")

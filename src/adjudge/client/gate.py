@@ -1,0 +1,168 @@
+"""A server's gate: ``check`` and ``resume`` as a gate of this program has them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from adjudge.client.connection import Connection
+from adjudge.client.payload import check_about, make_unreached, write_arguments, write_metadata, write_value
+from adjudge.concurrency import is_for_us
+from adjudge.errors import ServerError, UsageError
+from adjudge.guards.decision import Decision
+from adjudge.guards.decorator import Checks, make_guard
+from adjudge.judges.evaluate import since
+from adjudge.sync import run_sync
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PAUSE = 10.0
+"""Seconds that the server waits for people in one request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemoteGate:
+    """A gate of a server. A server that cannot be reached, is too busy or fails blocks, and never lets through."""
+
+    name: str
+    connection: Connection
+
+    async def check(
+        self,
+        content: object,
+        *,
+        task: object = None,
+        context: object = None,
+        reference: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Decision:
+        """Decide whether some content may go through, as ``Gate.check`` does.
+
+        Where the server gives no decision about this very content, the decision blocks, by policy, with an undecided
+        result; the ledger does not hold it. The metadata of the server's decision has one more member,
+        ``adjudge_caller``. Raises ``UsageError`` for what the server refuses: an unknown gate, a key that is not valid
+        or not for this gate.
+        """
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}")
+        started = time.perf_counter()
+        subject: str | None = None
+        try:
+            sent, subject = write_value(content)
+            body = {"content": sent, **write_arguments({"task": task, "context": context, "reference": reference})}
+        except BaseException as error:  # an object of anybody's may raise anything when it is opened
+            if is_for_us(error) or not isinstance(error, Exception):
+                raise
+            return self._block(error, subject, metadata, started)
+        body |= {"metadata": write_metadata(metadata)} if metadata else {}
+        try:
+            decision = self._read(await self.connection.post("v1", "gates", self.name, "check", body=body))
+            check_about(decision.subject, subject, self.connection.url)
+        except ServerError as error:
+            return self._block(error, subject, metadata, started)
+        return decision
+
+    def check_sync(
+        self,
+        content: object,
+        *,
+        task: object = None,
+        context: object = None,
+        reference: object = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Decision:
+        """``check`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.check(content, task=task, context=context, reference=reference, metadata=metadata))
+
+    async def resume(
+        self,
+        decision: Decision | str,
+        *,
+        content: object = ...,
+        task: object = ...,
+        context: object = ...,
+        reference: object = ...,
+    ) -> Decision:
+        """Wait until people have decided, and return the decision that replaces the pending one.
+
+        As with ``Gate.resume``, pass what you are about to use: if it is not what was held back, the decision is
+        blocked. Raises ``UsageError`` for a decision that does not wait at this gate, and ``ServerError`` when the
+        server cannot be reached, for whoever waits can wait on.
+        """
+        ident = decision if isinstance(decision, str) else decision.approval_id
+        if not isinstance(decision, str) and (not decision.pending or decision.gate != self.name):
+            raise UsageError(f"only a pending decision of gate {self.name!r} can be resumed by it")
+        given = {"content": content, "task": task, "context": context, "reference": reference}
+        body: dict[str, Any] = {
+            name: None if value is None else write_value(value, what=name)[0]
+            for name, value in given.items()
+            if value is not ...
+        }
+        body |= {"approval": ident, "wait": min(_PAUSE, self.connection.timeout / 2)}
+        while True:
+            said = self._read(await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False))
+            if isinstance(decision, Decision) and said.subject != decision.subject:
+                check_about(said.subject, decision.subject or "", self.connection.url)
+            if not said.pending:
+                return said
+            await asyncio.sleep(0.05)  # a server that stops answers at once
+
+    def resume_sync(
+        self,
+        decision: Decision | str,
+        *,
+        content: object = ...,
+        task: object = ...,
+        context: object = ...,
+        reference: object = ...,
+    ) -> Decision:
+        """``resume`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.resume(decision, content=content, task=task, context=context, reference=reference))
+
+    async def pending(self) -> tuple[Decision, ...]:
+        """The gate's pending decisions that have not been resumed, the oldest first."""
+        said = await self.connection.get("v1", "gates", self.name, "pending")
+        return tuple(self._read(item) for item in said["decisions"])
+
+    def guard(self, *, argument: str | None = None) -> Callable[[F], F]:
+        """Return a decorator that checks an argument of a function before it runs, or else its return value.
+
+        As ``Gate.guard``; it raises ``Blocked`` with the decision.
+        """
+        return make_guard(Checks(name=self.name, check=self.check, withdraw=_withdraw), argument)
+
+    async def aclose(self) -> None:
+        """Close the connections to the server."""
+        await self.connection.aclose()
+
+    def _read(self, said: object) -> Decision:
+        try:
+            decision = Decision.from_dict(said)  # type: ignore[arg-type] - it checks what it is given
+        except UsageError as error:
+            raise ServerError(f"{self.connection.url} gave no decision: {error}") from None
+        if decision.gate != self.name:
+            raise ServerError(f"{self.connection.url} answered for another gate, so the answer does not count")
+        return decision
+
+    def _block(
+        self, error: Exception, subject: str | None, metadata: Mapping[str, Any] | None, started: float
+    ) -> Decision:
+        about = dict(metadata or {})
+        return Decision(
+            gate=self.name,
+            allowed=False,
+            decided_by="policy",
+            result=make_unreached(error, judge=self.name, subject=subject, metadata=about),
+            would_allow=False,
+            subject=subject,
+            metadata=about,
+            duration_ms=since(started),
+        )
+
+
+async def _withdraw(decision: Decision, why: str) -> Decision:
+    """The decision in place of one about something that was changed while it was judged."""
+    return replace(decision, allowed=False, pending=False, decided_by="policy", detail=why, ledger_seq=None)

@@ -1,0 +1,132 @@
+"""A server's judge: ``evaluate`` as a judge of this program has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.client.connection import Connection
+from adjudge.client.payload import check_about, make_unreached, write_arguments, write_metadata, write_value
+from adjudge.errors import ServerError, UsageError
+from adjudge.result import JudgeResult, read_result
+from adjudge.rubric.rubric import Rubric
+from adjudge.sync import run_sync
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemoteJudge:
+    """A judge of a server; ``None`` as its name is the server's default."""
+
+    name: str | None
+    connection: Connection
+
+    async def evaluate(
+        self,
+        content: object,
+        rubric: Rubric | Mapping[str, Any] | str | None = None,
+        *,
+        criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+        threshold: float | None = None,
+        reference: object = None,
+        task: object = None,
+        context: object = None,
+        rules: Sequence[str | Mapping[str, Any]] = (),
+        instructions: str | None = None,
+        throw_on_fail: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> JudgeResult:
+        """Judge some content and return the result, as ``Judge.evaluate`` does.
+
+        A server that cannot be reached, is too busy or fails gives an ``undecided`` result; this is not an exception.
+        Raises ``UsageError`` for what the server refuses, and ``JudgmentFailed`` only with ``throw_on_fail=True``.
+
+        Args:
+            content: What to judge, as for ``Judge.evaluate``.
+            rubric: The name of a rubric that the server has, a shipped name, or a ``Rubric`` or mapping, which is
+                sent along; its ``model`` does not count.
+            criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
+            threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
+            reference: A known good answer to compare with; shown to the judge as data.
+            task: What the content was asked to do; shown to the judge as data.
+            context: What the content may rely on; shown to the judge as data.
+            rules: Shipped rules, by name or as mappings; functions cannot be sent.
+            instructions: More instructions, which the judge obeys; never put content here.
+            throw_on_fail: Raise ``JudgmentFailed`` unless the content passed; also if it is undecided.
+            metadata: Copied to the result, never sent to a model.
+        """
+        sent, subject = write_value(content)
+        body: dict[str, Any] = {"content": sent, "judge": self.name, "criteria": _to_plain(criteria)}
+        body |= {"rubric": _write_rubric(rubric), "threshold": None if threshold is None else float(threshold)}
+        body |= {"instructions": instructions, "rules": _write_rules(rules), "metadata": write_metadata(metadata)}
+        body |= write_arguments({"task": task, "context": context, "reference": reference})
+        try:
+            result = self._read(await self.connection.post("v1", "evaluate", body=body))
+            check_about(result.subject, subject, self.connection.url)
+        except ServerError as error:
+            result = make_unreached(error, judge=self.name or "server", subject=subject, metadata=metadata or {})
+        return result.raise_if_failed() if throw_on_fail else result
+
+    def evaluate_sync(
+        self,
+        content: object,
+        rubric: Rubric | Mapping[str, Any] | str | None = None,
+        *,
+        criteria: str | Sequence[str] | Mapping[str, str] | None = None,
+        threshold: float | None = None,
+        reference: object = None,
+        task: object = None,
+        context: object = None,
+        rules: Sequence[str | Mapping[str, Any]] = (),
+        instructions: str | None = None,
+        throw_on_fail: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> JudgeResult:
+        """``evaluate`` without an event loop. It also works inside a running loop, and blocks it."""
+        work = self.evaluate(
+            content,
+            rubric,
+            criteria=criteria,
+            threshold=threshold,
+            reference=reference,
+            task=task,
+            context=context,
+            rules=rules,
+            instructions=instructions,
+            throw_on_fail=throw_on_fail,
+            metadata=metadata,
+        )
+        return run_sync(work)
+
+    async def aclose(self) -> None:
+        """Close the connections to the server."""
+        await self.connection.aclose()
+
+    def _read(self, said: object) -> JudgeResult:
+        try:
+            return read_result(said)  # type: ignore[arg-type] - it checks what it is given
+        except UsageError as error:
+            raise ServerError(f"{self.connection.url} gave no result: {error}") from None
+
+
+def _to_plain(criteria: str | Sequence[str] | Mapping[str, str] | None) -> Any:
+    if criteria is None or isinstance(criteria, str):
+        return criteria
+    return dict(criteria) if isinstance(criteria, Mapping) else list(criteria)
+
+
+def _write_rubric(rubric: Rubric | Mapping[str, Any] | str | None) -> Any:
+    if isinstance(rubric, Rubric):
+        return rubric.to_dict()
+    if rubric is None or isinstance(rubric, str):
+        return rubric
+    if not isinstance(rubric, Mapping):
+        raise UsageError(f"a rubric must be a Rubric, a mapping or a name, not {type(rubric).__name__}")
+    return dict(rubric)
+
+
+def _write_rules(rules: Sequence[str | Mapping[str, Any]]) -> list[Any]:
+    for rule in rules:
+        if not isinstance(rule, str | Mapping):
+            raise UsageError(f"a rule that is sent to a server is a name or a mapping, not {type(rule).__name__}")
+    return [rule if isinstance(rule, str) else dict(rule) for rule in rules]

@@ -1,0 +1,88 @@
+"""A server's queue of labelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from adjudge.client.connection import Connection
+from adjudge.dataset.case import LabelValue
+from adjudge.dataset.label import Label
+from adjudge.labels.task import LabelProgress, LabelTask
+from adjudge.rubric.file import load_rubric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RemoteLabelQueue:
+    """The queue of a server's run. The key's own name as a rater is who labels."""
+
+    connection: Connection
+    run: str
+
+    async def next(self, *, skipped: bool = False) -> LabelTask | None:
+        """The next question, blind, or ``None`` where nothing is left now; its contents are texts, as shown."""
+        said = await self._post("next", {"skipped": skipped})
+        return None if said["task"] is None else _read_task(said["task"])
+
+    async def record(
+        self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
+    ) -> Label:
+        """Keep an answer, and return it as a label; it replaces what was answered before."""
+        said = await self._post("labels", {"case": case, "value": value, "criterion": criterion, "comment": comment})
+        return Label.from_dict(said)
+
+    async def skip(self, case: str) -> None:
+        """Put a case off."""
+        await self._post("skip", {"case": case})
+
+    async def undo(self) -> str | None:
+        """Take back the last answer or skip, and return its case; ``None`` where there is none."""
+        said = (await self._post("undo", {}))["undone"]
+        return None if said is None else said["case"]
+
+    async def settle(
+        self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
+    ) -> Label:
+        """Keep how a difference was settled; the key needs the scope ``adjudicate``."""
+        said = await self._post("settle", {"case": case, "value": value, "criterion": criterion, "comment": comment})
+        return Label.from_dict(said)
+
+    async def progress(self) -> LabelProgress:
+        """How far labelling is, for everybody and for the key's rater."""
+        said = dict(await self.connection.get("v1", "labels", self.run, "progress"))
+        said.pop("schema", None)
+        return LabelProgress(**said)
+
+    async def labels(self) -> tuple[Label, ...]:
+        """Everybody's labels, for a key that does not label."""
+        said = await self.connection.get("v1", "labels", self.run, "labels")
+        return tuple(Label.from_dict(item) for item in said["labels"])
+
+    async def _post(self, name: str, body: dict[str, Any]) -> Any:
+        return await self.connection.post("v1", "labels", self.run, name, body=body, once=False)
+
+
+def _read_task(data: dict[str, Any]) -> LabelTask:
+    parts = {item["name"]: item["text"] for item in data["parts"]}
+    order = data["order"]
+    content: object = parts.get("content")
+    if order is not None:
+        first, second = ("A", "B") if order == "ab" else ("B", "A")
+        content = {"a": parts.get(first), "b": parts.get(second)}
+    rubric = None if data["rubric"] is None else load_rubric(data["rubric"])
+    named = None if data["criterion"] is None else data["criterion"]["name"]
+    criterion = next((item for item in rubric.criteria if item.name == named), None) if rubric is not None else None
+    return LabelTask(
+        case=data["case"],
+        content=content,
+        task=parts.get("task"),
+        reference=parts.get("reference"),
+        context=parts.get("context"),
+        rubric=rubric,
+        criterion=criterion,
+        order=order,
+        comment=data["comment"],
+        until=datetime.fromisoformat(data["until"]),
+        skipped=data["skipped"],
+    )

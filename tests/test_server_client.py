@@ -1,0 +1,282 @@
+"""The client: a gate, a judge or a firewall of a server, used like one of this program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from adjudge import Blocked, Client, Gate, JudgeResult, ServerError, UsageError
+from server_support import CONFIG, run_server
+
+LONG = "x" * 41
+
+JUDGED = (
+    CONFIG
+    + """
+[judges.calm]
+seats = ["python:client_judges:answer"]
+
+[defaults]
+judge = "calm"
+
+[server]
+runs = "runs"
+"""
+)
+
+JUDGE = '''
+"""A judge in code: what says bad fails."""
+
+
+def answer(content):
+    return "bad" not in str(content)
+'''
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "client_judges.py").write_text(JUDGE, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        with run_server(folder, JUDGED) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    made = Client(server.url, key=server.make_key("judge"))
+    yield made
+    made.close()
+
+
+@dataclass(frozen=True)
+class Order:
+    item: str
+    amount: int
+
+
+@pytest.mark.parametrize("content", ["short", LONG, {"a": [1, None, 2.5]}, ["x"], Order("pen", 2), "é\n", 7, None, ""])
+def test_a_gate_of_a_server_decides_as_one_of_this_program(client, content):
+    """One line is another, and the decision is the same."""
+    local = Gate("publish", rules=[{"name": "length", "max": 40}]).check_sync(content, metadata={"n": 1})
+    remote = client.gate("publish").check_sync(content, metadata={"n": 1})
+
+    assert (remote.allowed, remote.decided_by, remote.subject) == (local.allowed, local.decided_by, local.subject)
+    assert remote.result.outcome == local.result.outcome
+    assert {name: remote.metadata[name] for name in local.metadata} == dict(local.metadata)
+
+
+def test_what_cannot_be_read_is_blocked_without_being_sent(client):
+    """As a gate of this program blocks it."""
+    for content in (b"binary", "\ud800"):
+        decision = client.gate("publish").check_sync(content)
+        assert (decision.allowed, decision.decided_by) == (False, "policy")
+
+
+def test_a_gate_of_a_server_guards_a_function(client):
+    """Blocked content does not reach it."""
+    sent = []
+
+    @client.gate("publish").guard(argument="text")
+    def publish(text):
+        sent.append(text)
+
+    publish("short")
+    with pytest.raises(Blocked):
+        publish(LONG)
+    assert sent == ["short"]
+
+
+def test_what_people_approve_at_the_server_goes_on_here(client, server):
+    """A pending decision is resumed, with the content that is about to be used."""
+    gate = client.gate("held")
+    waits = gate.check_sync(LONG)
+    assert (waits.pending, waits.allowed) == (True, False)
+
+    ana = Client(server.url, key=server.make_key("approve", approver="Ana"))
+
+    async def approve() -> Any:
+        async with ana:
+            (asked,) = [item for item in await ana.approvals().list() if item.id == waits.approval_id]
+            return await ana.approvals().decide(asked.id, True, "it is fine")
+
+    assert asyncio.run(approve()).status == "approved"
+    assert gate.resume_sync(waits, content=LONG).allowed is True
+
+
+def test_a_judge_of_a_server_evaluates(client):
+    """The result is a result like any other."""
+    judge = client.judge()
+    results = [judge.evaluate_sync(text, criteria="It is good.") for text in ("fine", "bad")]
+
+    assert [result.outcome for result in results] == ["passed", "failed"]
+    assert all(isinstance(result, JudgeResult) for result in results)
+
+
+def test_firewalls_of_a_server_check(client):
+    """Arguments and rules, with the library's verdicts."""
+    assert client.input_firewall().check_sync({"a": "kind"}).passed is True
+    assert client.input_firewall().check_sync({"a": "bad"}).passed is False
+    assert client.input_firewall().check_sync({"a": {1, 2}}).passed is False
+    assert client.prompt_firewall().check_sync(["be kind"]).allowed == ("be kind",)
+    assert client.prompt_firewall().check_sync(["be bad"]).allowed == ()
+
+
+def test_a_ledger_of_a_server_is_read(client, server):
+    """Entries come as the library has them."""
+    decision = client.gate("publish").check_sync("recorded")
+    reader = Client(server.url, key=server.make_key("read"))
+
+    async def read() -> Any:
+        async with reader:
+            ledger = reader.ledger()
+            return [entry async for entry in ledger.query(subject=decision.subject)], await ledger.head()
+
+    entries, head = asyncio.run(read())
+    assert decision.ledger_seq in [entry.seq for entry in entries]
+    assert head.seq >= decision.ledger_seq
+
+
+def test_what_the_server_refuses_is_an_error_that_says_so(server, client):
+    """A wrong key and an unknown gate are mistakes of whoever calls, not undecided contents."""
+    with pytest.raises(UsageError, match="nothing"):
+        client.gate("nothing").check_sync("x")
+    for key in (None, "adj_000000000000_" + "x" * 43, server.make_key("read")):
+        stranger = Client(server.url, key=key)
+        with pytest.raises(UsageError, match=r"scope|key"):
+            stranger.gate("publish").check_sync("x")
+        stranger.close()
+
+
+def test_a_server_that_cannot_be_reached_lets_nothing_through():
+    """A gate blocks, a judge is undecided, a firewall rejects; what only reads raises."""
+    gone = Client("http://127.0.0.1:9", timeout=5.0)
+    decision = gone.gate("publish").check_sync("short")
+
+    assert (decision.allowed, decision.decided_by, decision.result.undecided_because) == (False, "policy", "error")
+    assert gone.judge().evaluate_sync("x", criteria="good").outcome == "undecided"
+    assert gone.input_firewall().check_sync({"a": "b"}).passed is False
+    assert gone.prompt_firewall().check_sync(["a"]).allowed == ()
+    with pytest.raises(ServerError):
+        asyncio.run(gone.approvals().list())
+    gone.close()
+
+
+@contextmanager
+def answering(*answers: tuple[int, dict[str, str], bytes]):
+    """A server that says what it is told to, one after the other and the last for ever; with the requests it got."""
+    left, got = list(answers), []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            got.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
+            status, headers, body = left.pop(0) if len(left) > 1 else left[0]
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
+        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{serving.server_port}", got
+        serving.shutdown()
+
+
+def answer_of(content: str, **changes: Any) -> bytes:
+    """A decision about a content, as a server writes it."""
+    decision = Gate("publish", rules=[{"name": "length", "max": 40}]).check_sync(content)
+    return json.dumps({**decision.to_dict(), **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"{}",
+        b"null",
+        b"true",
+        b'{"allowed": true}',
+        b"<html>all is well</html>",
+        answer_of("another content"),
+        answer_of("short", gate="lax"),
+        answer_of("short", allowed="yes"),
+        answer_of("short", schema="adjudge/decision/99"),
+        answer_of("short", decided_by="judge"),
+        b"[" * 100_000,
+    ],
+)
+def test_only_a_decision_about_this_content_at_this_gate_counts(said):
+    """Whatever else is answered, by a proxy, a cache or another server: blocked."""
+    with answering((200, {}, said)) as (url, _):
+        client = Client(url, timeout=5.0)
+        decision = client.gate("publish").check_sync("short")
+        client.close()
+
+    assert (decision.allowed, decision.decided_by) == (False, "policy")
+
+
+@pytest.mark.parametrize("status", [301, 302, 204, 500, 502, 503, 504])
+def test_only_status_200_is_an_answer(status):
+    """A redirect is not followed, and no error lets anything through."""
+    with answering((status, {"Location": "http://127.0.0.1:9/", "Retry-After": "0"}, answer_of("short"))) as (url, _):
+        client = Client(url, timeout=1.0)
+        decision = client.gate("publish").check_sync("short")
+        client.close()
+
+    assert decision.allowed is False
+
+
+def test_a_busy_server_is_asked_again_for_the_same_request():
+    """With one Idempotency-Key for all tries, so that nothing is judged twice."""
+    busy = (503, {"Retry-After": "0"}, b'{"detail": "busy"}')
+    with answering(busy, busy, (200, {}, answer_of("short"))) as (url, got):
+        client = Client(url, timeout=5.0)
+        decision = client.gate("publish").check_sync("short")
+        client.close()
+
+    assert decision.allowed is True
+    assert len({headers["Idempotency-Key"] for headers, _ in got}) == 1
+    assert len(got) == 3
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"url": "ftp://x"},
+        {"url": "127.0.0.1:8318"},
+        {"url": "https://user:secret@x"},
+        {"url": "https://x?a=b"},
+        {"url": "http://x.example", "key": "adj_000000000000_" + "x" * 43},
+        {"url": "https://x", "key": "a\r\nb"},
+        {"url": "https://x", "key": ""},
+        {"url": "https://x", "timeout": 0},
+    ],
+)
+def test_an_address_and_a_key_are_checked_before_anything_is_sent(how):
+    """A key goes over https, or within this machine, and breaks no header."""
+    with pytest.raises(UsageError):
+        Client(how.pop("url"), **how)
+
+
+def test_a_key_is_in_no_text_of_a_client(server):
+    """Neither in its repr nor in an error."""
+    key = "adj_000000000000_" + "x" * 43
+    client = Client(server.url, key=key)
+    with pytest.raises(UsageError) as refused:
+        client.gate("publish").check_sync("x")
+    client.close()
+
+    assert key not in repr(client) + str(refused.value) + repr(client.gate("publish"))
