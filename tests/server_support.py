@@ -112,7 +112,7 @@ def run_server(folder: Path, config: str = CONFIG, *, allow_anonymous: bool = Fa
     listener = _listen()
     port = listener.getsockname()[1]
     app = serving.make_app(folder / "adjudge.toml", port=port, allow_anonymous=allow_anonymous)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", server_header=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     running = RunningServer(url=f"http://127.0.0.1:{port}", folder=folder, app=app)
     thread.start()

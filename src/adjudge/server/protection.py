@@ -71,7 +71,8 @@ class RequestProtection:
             check_origin(request, settings)
             async with asyncio.timeout(settings.deadline) as timer:
                 # From its first byte on, an answer may take its time: a page can listen for what is new.
-                send.on_start = lambda: timer.reschedule(None)
+                # A deadline that has passed cannot be taken back: its own answer comes through here as well.
+                send.on_start = lambda: None if timer.expired() else timer.reschedule(None)
                 await self._app(scope, _BodyReceiver(receive, request, settings.largest_body), send)
         except Problem as problem:
             await _refuse(problem, scope, receive, send)
