@@ -1,5 +1,6 @@
 from adjudge.client.approvals import RemoteApprovals as RemoteApprovals
 from adjudge.client.client import Client as Client
+from adjudge.client.connection import Connection as Connection
 from adjudge.client.firewalls import RemoteInputFirewall as RemoteInputFirewall
 from adjudge.client.firewalls import RemotePromptFirewall as RemotePromptFirewall
 from adjudge.client.gate import RemoteGate as RemoteGate
