@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,8 +41,9 @@ store_content = "full"
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """What a coroutine returns, on a loop of its own."""
-    return asyncio.run(work)
+    """What a coroutine returns, on a loop and a thread of its own: a browser's test has a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -461,7 +461,7 @@ def _make_judge_view(
     return JudgeView(
         outcome=result.outcome,
         word=_make_word(result),
-        said=result.detail or result.reasoning or result.explain(),
+        said=result.detail or result.reasoning or _name_low(result),
         judge=result.judge,
         decided_by=result.decided_by,
         first_said=approval.first_said,
@@ -472,6 +472,11 @@ def _make_judge_view(
         ),
         rules=tuple(sorted(map(_make_rule, result.rule_results), key=lambda rule: _RULE_ORDER.index(rule.state))),
     )
+
+
+def _name_low(result: JudgeResult) -> str:
+    low = [item.name for item in result.criteria if item.threshold is not None and not item.passed]
+    return f"Below what they need: {', '.join(low)}." if low else ""
 
 
 def _make_word(result: JudgeResult) -> str:
