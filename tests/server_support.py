@@ -32,7 +32,7 @@ rules = [{name = "length", max = 40}]
 [gates.held]
 rules = [{name = "length", max = 40}]
 on_failed = "ask"
-ask = {approvers = ["Ana", "Ben"]}
+ask = {approvers = ["Ana", "Ben"], show_content = true}
 
 [ledger]
 url = "sqlite:///adjudge.db"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -21,6 +23,7 @@ from approval_page_support import (
     read_approval,
     send,
 )
+from cli_support import Line
 from server_support import RunningServer, find_token, run_server
 
 
@@ -425,3 +428,68 @@ def test_what_is_new_is_announced_once_and_not_put_in_between(server: RunningSer
     assert "This request changed" in answer.text
     assert "Ben" not in answer.text
     assert ana.get("/approvals/news", params=known | {"told": "1-1"}).status_code == 204
+
+
+# ---------------------------------------------------------------- links
+
+
+@pytest.fixture(name="print_link")
+def provide_link(server: RunningServer, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What ``adjudge approvals link`` prints, without the host that it names."""
+
+    def print_link(ident: str, *options: str) -> str:
+        config = str(server.folder / "adjudge.toml")
+        done = Line(capsys)("approvals", "link", ident[-12:], *options, "--config", config)
+        assert done.status == 0, done.err
+        assert done.out.startswith("http://127.0.0.1:8318/approvals/")
+        return done.out.strip().removeprefix("http://127.0.0.1:8318")
+
+    return print_link
+
+
+def test_a_link_opens_the_page_after_signing_in_and_decides_nothing(
+    server: RunningServer, ana: Any, print_link: Callable[..., str]
+):
+    """Somebody without a session goes to the sign-in, and comes back to it."""
+    ident = make_request(server)
+    path = print_link(ident)
+    answer = server.open_browser().get(path)
+    assert answer.status_code == 303
+    assert unquote(answer.headers["location"]) == f"/signin?next={path}"
+
+    assert ident[-12:] in ana.get(path).text
+    assert list_kinds(server, ident) == ["requested"]
+
+
+def test_a_link_that_was_changed_or_is_too_old_opens_nothing(
+    server: RunningServer, ana: Any, print_link: Callable[..., str]
+):
+    """Nor does one for another request, and its form takes no vote by itself."""
+    ident, other = make_request(server), make_request(server, expires_in=None)
+    path = print_link(ident)
+    signed = path.partition("?")[2]
+    for changed in (
+        path.replace("until=", "until=1"),
+        path[:-2] + "xx",
+        f"/approvals/{other}?{signed}",
+        f"/approvals/{ident}?until=1&link=x",
+    ):
+        answer = ana.get(changed)
+        assert (answer.status_code, "link" in answer.text) == (403, True)
+    old = print_link(other, "--hours", "0.00001")
+    time.sleep(1.1)
+    assert "time of this link is over" in ana.get(old).text
+    assert print_link(other) != old
+
+
+def test_the_api_refuses_to_approve_what_is_not_kept_unless_told(server: RunningServer):
+    """A program that shows its people the content by itself says so."""
+    ident = make_request(server, show_content=False)
+    client = server.open_client(key=server.make_key("approve", approver="Ana"))
+    path = f"/v1/approvals/{ident}/votes"
+
+    refused = client.post(path, json={"approved": True, "reason": "yes"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "incomplete")
+    changed = client.post(path, json={"approved": True, "reason": "yes", "complete": False, "seen": "0" * 64})
+    assert (changed.status_code, changed.json()["code"]) == (409, "changed")
+    assert client.post(path, json={"approved": True, "reason": "yes", "complete": False}).status_code == 200

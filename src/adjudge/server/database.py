@@ -26,6 +26,8 @@ SESSIONS = "adjudge_server_sessions"
 
 ANSWERS = "adjudge_server_answers"
 
+SECRETS = "adjudge_server_secrets"
+
 
 T = TypeVar("T")
 
@@ -40,6 +42,7 @@ def make_tables() -> MetaData:
     _describe_accounts(tables)
     _describe_sessions(tables)
     _describe_answers(tables)
+    _describe_secrets(tables)
     return tables
 
 
@@ -102,6 +105,18 @@ def _describe_answers(tables: MetaData) -> None:
         Column("status", Integer),
         Column("body", LargeBinary),
         Column("created_at", Text, nullable=False, index=True),
+        sqlite_strict=True,
+    )
+
+
+def _describe_secrets(tables: MetaData) -> None:
+    from sqlalchemy import Column, Table, Text
+
+    Table(
+        SECRETS,
+        tables,
+        Column("name", Text, primary_key=True),
+        Column("secret", Text, nullable=False),
         sqlite_strict=True,
     )
 

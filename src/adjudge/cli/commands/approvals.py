@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -179,6 +179,10 @@ approvals_app = typer.Typer(
 
 T = TypeVar("T")
 
+_LINK_HOURS = 168
+
+_MOST_HOURS = 8_760
+
 _STATUSES = ("open", "approved", "denied", "all")
 
 
@@ -313,6 +317,40 @@ def wait(
     approval, approved, pending = _use(ledger, config, key, work)
     _print_approval(approval, pending, ledger=ledger, as_json=as_json)
     return 3 if approved is None else 0 if approved else 1
+
+
+@approvals_app.command("link")
+def link(
+    ident: Ident,
+    hours: Annotated[
+        float | None,
+        typer.Option("--hours", metavar="H", help="How long it can be opened; by default until the request expires."),
+    ] = None,
+    ledger: Place = None,
+    key: Key = None,
+    config: option.ConfigFile = None,
+) -> None:
+    """Print a signed link to the page of a request, for a mail or a message.
+
+    ID is the approval's id, or at least 4 characters of its beginning or end. Whoever opens the link has to sign in on
+    the server, and decides there: the link itself decides nothing. A request that never expires has a link for 7 days.
+    """
+    from adjudge.config.server import read_server
+    from adjudge.server.links import make_link
+
+    if hours is not None and not 0 < hours <= _MOST_HOURS:
+        raise UsageError(f"--hours is a number above 0 and up to {_MOST_HOURS:,}, got {hours:g}")
+    settings = read_server(read_config(config))
+
+    async def work(approvals: Approvals) -> str:
+        found = await approvals.get(await approvals.find(ident))
+        now = datetime.now(UTC)
+        until = found.expires_at or now + timedelta(hours=_LINK_HOURS)
+        if hours is not None:
+            until = now + timedelta(hours=hours)
+        return await make_link(approvals.ledger, settings.base_url, found.id, until=until)
+
+    print_line(_use(ledger, config, key, work))
 
 
 @approvals_app.command("export")

@@ -31,6 +31,14 @@ class VoteBody(StrictModel):
 
     approved: bool
     reason: str = Field(default="", max_length=LONGEST_REASON)
+    complete: bool = Field(
+        default=True,
+        description="Refuse to approve a request that does not keep all that would be approved. False is for a program "
+        "that shows its people all of it by itself.",
+    )
+    seen: str | None = Field(
+        default=None, max_length=100, description="digest_shown of what the person was shown; another one is refused."
+    )
 
 
 @router.get("/approvals")
@@ -59,7 +67,14 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
     if caller.approver is None:
         raise Problem(403, "this key or account is nobody's as an approver; give it a name", code="forbidden")
     try:
-        found = await state.approvals.decide(approval, caller.approver, body.approved, body.reason)
+        found = await state.approvals.decide(
+            approval,
+            caller.approver,
+            body.approved,
+            body.reason,
+            seen=body.seen,
+            require_complete=body.complete,
+        )
     except DecisionRefused as error:
         status = 403 if error.because == "unauthorised" else 409
         raise Problem(status, flatten(str(error), 500), code=error.because) from None

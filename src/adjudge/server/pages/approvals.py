@@ -21,6 +21,7 @@ from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.server.caller import Caller, require
+from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import (
     ApprovalsView,
     QueueItem,
@@ -63,6 +64,14 @@ class DenyForm(BaseModel):
 
     ids: list[str] = Field(default_factory=list, max_length=_MOST_DENIED)
     reason: str = Field(default="", max_length=LONGEST_REASON)
+
+
+class ShownQuery(BaseModel):
+    """How a request is shown, and the signature of a link that led there."""
+
+    whole: bool = False
+    until: int = Field(default=0, ge=0, le=2**40)
+    link: str | None = Field(default=None, max_length=200)
 
 
 class NewsQuery(BaseModel):
@@ -113,10 +122,15 @@ async def view_request(
     request: Request,
     state: CurrentState,
     caller: Approver,
-    whole: bool = False,  # noqa: FBT001, FBT002 - a part of the address
+    shown: Annotated[ShownQuery, Query()],
 ) -> ApprovalsView:
     """One request, and the queue beside it."""
-    reader = replace(read_reader(request, state, caller), shows_all=whole)
+    if shown.link is not None:
+        try:
+            await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=_now())
+        except UsageError as error:
+            raise Problem(403, str(error), code="link") from None
+    reader = replace(read_reader(request, state, caller), shows_all=shown.whole)
     approval = await _load(state, caller, id)
     return await _make_view(state, reader, await _list_open(state, caller), approval)
 
@@ -251,7 +265,7 @@ async def undo(id: str, request: Request, state: CurrentState, caller: Approver)
         await state.approvals.withdraw(approval.id, name)
     except DecisionRefused:
         said = "It was too late to undo: the vote counts, and the gate may have been told."
-        view = replace(await view_request(approval.id, request, state, caller), conflict=said)
+        view = replace(await view_request(approval.id, request, state, caller, ShownQuery()), conflict=said)
         return render_page(request, "approvals.html", view, caller=caller, status=409)
     return redirect(f"/approvals/{approval.id}")
 
@@ -288,7 +302,7 @@ async def _show_again(
     late: str = "",
 ) -> HTMLResponse:
     """The page again, with what was typed: for ``error`` the form, for ``late`` (409) what happened meanwhile."""
-    view = await view_request(ident, request, state, caller, whole=bool(form.seen))
+    view = await view_request(ident, request, state, caller, ShownQuery(whole=bool(form.seen)))
     view = replace(view, error=error, conflict=late, typed=form.reason)
     return render_page(request, "approvals.html", view, caller=caller, status=409 if late else 422)
 

@@ -1,0 +1,63 @@
+"""Links to a request for approval, for a mail or a message: signed, for a limited time, and worth nothing alone.
+
+A link opens the page of one request. It neither signs anybody in nor decides anything: whoever opens it needs an
+account, and sends the form of the page. The signature only keeps others from making links that look like ours.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from base64 import urlsafe_b64encode
+from datetime import datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from adjudge.errors import UsageError
+from adjudge.ledger.ledger import Ledger
+from adjudge.server.database import SECRETS, find_table, read, write
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row
+
+_NAME = "links"
+
+_BYTES = 32
+
+
+async def make_link(ledger: Ledger, base_url: str, ident: str, *, until: datetime) -> str:
+    """The address of a request's page, signed, which can be opened until a time.
+
+    The secret is in the server's own tables, and is made with the first link.
+    """
+    stamp = int(until.timestamp())
+    signature = _sign(await _find_secret(ledger), ident, stamp)
+    return f"{base_url}/approvals/{ident}?until={stamp}&link={signature}"
+
+
+async def check_link(ledger: Ledger, ident: str, *, until: int, signature: str, now: datetime) -> None:
+    """Raise ``UsageError`` for a link that this server did not make for this request, or whose time is over."""
+    if not hmac.compare_digest(_sign(await _find_secret(ledger), ident, until).encode(), signature.encode()):
+        raise UsageError("this link was not made by this server, or was changed; open the queue of approvals instead")
+    if now.timestamp() >= until:
+        raise UsageError("the time of this link is over; open the queue of approvals instead")
+
+
+def _sign(secret: bytes, ident: str, until: int) -> str:
+    made = hmac.digest(secret, f"adjudge/approval-link/1\n{ident}\n{until}".encode(errors="surrogatepass"), sha256)
+    return urlsafe_b64encode(made).decode().rstrip("=")
+
+
+async def _find_secret(ledger: Ledger) -> bytes:
+    table = find_table(SECRETS)
+    query = table.select().where(table.c.name == _NAME)
+    row = await read(ledger, lambda connection: connection.execute(query).one_or_none())
+    if row is None:
+        # Looked for once more: another process may have made it since, and its links are to hold.
+        def make(connection: Connection) -> Row[Any]:
+            if connection.execute(query).one_or_none() is None:
+                connection.execute(table.insert().values(name=_NAME, secret=secrets.token_hex(_BYTES)))
+            return connection.execute(query).one()
+
+        row = await write(ledger, make)
+    return bytes.fromhex(row.secret)
