@@ -25,6 +25,10 @@ OWN_KEYS = ("criteria", "rubric", "rules", "threshold")
 """By what a case is judged where it brings that itself; in a file it counts only when asked for."""
 
 
+_KNOWN = frozenset((*KEYS, "schema"))
+
+_ALWAYS = frozenset(("id", "content", "schema"))
+
 _SHORT = 40
 
 LabelValue = bool | float | str | None
@@ -137,17 +141,17 @@ def make_case(data: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> 
     if data.get("content") is None:
         has = flatten(", ".join(map(repr, data))) or "nothing"
         raise UsageError("the 'content' is null" if "content" in data else f"the row has no 'content'; it has {has}")
-    for key in data:
-        if key not in KEYS and key != "schema":
-            raise UsageError(_explain_unknown(key))
+    if not data.keys() <= _KNOWN:
+        raise UsageError(_explain_unknown(next(key for key in data if key not in _KNOWN)))
     if data.get("schema", SCHEMA) != SCHEMA:
         raise UsageError(f"the schema is {show(data['schema'])}, and a case is {SCHEMA!r}; update adjudge, or fix it")
     for key in ("labels", "metadata"):
-        if not isinstance(data.get(key) or {}, Mapping):
+        if key in data and not isinstance(data[key] or {}, Mapping):
             raise UsageError(f"{key!r} must be an object, got {show(data[key])}")
     for label in (data.get("label"), *(data.get("labels") or {}).values()):
-        _check_label(label)
-    known = {key: data[key] for key in KEYS[2:] if data.get(key) is not None}
+        if label is not None and type(label) is not bool:
+            _check_label(label)
+    known = {key: value for key, value in data.items() if value is not None and key not in _ALWAYS}
     if "group" in known:
         known["group"] = _read_name("group", known["group"])
     return Case(content=data["content"], id=_find_id(data), **known, **(own or {}))

@@ -49,12 +49,16 @@ class CaseCriteria:
         """Whether anything of a row counts."""
         return self.members or self.criteria_field is not None
 
+    def concerns(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row has anything that says how it is judged, or might."""
+        return self.criteria_field is not None or not _NAMES.isdisjoint(row)
+
     def take(self, row: Mapping[str, Any], mapped: Iterable[str]) -> Taken:
         """What a row says of how it is judged, apart from the rest; ``mapped`` are fields that were said to be others.
 
         Raises ``UsageError`` for what cannot be judged by.
         """
-        if self.criteria_field is None and _NAMES.isdisjoint(row):
+        if not self.concerns(row):
             return Taken(rest=dict(row), own={}, ignored=())  # nearly always
         rest, own, ignored = dict(row), dict[str, Any](), list[str]()
         if self.criteria_field is not None:

@@ -104,6 +104,7 @@ class Dataset:
         self._skips = on_bad_row == "skip"
         self._checks_ids = check_ids
         self._label_map = check_label_map(label_map)
+        self._is_plain = self._fields.strict and not self._label_map
         self.reads_once = once
         """Whether it can be read once only."""
         self._was_read = False
@@ -198,6 +199,9 @@ class Dataset:
         return f"Dataset({self.name!r})"
 
     def _iterate(self, reading: _Reading) -> Iterator[Case]:
+        if not self._labels:
+            yield from self._read_cases(reading)
+            return
         labels = LabelJoin(self._labels)
         for case in self._read_cases(reading):
             yield labels.join(case)
@@ -221,6 +225,8 @@ class Dataset:
             return row
         if isinstance(row, UsageError):
             raise row
+        if self._is_plain and not self._own.concerns(row):  # nearly always, for a file that was written for adjudge
+            return make_case(row)
         taken = self._own.take(row, self._mapped)
         rest = self._set_aside(taken) if taken.ignored else taken.rest
         return make_case(map_labels(self._fields.arrange(rest), self._label_map), taken.own)

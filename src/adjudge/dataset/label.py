@@ -16,6 +16,10 @@ LabelKind = Literal["person", "model", "override", "adjudication"]
 
 LabelOrder = Literal["ab", "ba"]
 
+_KINDS = get_args(LabelKind)
+
+_VALUES = frozenset(("first", "second", "tie", CANNOT_TELL))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelDesign:
@@ -70,15 +74,15 @@ class Label:
     def __post_init__(self) -> None:
         _check_name("case", self.case)
         _check_name("rater", self.rater)
-        for name in ("criterion", "run", "comment"):
-            if getattr(self, name) is not None:
-                _check_name(name, getattr(self, name))
+        for name, value in (("criterion", self.criterion), ("run", self.run), ("comment", self.comment)):
+            if value is not None:
+                _check_name(name, value)
         if not _is_value(self.value):
             raise UsageError(
                 f"value must be true, false, a number, 'first', 'second', 'tie' or {CANNOT_TELL!r}, got "
                 f"{show(self.value)}; say what it means (--label-map WORD=true, or label_map=)"
             )
-        check_choice("kind", self.kind, get_args(LabelKind))
+        check_choice("kind", self.kind, _KINDS)
         if self.order is not None:
             check_choice("order", self.order, get_args(LabelOrder))
         check_flag("blind", self.blind)
@@ -97,13 +101,12 @@ class Label:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Label:
         """Read a row of a label file. Raises ``UsageError`` for a row that is not a label, or has a later schema."""
-        for key in data:
-            if key not in LABEL_KEYS and key != "schema":
-                known = ", ".join(LABEL_KEYS)
-                raise UsageError(f"a label has no {show(key)}{suggest(key, LABEL_KEYS)}; it has {known}")
+        if not data.keys() <= _KNOWN:
+            key, known = next(key for key in data if key not in _KNOWN), ", ".join(LABEL_KEYS)
+            raise UsageError(f"a label has no {show(key)}{suggest(key, LABEL_KEYS)}; it has {known}")
         if data.get("schema", cls.schema) != cls.schema:
             raise UsageError(f"the schema is {show(data['schema'])}, and a label is {cls.schema!r}; update adjudge")
-        given = {key: data[key] for key in LABEL_KEYS if data.get(key) is not None}
+        given = {key: value for key, value in data.items() if value is not None and key != "schema"}
         if given.get("comment") == "":
             del given["comment"]
         for key in ("case", "rater", "value"):
@@ -120,6 +123,8 @@ class Label:
 
 LABEL_KEYS = ("case", "run", "rater", "kind", "value", "criterion", "order", "at", "blind", "design", "comment")
 
+_KNOWN = frozenset((*LABEL_KEYS, "schema"))
+
 DESIGN_KEYS = tuple(item.name for item in fields(LabelDesign))
 
 
@@ -130,7 +135,7 @@ def _check_name(what: str, value: object) -> None:
 
 def _is_value(value: object) -> bool:
     if isinstance(value, str):
-        return value in {"first", "second", "tie", CANNOT_TELL}
+        return value in _VALUES
     return isinstance(value, bool) or is_finite(value)
 
 

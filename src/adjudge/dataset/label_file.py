@@ -42,20 +42,30 @@ def load_labels(
     whose value nobody filled in. Raises ``UsageError`` naming file, line, value and remedy for the first row that is
     not a label.
     """
+    return tuple(stream_labels(path, format=format, label_map=label_map))
+
+
+def stream_labels(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002 - as open_dataset has it
+    label_map: LabelMap | None = None,
+) -> Iterator[Label]:
+    """Yield the labels of a file one at a time, as ``load_labels`` loads them."""
     name = os.fspath(path)
     form, gz = find_format(name, format)
     known = check_label_map(label_map)
     unit = "row" if form in {"json", "parquet"} else "line"
-    found: list[Label] = []
     for line, row in read_rows(name, form, None, gz=gz):
         try:
-            found += _read_row(row, known, table=form in TABLES)
+            found = _read_row(row, known, table=form in TABLES)
         except UsageError as error:
             raise UsageError(f"{name}, {unit} {line}: {error}") from None
-    return tuple(found)
+        if found is not None:
+            yield found
 
 
-def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table: bool) -> list[Label]:
+def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table: bool) -> Label | None:
     if isinstance(row, UsageError):
         raise row
     said = _open_cells(row) if table else dict(row)
@@ -64,11 +74,11 @@ def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table
         if table:
             said |= _rearm(said)
         if said.get("value") in (None, ""):
-            return []
+            return None
     if said.get("value") is None:
         raise UsageError(f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}")
     said["value"] = apply_label_map(said["value"], label_map)
-    return [] if said["value"] is None else [Label.from_dict(said)]
+    return None if said["value"] is None else Label.from_dict(said)
 
 
 def _rearm(said: Mapping[str, Any]) -> dict[str, str]:

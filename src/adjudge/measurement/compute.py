@@ -31,8 +31,6 @@ T = TypeVar("T")
 EPSILON = 0.2
 """The handicap of the alternative annotator test for trained experts (arXiv 2501.10970)."""
 
-_MOST_FOR_BIAS = 20_000
-
 _HEAPS_OF: dict[MeasurementKind, tuple[TruthHeap, ...]] = {
     "verdict": ("bad", "good"),
     "preference": PREFERENCES,
@@ -166,8 +164,8 @@ def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap
 def _keep_drawn(work: _Computation) -> None:
     """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for."""
     if (strata := work.strata) is not None:
-        designs = work.tally.list_designs()
-        work.places = [at for at in work.places if (item := designs[at]) is not None and item.plan == strata.plan]
+        designs = zip(work.places, work.tally.list_designs(work.places), strict=True)
+        work.places = [at for at, design in designs if design is not None and design.plan == strata.plan]
 
 
 def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
@@ -203,10 +201,8 @@ def _weigh(work: _Computation, found: Agreement, strata: Planned) -> Agreement:
     tally, categories = work.tally, found.confusion.categories
     columns = {name: at for at, name in enumerate(strata.sizes)}
     tables = [[[0] * len(categories) for _ in categories] for _ in columns]
-    designs = tally.list_designs()
-    sides = zip(work.places, tally.judged(work.places), tally.truth(work.places), strict=True)
-    for at, judge, true in sides:
-        design = designs[at]
+    sides = zip(tally.list_designs(work.places), tally.judged(work.places), tally.truth(work.places), strict=True)
+    for design, judge, true in sides:
         if design is not None:
             tables[columns[design.stratum]][categories.index(true)][categories.index(judge)] += 1
     whole = work.options.target == "run"
@@ -285,12 +281,12 @@ def _compute_order_flips(work: _Computation) -> OrderFlips | None:
     tally = work.tally
     if work.kind != "preference" or not tally.pairs:
         return None
-    forward, backward = ([_read_side(code) for code in codes] for codes in (tally.forward, tally.backward))
+    orders = list(tally.list_orders())
+    forward, backward = ([_read_side(pair[place]) for pair in orders] for place in (0, 1))
     return work.attempt("order_flips", lambda: make_order_flips(forward, backward))
 
 
-def _read_side(code: int) -> Side | None:
-    found = VERDICTS[code]
+def _read_side(found: LabelledVerdict) -> Side | None:
     return found if found in ("first", "second", "tie") else None
 
 
@@ -316,13 +312,13 @@ def _compute_bias(work: _Computation) -> Bias | None:
     if work.kind == "number":
         return None
     tally = work.tally
-    length, formatted, _ = tally.properties
-    places = _thin(work.places)
+    places = tally.list_sampled(work.places)
+    properties = tally.read_properties(places)
     pairs = work.kind == "preference"
     rows = [
         (at, _SHARE_SIDES[judge] - _SHARE_SIDES[true])
         for at, judge, true in zip(places, tally.judged(places), tally.truth(places), strict=True)
-        if judge is not None and length[at] == length[at]
+        if judge is not None and properties[at].length == properties[at].length
     ]
     if pairs and tally.pairs:
         return _compute_position_bias(work)
@@ -330,19 +326,14 @@ def _compute_bias(work: _Computation) -> Bias | None:
         work.left_out["bias"] = "no labelled case that the judge decided has its content here"
         return None
     kept = [at for at, _ in rows]
-    properties: dict[str, list[float] | list[bool] | list[str]] = {
-        "length (in doublings)": [length[at] for at in kept],
-        "format": ["marked up" if formatted[at] else "plain" for at in kept],
-        "language": tally.list_languages(kept),
+    columns: dict[str, list[float] | list[bool] | list[str]] = {
+        "length (in doublings)": [properties[at].length for at in kept],
+        "format": ["marked up" if properties[at].formatted else "plain" for at in kept],
+        "language": [properties[at].language for at in kept],
     }
     return work.attempt(
-        "bias", lambda: make_bias([error for _, error in rows], properties, groups=_group_for_bias(tally, kept))
+        "bias", lambda: make_bias([error for _, error in rows], columns, groups=_group_for_bias(tally, kept))
     )
-
-
-def _thin(places: Sequence[int]) -> Sequence[int]:
-    """At most so many cases, evenly spread: a regression gains nothing from more, and would keep them all."""
-    return places[:: -(-len(places) // _MOST_FOR_BIAS)] if len(places) > _MOST_FOR_BIAS else places
 
 
 def _group_for_bias(tally: MeasurementTally, places: Sequence[int]) -> Sequence[int] | None:
@@ -353,22 +344,22 @@ def _group_for_bias(tally: MeasurementTally, places: Sequence[int]) -> Sequence[
 def _compute_position_bias(work: _Computation) -> Bias | None:
     """Two rows for each pair, one for each order: whether the first content gains by being shown first."""
     tally = work.tally
-    length, formatted, _ = tally.properties
-    places = _thin(work.places)
+    places = tally.list_sampled(work.places)
+    properties, orders = tally.read_properties(places), dict(zip(places, tally.list_orders(places), strict=True))
     truth = dict(zip(places, tally.truth(places), strict=True))
     rows = [
         (at, _SHARE_SIDES[side] - _SHARE_SIDES[truth[at]], shown_first)
         for at in places
-        for codes, shown_first in ((tally.forward, True), (tally.backward, False))
-        if (side := _read_side(codes[at])) is not None and length[at] == length[at]
+        for side, shown_first in ((_read_side(orders[at][0]), True), (_read_side(orders[at][1]), False))
+        if side is not None and properties[at].length == properties[at].length
     ]
     if not rows:
         work.left_out["bias"] = "no labelled pair that the judge decided has its contents here"
         return None
-    properties: dict[str, list[float] | list[bool] | list[str]] = {
+    columns: dict[str, list[float] | list[bool] | list[str]] = {
         "position": ["shown first" if shown else "shown second" for _, _, shown in rows],
-        "length (in doublings, of the first to the second)": [length[at] for at, _, _ in rows],
-        "formatting of the first, not the second": [formatted[at] for at, _, _ in rows],
+        "length (in doublings, of the first to the second)": [properties[at].length for at, _, _ in rows],
+        "formatting of the first, not the second": [properties[at].formatted for at, _, _ in rows],
     }
     groups = [tally.groups[at] for at, _, _ in rows]
-    return work.attempt("bias", lambda: make_bias([error for _, error, _ in rows], properties, groups=groups))
+    return work.attempt("bias", lambda: make_bias([error for _, error, _ in rows], columns, groups=groups))

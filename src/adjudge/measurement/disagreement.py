@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.labels.truth import LabelledVerdict
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict
-from adjudge.measurement.properties import TextProperties
 
 DisagreementSort = Literal["judge wrong", "people disagree", "rubric silent"]
 """What to do about a disagreement: mend the judge, settle it among people, or say in the rubric what is meant."""
@@ -74,23 +72,27 @@ def find_sort(truth: CaseTruth, *, criteria_agree: bool = False) -> tuple[Disagr
     return "judge wrong", False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedCase:
-    """A case to compare. The functions are called only for what is labelled, or shown."""
+class ShownCase(Protocol):
+    """What is shown of a case on which judge and people differ."""
 
-    id: str
-    place: int
-    group: str | None
-    kind: str | None = None
-    """What cases are compared by, such as the model that answered."""
-    texts: Callable[[], tuple[str, str, str]]
-    """Content, task and the judge's reasoning."""
-    properties: Callable[[], tuple[TextProperties, ...]]
-    """Of the content; of both sides of a pair; nothing where there is no content."""
-    orders: tuple[str | None, str | None] | None = None
-    """Of a pair: the better content in each order; ``None`` is undecided, or an order that was not asked."""
-    criteria_agree: bool = False
-    """Whether the judge agrees with people on every labelled criterion."""
+    @property
+    def id(self) -> str:
+        """The id of the case."""
+        ...
+
+    @property
+    def place(self) -> int:
+        """Which case it is, from 0."""
+        ...
+
+    @property
+    def group(self) -> str | None:
+        """What the case came from, where several did."""
+        ...
+
+    def read_texts(self) -> tuple[str, str, str]:
+        """Content, task and the judge's reasoning; read only for what is kept."""
+        ...
 
 
 class DisagreementList:
@@ -105,16 +107,18 @@ class DisagreementList:
         self.counts: dict[DisagreementSort, int] = dict.fromkeys(SORTS, 0)
         self._heaps: dict[DisagreementSort, list[tuple[tuple[float, ...], Disagreement]]] = {sort: [] for sort in SORTS}
 
-    def add(self, found: CaseVerdict, truth: CaseTruth, case: ComparedCase) -> None:
+    def add(self, found: CaseVerdict, truth: CaseTruth, case: ShownCase, *, criteria_agree: bool = False) -> None:
         """Count a disagreement, and keep it if it is among the worst of its sort."""
-        sort, by_hand = find_sort(truth, criteria_agree=case.criteria_agree)
+        sort, by_hand = find_sort(truth, criteria_agree=criteria_agree)
         self.counts[sort] += 1
+        if not self.most:
+            return
         heap = self._heaps[sort]
         # Places differ, so that two disagreements are never compared themselves.
         worth = (*_rank(found, truth), -float(case.place))
-        if not self.most or (len(heap) >= self.most and worth <= heap[0][0]):
+        if len(heap) >= self.most and worth <= heap[0][0]:
             return
-        content, task, why = (cut(text, LONGEST) for text in case.texts())
+        content, task, why = (cut(text, LONGEST) for text in case.read_texts())
         kept = Disagreement(
             case=case.id,
             place=case.place,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.case_labels import find_truth
@@ -16,8 +17,7 @@ from adjudge.labels.truth import LabelledVerdict, Truth, TruthHeap
 from adjudge.result import JudgeResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseVerdict:
+class CaseVerdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the judge decided of a case: the verdict of more than half of its judgements."""
 
     verdict: LabelledVerdict
@@ -30,13 +30,12 @@ class CaseVerdict:
     """Whether the judgements are not all the same."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseTruth:
+class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
     """What people said of a case, and what it comes to."""
 
     value: LabelValue
     """True, false, a number, a preference or ``cannot_tell``; ``None`` is unresolved."""
-    ratings: Mapping[str, LabelValue] = field(default_factory=dict)
+    ratings: Mapping[str, LabelValue] = msgspec.field(default_factory=dict)
     """What each person said who looked."""
     override: bool = False
     """Whether it rests on overrides alone: only cases that a gate held back have those."""

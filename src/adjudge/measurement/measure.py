@@ -11,11 +11,12 @@ from pathlib import PurePath
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
-from adjudge.measurement.comparison import Comparison, JudgedCase, PeopleLabels
+from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.judged_case import read_own_truth
 from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.rate import OutsideLabels, count_labels
 from adjudge.measurement.run_labels import find_planned, read_queue
 from adjudge.runs.folder import Run, open_run

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
-from adjudge.measurement.tally import HEAPS, VERDICTS, MeasurementTally
+from adjudge.measurement.tally import HEAPS, MeasurementTally
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.intervals import Share
 from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
@@ -58,9 +58,12 @@ def find_sampling(
     plan, number = _find_plan(tally, every)
     if plan is None:
         return "unknown", every, ()
-    designs = tally.list_designs()
-    kept = [at for at in every if (design := designs[at]) is not None and design.plan == plan]
-    strata = {design.stratum for at in kept if (design := designs[at]) is not None}
+    drawn = [
+        (at, design.stratum)
+        for at, design in zip(every, tally.list_designs(every), strict=True)
+        if design is not None and design.plan == plan
+    ]
+    kept, strata = [at for at, _ in drawn], {stratum for _, stratum in drawn}
     if len(strata) > 1 and (planned is None or planned.plan != plan or not strata <= set(planned.sizes)):
         # Without the sizes of the strata nobody knows what each of them counts for.
         return "unknown", every, ("The labels name strata of a plan that is not this run's, so no plan is relied on.",)
@@ -81,8 +84,10 @@ def find_strata(tally: MeasurementTally, sampling: Sampling, planned: Planned | 
 
 def _find_plan(tally: MeasurementTally, places: Sequence[int]) -> tuple[str | None, int]:
     """The plan that drew most of some labelled cases, and how many it drew."""
-    designs = tally.list_designs()
-    plans = Counter(design.plan for at in places if (design := designs[at]) is not None)
+    plans: Counter[str] = Counter()
+    for _, _, design, number in tally.count_patterns(places):
+        if design is not None:
+            plans[design.plan] += number
     return plans.most_common(1)[0] if plans else (None, 0)
 
 
@@ -141,11 +146,15 @@ def make_heaps(
         sizes[_read_verdict(verdict)] += number
     order = sorted(sizes)
     columns = {verdict: at for at, verdict in enumerate(order)}
-    found = [columns[_read_verdict(VERDICTS[tally.verdicts[at]])] for at in places]
-    truths = [_TRUTHS.get(HEAPS[tally.heaps[at]]) for at in places]
-    counted = Counter(zip(found, truths, strict=True))
+    counted: Counter[tuple[int, bool | None]] = Counter()
+    for verdict, heap, _, number in tally.count_patterns(places):
+        counted[columns[_read_verdict(verdict)], _TRUTHS.get(heap)] += number
     heaps = [_fill(Heap(verdict=name, cases=sizes[name]), counted, at) for name, at in columns.items()]
-    return heaps, None if names is None else count_groups(names, found, truths, columns=len(order))
+    if names is None:
+        return heaps, None
+    found = [columns[_read_verdict(verdict)] for verdict, _, _ in tally.list_kept(places)]
+    truths = [_TRUTHS.get(heap) for _, heap, _ in tally.list_kept(places)]
+    return heaps, count_groups(names, found, truths, columns=len(order))
 
 
 def _make_strata(
@@ -153,9 +162,8 @@ def _make_strata(
 ) -> tuple[list[Heap], GroupCounts | None]:
     """The same by the strata of a plan. Verdicts are not told apart in them: strata are of like verdicts already."""
     columns = {name: at for at, name in enumerate(planned.sizes)}
-    designs = tally.list_designs()
-    found = [columns[design.stratum] for at in places if (design := designs[at]) is not None]
-    truths = [_TRUTHS.get(HEAPS[tally.heaps[at]]) for at in places]
+    kept = [(columns[design.stratum], heap) for _, heap, design in tally.list_kept(places) if design is not None]
+    found, truths = [column for column, _ in kept], [_TRUTHS.get(heap) for _, heap in kept]
     counted = Counter(zip(found, truths, strict=True))
     heaps = [
         _fill(Heap(verdict="passed", cases=size, stratum=name), counted, columns[name])

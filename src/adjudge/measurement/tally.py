@@ -7,20 +7,29 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label import LabelDesign
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
-from adjudge.measurement.disagreement import ComparedCase, DisagreementList
+from adjudge.measurement.disagreement import DisagreementList, ShownCase
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict
+from adjudge.measurement.properties import TextProperties
 from adjudge.trust.confusion import Category
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 VERDICTS: tuple[LabelledVerdict, ...] = ("failed", "passed", "undecided", "first", "second", "tie")
 
 HEAPS: tuple[TruthHeap, ...] = ("bad", "good", "first", "second", "tie", "number", "cannot_tell", "unresolved")
 
 _OF_VERDICT: dict[LabelledVerdict, Category] = {"failed": False, "passed": True, "undecided": None}
+
+_AGREEING: dict[LabelledVerdict, TruthHeap] = {"passed": "good", "failed": "bad"}
 
 _OF_HEAP: dict[TruthHeap, Category] = {"bad": False, "good": True}
 
@@ -34,6 +43,30 @@ _UNDECIDED = _VERDICT_CODES["undecided"]
 
 _MOST_REPEATS = 65_535
 
+_MOST_KNOWN = 4_096
+
+_CHUNK = 65_536
+
+MOST_SAMPLED = 20_000
+"""Cases whose properties are compared with the judge's errors; up to twice as many are kept on the way."""
+
+
+class TalliedCase(ShownCase, Protocol):
+    """What is counted of a case beside its verdict and its truth. The methods are called only for what is labelled."""
+
+    @property
+    def orders(self) -> tuple[str | None, str | None] | None:
+        """Of a pair: the better content in each order; ``None`` is undecided, or an order that was not asked."""
+        ...
+
+    def find_kind(self, by: str | None) -> str | None:
+        """What the case is compared by, such as the model that answered."""
+        ...
+
+    def read_properties(self) -> tuple[TextProperties, ...]:
+        """Properties of the content; of both sides of a pair; nothing where there is no content."""
+        ...
+
 
 @dataclass(slots=True)
 class _Codes:
@@ -42,7 +75,10 @@ class _Codes:
     codes: dict[Hashable, int] = field(default_factory=dict)
 
     def find(self, name: Hashable) -> int:
-        return self.codes.setdefault(name, len(self.codes))
+        code = self.codes.get(name)
+        if code is None:
+            code = self.codes[name] = len(self.codes)
+        return code
 
     @property
     def names(self) -> list[Hashable]:
@@ -57,10 +93,32 @@ class _Ratings:
     values: array[int] = field(default_factory=lambda: array("i"))
 
 
+class _Pattern(NamedTuple):
+    """What many labelled cases have in common: verdict and truth, judgements, and how they were drawn."""
+
+    verdict: int
+    heap: int
+    passes: int
+    fails: int
+    judgements: int
+    forward: int
+    backward: int
+    design: LabelDesign | None
+
+
+class TalliedProperties(NamedTuple):
+    """The properties of a labelled case; of a pair, how its first content differs."""
+
+    length: float
+    """NaN where there is no content."""
+    formatted: float
+    language: str
+
+
 class MeasurementTally:
     """Verdicts and labels on their way to a ``Measurement``, on one criterion or the whole."""
 
-    def __init__(self, criterion: str | None, *, most: int) -> None:
+    def __init__(self, criterion: str | None, *, most: int, by: str | None = None) -> None:
         self.criterion = criterion
         self.cases: Counter[LabelledVerdict] = Counter()
         """All cases by verdict, labelled or not."""
@@ -72,23 +130,30 @@ class MeasurementTally:
         self.flipped = 0
         """Those of them whose judgements are not all the same."""
         self.disagreements = DisagreementList(most)
-        self.verdicts, self.heaps = array("b"), array("b")
-        self.scores, self.numbers = array("d"), array("d")
-        self.passes, self.fails, self.judgements = array("H"), array("H"), array("H")
-        self.groups, self.kinds, self.designs = array("i"), array("i"), array("i")
-        self.properties: list[array[float]] = [array("d"), array("d"), array("i")]
-        """Length, format (0 or 1) and language of each labelled case; of a pair, how the first differs."""
         self.pairs = 0
         """Labelled comparisons."""
-        self.forward, self.backward = array("b"), array("b")
-        """The verdict of each order of each labelled pair."""
-        self._groups, self._kinds, self._designs = _Codes(), _Codes(), _Codes()
-        self._values, self._languages = _Codes(), _Codes()
+        self.scores, self.numbers = array("d"), array("d")
+        self.groups = array("i")
+        self._by = by
+        self._patterns, self._groups, self._kinds, self._values = _Codes(), _Codes(), _Codes(), _Codes()
+        self._pattern, self._kind = array("i"), array("i")
+        self._known: dict[tuple[int, int], tuple[CaseVerdict, CaseTruth, int]] = {}
+        """The patterns of verdicts and truths that come again and again as the same objects."""
+        self._stride = 1
+        """Properties are kept of every case, every second, every fourth and so on: those of a sample will do."""
+        self._length, self._formatted, self._language = array("d"), array("d"), array("i")
+        self._languages = _Codes()
         self._ratings: dict[str, _Ratings] = {}
 
-    def add(self, found: CaseVerdict, truth: CaseTruth | None, case: ComparedCase) -> None:
-        """Count a case; ``truth`` is ``None`` where nobody labelled it."""
-        self.cases[found.verdict] += 1
+    def add(
+        self, found: CaseVerdict, truth: CaseTruth | None, case: TalliedCase, *, criteria_agree: bool = False
+    ) -> None:
+        """Count a case; ``truth`` is ``None`` where nobody labelled it.
+
+        ``criteria_agree`` is whether the judge agrees with people on every labelled criterion.
+        """
+        verdict = found.verdict
+        self.cases[verdict] += 1
         if found.judgements > 1:
             self.repeated += 1
             self.flipped += found.flipped
@@ -99,45 +164,70 @@ class MeasurementTally:
             self.overrides += 1
             return
         heap = truth.heap
-        self.table[found.verdict, heap] += 1
+        self.table[verdict, heap] += 1
         self._keep(found, truth, heap, case)
-        self._keep_properties(case)
-        if not _agrees(found.verdict, heap):
-            self.disagreements.add(found, truth, case)
+        if not _agrees(verdict, heap):
+            self.disagreements.add(found, truth, case, criteria_agree=criteria_agree)
 
-    def _keep(self, found: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: ComparedCase) -> None:
-        at = len(self.verdicts)
-        self.verdicts.append(_VERDICT_CODES[found.verdict])
-        self.heaps.append(_HEAP_CODES[heap])
+    def _keep(self, found: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> None:
+        at = len(self._pattern)
+        self._pattern.append(self._find_pattern(found, truth, heap, case))
         self.scores.append(math.nan if found.score is None else found.score)
         self.numbers.append(_read_number(truth.value))
-        for counts, number in ((self.passes, found.passed), (self.fails, found.failed)):
-            counts.append(min(number, _MOST_REPEATS))
-        self.judgements.append(min(found.judgements, _MOST_REPEATS))
         # A case without a group is a group of its own, which no name has to be kept for.
-        self.groups.append(-1 - at if case.group is None else self._groups.find(case.group))
-        self.kinds.append(self._kinds.find(case.kind))
-        self.designs.append(self._designs.find(truth.design))
+        group = case.group
+        self.groups.append(-1 - at if group is None else self._groups.find(group))
+        if self._by is not None:
+            self._kind.append(self._kinds.find(case.find_kind(self._by)))
         for rater, value in truth.ratings.items():
-            said = self._ratings.setdefault(rater, _Ratings())
+            said = self._ratings.get(rater)
+            if said is None:
+                said = self._ratings[rater] = _Ratings()
             said.places.append(at)
-            said.values.append(self._values.find((isinstance(value, bool), value)))
+            said.values.append(self._values.find((type(value) is bool, value)))
+        if at % self._stride == 0:
+            self._keep_properties(case)
 
-    def _keep_properties(self, case: ComparedCase) -> None:
-        sides = case.properties()
+    def _find_pattern(self, found: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> int:
+        orders = case.orders
+        self.pairs += orders is not None
+        known = self._known.get((id(found), id(truth))) if orders is None else None
+        if known is not None:
+            return known[2]
+        # Any word may be the side of an order.
+        forward, backward = (_VERDICT_CODES.get(side, _UNDECIDED) for side in orders or (None, None))  # type: ignore[call-overload]
+        pattern = _Pattern(
+            verdict=_VERDICT_CODES[found.verdict],
+            heap=_HEAP_CODES[heap],
+            passes=min(found.passed, _MOST_REPEATS),
+            fails=min(found.failed, _MOST_REPEATS),
+            judgements=min(found.judgements, _MOST_REPEATS),
+            forward=forward,
+            backward=backward,
+            design=truth.design,
+        )
+        code = self._patterns.find(pattern)
+        if orders is None and len(self._known) < _MOST_KNOWN:
+            # The objects are kept with it: another could have the id of one that is gone.
+            self._known[id(found), id(truth)] = (found, truth, code)
+        return code
+
+    def _keep_properties(self, case: TalliedCase) -> None:
+        sides = case.read_properties()
         first, second = sides[0] if sides else None, sides[1] if len(sides) > 1 else None
-        length, formatted, language = self.properties
-        length.append(math.nan if first is None else first.length - (second.length if second else 0.0))
-        formatted.append(math.nan if first is None else first.formatted - (second.formatted if second else 0))
-        language.append(self._languages.find(first.language if first else ""))
-        self.pairs += case.orders is not None
-        for kept, side in zip((self.forward, self.backward), case.orders or (None, None), strict=True):
-            kept.append(_VERDICT_CODES.get(side, _UNDECIDED))  # type: ignore[call-overload] - any word
+        self._length.append(math.nan if first is None else first.length - (second.length if second else 0.0))
+        self._formatted.append(math.nan if first is None else first.formatted - (second.formatted if second else 0))
+        self._language.append(self._languages.find(first.language if first else ""))
+        if len(self._length) >= 2 * MOST_SAMPLED:
+            # Every second one is left out, from the second on, and of those to come as well.
+            self._stride *= 2
+            self._length, self._formatted = self._length[::2], self._formatted[::2]
+            self._language = self._language[::2]
 
     @property
     def labelled(self) -> int:
         """Cases with labels, overrides left out."""
-        return len(self.verdicts)
+        return len(self._pattern)
 
     @property
     def raters(self) -> tuple[str, ...]:
@@ -146,72 +236,151 @@ class MeasurementTally:
 
     def list_places(self, heaps: tuple[TruthHeap, ...]) -> Sequence[int]:
         """Which of the labelled cases are in these heaps."""
+        import numpy as np
+
         wanted = {_HEAP_CODES[heap] for heap in heaps}
-        return array("i", (at for at, code in enumerate(self.heaps) if code in wanted))
+        kept = np.array([pattern.heap in wanted for pattern in self._list_patterns()], dtype=bool)
+        return _to_array(np.flatnonzero(kept[self._take(None)])) if self.labelled else array("i")
 
     def judged(self, places: Sequence[int]) -> Iterator[Category]:
         """The judge's labels of some of the labelled cases."""
-        for at in places:
-            verdict = VERDICTS[self.verdicts[at]]
-            yield _OF_VERDICT.get(verdict, verdict)
+        said: list[Category] = []
+        for pattern in self._list_patterns():
+            verdict = VERDICTS[pattern.verdict]
+            said.append(_OF_VERDICT.get(verdict, verdict))
+        return map(said.__getitem__, self._list_codes(places))
 
     def truth(self, places: Sequence[int]) -> Iterator[Category]:
         """The true labels of some of the labelled cases."""
-        for at in places:
-            heap = HEAPS[self.heaps[at]]
-            yield _OF_HEAP.get(heap, heap)
+        said: list[Category] = []
+        for pattern in self._list_patterns():
+            heap = HEAPS[pattern.heap]
+            said.append(_OF_HEAP.get(heap, heap))
+        return map(said.__getitem__, self._list_codes(places))
+
+    def count_patterns(self, places: Sequence[int]) -> list[tuple[LabelledVerdict, TruthHeap, LabelDesign | None, int]]:
+        """How many of some of the labelled cases have which verdict, truth and design, in no order."""
+        import numpy as np
+
+        numbers = np.bincount(self._take(places), minlength=len(self._patterns.codes)).tolist()
+        return [
+            (VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.design, number)
+            for pattern, number in zip(self._list_patterns(), numbers, strict=True)
+            if number
+        ]
 
     def list_groups(self, places: Sequence[int]) -> Sequence[int] | None:
         """The groups of some of the labelled cases; ``None`` where each is a group of its own."""
         if not self._groups.codes:
             return None
-        found = array("i", (self.groups[at] for at in places))
-        return found if len(set(found)) < len(found) else None
+        import numpy as np
+
+        found = np.frombuffer(self.groups, dtype=np.intc)[np.asarray(places, dtype=np.intp)]
+        return _to_array(found) if len(np.unique(found)) < len(found) else None
 
     def list_kinds(self, places: Sequence[int]) -> list[str]:
         """What the cases are compared by."""
-        names = self._kinds.names
-        return ["(none)" if (name := names[self.kinds[at]]) is None else str(name) for at in places]
+        names = ["(none)" if name is None else str(name) for name in self._kinds.names]
+        return [names[self._kind[at]] for at in places]
 
-    def list_designs(self) -> list[LabelDesign | None]:
-        """How each labelled case was drawn."""
-        names = self._designs.names
-        return [names[code] for code in self.designs]  # type: ignore[misc] - what was put in
+    def list_kept(self, places: Sequence[int]) -> Iterator[tuple[LabelledVerdict, TruthHeap, LabelDesign | None]]:
+        """Verdict, truth and design of some of the labelled cases."""
+        said = [(VERDICTS[item.verdict], HEAPS[item.heap], item.design) for item in self._list_patterns()]
+        return map(said.__getitem__, self._list_codes(places))
 
-    def list_languages(self, places: Sequence[int]) -> list[str]:
-        """The languages of some of the labelled cases."""
+    def list_designs(self, places: Sequence[int]) -> Iterator[LabelDesign | None]:
+        """How some of the labelled cases were drawn."""
+        designs = [pattern.design for pattern in self._list_patterns()]
+        return map(designs.__getitem__, self._list_codes(places))
+
+    def list_sampled(self, places: Sequence[int]) -> Sequence[int]:
+        """At most 20,000 of some of the labelled cases, evenly spread, whose properties are kept."""
+        kept = [at for at in places if at % self._stride == 0]
+        return kept[:: -(-len(kept) // MOST_SAMPLED)] if len(kept) > MOST_SAMPLED else kept
+
+    def read_properties(self, places: Sequence[int]) -> dict[int, TalliedProperties]:
+        """The properties of sampled cases, by their places among the labelled ones."""
         names = self._languages.names
-        return [str(names[int(self.properties[2][at])]) for at in places]
+        return {
+            at: TalliedProperties(
+                length=self._length[row], formatted=self._formatted[row], language=str(names[self._language[row]])
+            )
+            for at, row in ((at, at // self._stride) for at in places)
+        }
 
     def list_repeats(self, places: Sequence[int]) -> list[list[bool | None]]:
-        """Each judgement of some of the labelled cases, in no order; ``None`` is undecided."""
-        return [
-            [True] * self.passes[at]
-            + [False] * self.fails[at]
-            + [None] * (self.judgements[at] - self.passes[at] - self.fails[at])
-            for at in places
+        """Each judgement of some of the labelled cases, in no order; ``None`` is undecided. Equal lists are one."""
+        said: list[list[bool | None]] = [
+            [True] * item.passes + [False] * item.fails + [None] * (item.judgements - item.passes - item.fails)
+            for item in self._list_patterns()
         ]
+        return [said[code] for code in self._list_codes(places)]
+
+    def list_orders(self, places: Sequence[int] | None = None) -> Iterator[tuple[LabelledVerdict, LabelledVerdict]]:
+        """What the judge said in each order of labelled pairs."""
+        said = [(VERDICTS[item.forward], VERDICTS[item.backward]) for item in self._list_patterns()]
+        return map(said.__getitem__, self._list_codes(places))
 
     def list_ratings(self) -> tuple[list[dict[str, Category]], list[int]]:
-        """What people said of each case that at least two of them decided, and which cases these are."""
+        """What people said of each case that at least two of them decided, and which cases these are.
+
+        Cases of which the same was said share one mapping.
+        """
+        import numpy as np
+
         values = [value for _, value in self._values.codes]  # type: ignore[misc] - pairs
-        decided = [value != CANNOT_TELL and value is not None for value in values]
-        # Counted first: a row for each case that one person labelled would be most of the memory.
-        several = bytearray(self.labelled)
+        decided = np.array([value != CANNOT_TELL and value is not None for value in values], dtype=bool)
+        several = np.zeros(self.labelled, dtype=np.int32)
+        kept: list[tuple[NDArray[np.intc], NDArray[np.intc]]] = []
         for said in self._ratings.values():
-            for at, code in zip(said.places, said.values, strict=True):
-                several[at] = min(2, several[at] + decided[code])
-        found: dict[int, dict[str, Category]] = {}
-        for rater, said in self._ratings.items():
-            for at, code in zip(said.places, said.values, strict=True):
-                if several[at] > 1 and decided[code]:
-                    found.setdefault(at, {})[rater] = values[code]
-        places = sorted(found)
-        return [found[at] for at in places], places
+            places, codes = (np.frombuffer(item, dtype=np.intc) for item in (said.places, said.values))
+            chosen = decided[codes]
+            kept.append((places[chosen], codes[chosen]))
+            several[places[chosen]] += 1
+        rows = [(places[several[places] > 1], codes[several[places] > 1]) for places, codes in kept]
+        if not sum(len(places) for places, _ in rows):
+            return [], []
+        at = np.concatenate([places for places, _ in rows])
+        code = np.concatenate([codes for _, codes in rows])
+        rater = np.repeat(np.arange(len(rows)), [len(places) for places, _ in rows])
+        order = np.argsort(at, kind="stable")
+        found, starts = np.unique(at[order], return_index=True)
+        names, shared = list(self._ratings), dict[tuple[tuple[int, int], ...], dict[str, Category]]()
+        listed = zip(rater[order].tolist(), code[order].tolist(), strict=True)
+        mappings = []
+        for number in np.diff([*starts.tolist(), len(at)]).tolist():
+            key = tuple(islice(listed, number))
+            row = shared.get(key)
+            if row is None:
+                row = {names[who]: values[what] for who, what in key}
+                if len(shared) < _MOST_KNOWN:
+                    shared[key] = row
+            mappings.append(row)
+        return mappings, found.tolist()
+
+    def _list_patterns(self) -> list[_Pattern]:
+        return self._patterns.names  # type: ignore[return-value] - what was put in
+
+    def _take(self, places: Sequence[int] | None) -> NDArray[np.intc]:
+        import numpy as np
+
+        every = np.frombuffer(self._pattern, dtype=np.intc) if self._pattern else np.zeros(0, dtype=np.intc)
+        return every if places is None else every[np.asarray(places, dtype=np.intp)]
+
+    def _list_codes(self, places: Sequence[int] | None) -> Iterator[int]:
+        codes = self._take(places)
+        for start in range(0, len(codes), _CHUNK):
+            yield from codes[start : start + _CHUNK].tolist()
+
+
+def _to_array(values: NDArray[Any]) -> array[int]:
+    import numpy as np
+
+    return array("i", values.astype(np.intc).tobytes())
 
 
 def _agrees(verdict: LabelledVerdict, heap: TruthHeap) -> bool:
-    return (verdict, heap) in {("passed", "good"), ("failed", "bad")} or heap in (verdict, "number")
+    return _AGREEING.get(verdict) == heap or heap in (verdict, "number")
 
 
 def _read_number(value: LabelValue) -> float:

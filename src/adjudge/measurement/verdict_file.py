@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.dataset import open_dataset
 from adjudge.dataset.formats import find_format, read_rows
 from adjudge.dataset.label import Label
-from adjudge.dataset.label_file import load_labels
+from adjudge.dataset.label_file import stream_labels
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import show
-from adjudge.measurement.comparison import Comparison, JudgedCase, PeopleLabels
+from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
-from adjudge.measurement.judged_case import CaseVerdict, read_own_truth
+from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, read_own_truth
 from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.people import PeopleLabels
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
 
@@ -57,9 +59,7 @@ def measure_file(
     )
     name = os.fspath(path)
     if _is_label_file(name):
-        every = load_labels(name)
-        people = PeopleLabels([*(label for label in every if label.kind != "model"), *labels], criterion)
-        return tuple(_measure_model(name, every, model, people, options) for model in _find_models(name, every, judge))
+        return _measure_models(name, judge, labels, options)
     if judge is None:
         raise UsageError(f"{name} is a data set; say which rater of its labels is the judge (--judge NAME)")
     return (_measure_dataset(name, judge, PeopleLabels(labels, criterion), options),)
@@ -73,8 +73,40 @@ def _is_label_file(name: str) -> bool:
     raise UsageError(f"{name} has no row; name a run, a data set or a file of labels")
 
 
-def _find_models(name: str, every: Sequence[Label], judge: str | None) -> list[str]:
-    models = list(dict.fromkeys(label.rater for label in every if label.kind == "model"))
+def _measure_models(
+    name: str, judge: str | None, labels: Iterable[Label], options: MeasurementOptions
+) -> tuple[Measurement, ...]:
+    """The models of a file of labels, which is read once; kept are the verdicts and what people said."""
+    said: dict[str, _Verdicts] = {}
+    people = PeopleLabels(chain(_set_aside(stream_labels(name), said), labels), options.criterion)
+    found = []
+    for model in _find_models(name, list(said), judge):
+        comparison = Comparison(people, options)
+        for place, (case, verdicts) in enumerate(said.pop(model).items()):
+            comparison.add(JudgedCase(id=case, place=place, case=None, verdicts=verdicts))
+        found.append(comparison.finish(judge=model, data=Path(name).name))
+    return tuple(found)
+
+
+_Verdicts = dict[str, Mapping[str | None, CaseVerdict]]
+"""What a model said of each case, by criterion."""
+
+
+def _set_aside(labels: Iterable[Label], said: dict[str, _Verdicts]) -> Iterator[Label]:
+    """Labels of people; those of models go into ``said``. Equal verdicts are one object, for there may be millions."""
+    for label in labels:
+        if label.kind != "model":
+            yield label
+            continue
+        verdicts, value = said.setdefault(label.rater, {}), label.value
+        before = verdicts.get(label.case)
+        if label.criterion is None and before is None and (value is True or value is False):
+            verdicts[label.case] = _SHARED[value]
+        else:
+            verdicts[label.case] = {**(before or {}), label.criterion: _read_value(value)}
+
+
+def _find_models(name: str, models: list[str], judge: str | None) -> list[str]:
     if not models:
         raise UsageError(
             f'{name} has no verdict of a judge: a judge\'s row has "kind": "model"; add such rows, or name a run'
@@ -86,29 +118,18 @@ def _find_models(name: str, every: Sequence[Label], judge: str | None) -> list[s
     return [judge]
 
 
-def _measure_model(
-    name: str, every: Sequence[Label], judge: str, people: PeopleLabels, options: MeasurementOptions
-) -> Measurement:
-    comparison = Comparison(people, options)
-    said: dict[str, dict[str | None, CaseVerdict]] = {}
-    for label in every:
-        if label.kind == "model" and label.rater == judge:
-            said.setdefault(label.case, {})[label.criterion] = _read_value(label.value)
-    for place, (case, verdicts) in enumerate(said.items()):
-        comparison.add(JudgedCase(id=case, place=place, case=None, verdicts=verdicts))
-    return comparison.finish(judge=judge, data=Path(name).name)
-
-
 def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: MeasurementOptions) -> Measurement:
     comparison = Comparison(people, options)
+    truths = _OwnTruths()
     found = False
     for place, case in enumerate(open_dataset(name)):
-        if judge not in case.labels:
+        labels = dict(case.labels)
+        if judge not in labels:
             continue
         found = True
-        others = {rater: value for rater, value in case.labels.items() if rater != judge}
-        own = read_own_truth(_OwnLabels(label=case.label, labels=others))
-        verdicts: dict[str | None, CaseVerdict] = {None: _read_value(case.labels[judge])}
+        said = labels.pop(judge)
+        verdicts = _SHARED[said] if said is True or said is False else {None: _read_value(said)}
+        own = truths.read(case.label, labels)
         comparison.add(JudgedCase(id=case.id, place=place, case=case, verdicts=verdicts, own=own))
     if not found:
         raise UsageError(f"no case of {name} has a label of {show(judge)}; name a rater that its labels have")
@@ -123,6 +144,29 @@ class _OwnLabels:
     labels: Mapping[str, LabelValue]
 
 
+class _OwnTruths:
+    """What cases say themselves. Where the same people said the same of them, it is worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], CaseTruth | None] = {}
+
+    def read(self, label: LabelValue, labels: Mapping[str, LabelValue]) -> CaseTruth | None:
+        values = (label, *labels.values())
+        # True equals 1, so numbers are left out; they are seldom the same twice.
+        key = (*labels, *values) if _WORDS.issuperset(map(type, values)) else None
+        if key is not None and key in self._known:
+            return self._known[key]
+        found = read_own_truth(_OwnLabels(label=label, labels=labels))
+        if key is not None and len(self._known) < _MOST_KNOWN:
+            self._known[key] = found
+        return found
+
+
+_WORDS = frozenset((bool, str, type(None)))
+
+_MOST_KNOWN = 4_096
+
+
 def _read_value(value: LabelValue) -> CaseVerdict:
     """What a rater said, as the verdict of a judge; ``None`` and ``cannot_tell`` are undecided."""
     if isinstance(value, bool):
@@ -130,3 +174,7 @@ def _read_value(value: LabelValue) -> CaseVerdict:
     if isinstance(value, int | float):
         return CaseVerdict(verdict="undecided", score=float(value))
     return CaseVerdict(verdict=value if value in ("first", "second", "tie") else "undecided")  # type: ignore[arg-type]
+
+
+_SHARED: dict[bool, Mapping[str | None, CaseVerdict]] = {value: {None: _read_value(value)} for value in (True, False)}
+"""The verdicts that nearly all cases have, as one object each: there may be millions."""

@@ -1,0 +1,128 @@
+"""What people said of each case, kept in some bytes for each label, whatever the number of labels."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+from adjudge.labels.truth import find_truths
+from adjudge.measurement.judged_case import CaseTruth, read_truth
+
+MOST_CRITERIA = 50
+"""Criteria with a measurement of their own."""
+
+_EPOCH, _MOMENT = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+
+_NO_TIME = -(2**63)
+
+_NONE = -1
+
+_MOST_KNOWN = 65_536
+
+
+class PeopleLabels:
+    """What people said of each case, on the whole and on each criterion.
+
+    Of a label only what a truth needs is kept, and what many labels have in common is kept once. The labels of a case
+    are chained: each knows the place of the one before it.
+    """
+
+    def __init__(self, labels: Iterable[Label], criterion: str | None) -> None:
+        self._cases: dict[str, int] = {}
+        self._last = array("i")
+        """The latest label of each case."""
+        self._before, self._kind, self._at = array("i"), array("i"), array("q")
+        self._kinds: dict[tuple[object, ...], int] = {}
+        self._examples: list[Label] = []
+        """One label of each kind: they differ in their case and time alone."""
+        self._known: dict[tuple[str | None, tuple[int, ...]], CaseTruth | None] = {}
+        for label in labels:
+            if not isinstance(label, Label):
+                raise UsageError(f"labels must be Label, got {show(label)}; load_labels reads a file of them")
+            if label.kind != "model":
+                self._keep(label)
+        named = sorted({label.criterion for label in self._examples if label.criterion is not None})
+        if criterion is not None and criterion not in named:
+            known = ", ".join(map(show, named)) or "none"
+            raise UsageError(f"no label is about the criterion {show(criterion)}; the labels have {known}")
+        if len(named) > MOST_CRITERIA:
+            raise UsageError(
+                f"the labels name {len(named):,} criteria, and at most {MOST_CRITERIA} are compared at once"
+            )
+        self.criteria = () if criterion is not None else tuple(named)
+        compared = {criterion, *self.criteria}
+        self._is_compared = [label.criterion in compared for label in self._examples]
+        if not all(self._is_compared):
+            self._leave_out()
+
+    def __len__(self) -> int:
+        """How many cases have a label that is compared."""
+        return len(self._cases)
+
+    def find_number(self, case: str) -> int | None:
+        """Which of the labelled cases this is, from 0; ``None`` if nobody labelled it."""
+        return self._cases.get(case)
+
+    def find(self, case: str, criterion: str | None) -> CaseTruth | None:
+        """What people said of a case, on a criterion or the whole; ``None`` where nobody did."""
+        number = self._cases.get(case)
+        if number is None:
+            return None
+        places = list(self._list_places(number))
+        kinds = tuple([self._kind[place] for place in places])
+        if (criterion, kinds) in self._known:
+            return self._known[criterion, kinds]
+        labels = [
+            replace(self._examples[kind], case=case, at=_read_time(self._at[place]))
+            for kind, place in zip(kinds, places, strict=True)
+        ]
+        truth = find_truths(labels, criterion=criterion).get(case)
+        found = None if truth is None else read_truth(truth)
+        # Where somebody labelled a case twice, it depends on the times which of the labels counts.
+        once = len({(item.kind, item.kind == "adjudication" or item.rater, item.criterion) for item in labels})
+        if once == len(labels) and len(self._known) < _MOST_KNOWN:
+            self._known[criterion, kinds] = found
+        return found
+
+    def _keep(self, label: Label) -> None:
+        number = self._cases.get(label.case)
+        if number is None:
+            number = self._cases[label.case] = len(self._cases)
+            self._last.append(_NONE)
+        value = label.value
+        key = (label.kind, label.rater, label.criterion, type(value), value, label.comment, label.design)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = len(self._examples)
+            self._examples.append(label)
+        self._before.append(self._last[number])
+        self._last[number] = len(self._kind)
+        self._kind.append(kind)
+        self._at.append(_NO_TIME if label.at is None else (label.at - _EPOCH) // _MOMENT)
+
+    def _list_places(self, number: int) -> Iterator[int]:
+        """The labels of a case in their order."""
+        place, found = self._last[number], []
+        while place != _NONE:
+            found.append(place)
+            place = self._before[place]
+        return reversed(found)
+
+    def _leave_out(self) -> None:
+        """Forget the cases none of whose labels is about what is compared."""
+        kept = [
+            case
+            for case, number in self._cases.items()
+            if any(self._is_compared[self._kind[place]] for place in self._list_places(number))
+        ]
+        self._last = array("i", [self._last[self._cases[case]] for case in kept])
+        self._cases = {case: number for number, case in enumerate(kept)}
+
+
+def _read_time(moment: int) -> datetime | None:
+    return None if moment == _NO_TIME else _EPOCH + timedelta(microseconds=moment)
