@@ -167,3 +167,17 @@ def test_names_in_a_sentence_are_harmless():
 
     assert "\x1b" not in effect.words
     assert "\n" not in effect.words
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_an_exact_fit_is_not_certain(grouped: bool):
+    """Where the judge errs on all marked-up answers and no other, no error is left; chance is not ruled out."""
+    marked = [number % 8 == 0 for number in range(40)]
+    found = make_bias(
+        [float(item) for item in marked], {"format": marked}, groups=[n // 2 for n in range(40)] if grouped else None
+    )
+
+    (effect,) = found.effects
+    assert effect.effect == pytest.approx(1)
+    assert 0 < effect.p_value < 0.001
+    assert effect.low < 1 < effect.high

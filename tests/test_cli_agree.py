@@ -18,6 +18,7 @@ import house
 from adjudge import Judge, run
 from adjudge.dataset import Label, load_labels, write_labels
 from cli_support import ESCAPES, HIDDEN, Line
+from judge_support import names
 from report_support import HOSTILE, keep_run, make_item, make_result
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
@@ -289,3 +290,35 @@ def test_labels_of_a_plan_are_weighed_by_its_strata(judged: Line):
     caught = found["agreement"]["specificity"]
     assert caught["low"] < 86 / 115 < caught["high"]
     assert caught["method"] == "Wilson, weighted by strata"
+
+
+@pytest.mark.parametrize("limits", ["wilson", "jeffreys", "exact"])
+def test_the_limits_of_a_rate_can_be_chosen(judged: Line, limits: str):
+    """``--limits`` works wherever a corrected rate is shown, and the method says which were used."""
+    given = ("--labels", str(draw(120)), "--labels-are", "random", "--limits", limits, "--json")
+
+    agreed = judged("agree", "measured", *given).document["rate"]
+    reported = judged("report", "measured", *given).document["measurement"]["rate"]
+    assert agreed == reported
+    assert agreed["method"].lower().endswith(f"{limits} limits")
+    assert names(judged("agree", "measured", "--limits", "wald").sentence, "--limits", "'wald'", "exact")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"), [("plan.json", "{"), ("plan.json", '{"schema": 1}'), ("labels.sqlite", "no")]
+)
+def test_a_damaged_file_of_labels_does_not_keep_a_report_away(judged: Line, name: str, damage: str):
+    """Who asked for the run alone gets it, with a warning; who asked for labels is told that they cannot be read."""
+    whole = judged("report", "measured").out
+    assert judged("label", "measured", "--import", "labels.jsonl").status == 0
+    Path("measured", name).write_text(damage, encoding="utf-8")
+
+    plain = judged("report", "measured", "--fail-under", "0.5")
+    assert plain.status == 0
+    assert plain.out == whole
+    assert name in plain.err
+    assert "left out" in plain.err
+    assert judged("report", "measured", "--fail-under", "0.99").status == 1
+    for asked in (("agree", "measured"), ("report", "measured", "--fail-under-corrected", "0.5")):
+        assert judged(*asked).status == 2
+        assert names(judged(*asked).err, name)

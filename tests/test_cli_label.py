@@ -116,12 +116,14 @@ def test_bytes_that_are_no_answer_are_none(place, data):
     assert list_labels("R") == []
 
 
-@pytest.mark.parametrize("lines", [["1", "q", "1"], ["1"]])
-def test_quitting_and_the_end_of_the_input_are_no_failure(place, line, type_lines, lines):
-    """What was answered is kept, and the next time goes on."""
+@pytest.mark.parametrize(("lines", "status"), [(["1", "q", "1"], 0), (["1"], 3)])
+def test_quitting_is_no_failure_and_input_that_is_cut_off_is_one(place, line, type_lines, lines, status):
+    """What was answered is kept either way, and the next time goes on. A pipe that broke looks like its end."""
     make_run(place / "R", 4)
     type_lines(*lines)
-    assert line("label", "R").status == 0
+    ended = line("label", "R")
+    assert ended.status == status
+    assert ("input ended before the cases did" in ended.err) is (status == 3)
     first = list_labels("R")
     type_lines("2", "2", "2")
     ran = line("label", "R")

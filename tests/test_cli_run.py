@@ -52,11 +52,13 @@ def test_a_data_set_is_judged_into_a_folder(line: Line):
     assert ["unparseable", "1"] in words
     assert ["agree", "with", "the", "label", "2", "of", "3", "66.7", "%"] in words
     assert ["cost", "unknown"] in words
-    kept, unread = ran.err.splitlines()
+    kept, unread, why = ran.err.splitlines()
     assert names(kept, "kept in R", "adjudge report R")
     assert names(
         unread, "1 unparseable", "adjudge doctor --judge", "--no-token", "--out R --resume --retry unparseable"
     )
+    assert names(why, "the first unparseable, of case ")
+    assert why.rpartition(": ")[2][:40] in line("report", "R").out.replace("\n", " ")
     assert open_run("R").counts == {"passed": 1, "failed": 1, "undecided": 1}
     assert open_run("R").manifest["command"][0] == "adjudge"
 

@@ -7,6 +7,7 @@ import csv
 import json
 import logging
 import stat
+import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -428,3 +429,20 @@ def test_labels_about_something_else_are_refused(judged: str):
     assert make_report(judged, labels=polite, label_name="polite").labels is not None
     machine = [replace(item, kind="model") for item in polite]
     assert names(complaint(make_report, judged, labels=machine), "2 labels", "a person's", "labels of people")
+
+
+@given(
+    st.text(alphabet="'=+-@\t1a ", min_size=1, max_size=5),
+    st.text(alphabet="'=+-@\t1a ", min_size=1, max_size=5),
+    st.booleans(),
+)
+def test_a_table_gives_back_the_labels_that_were_written(case: str, comment: str, for_spreadsheet: bool):
+    """Apostrophes that keep a spreadsheet from running a cell are taken away again, and those of one's own are not."""
+    labels = (Label(case=case, rater="=ann", value=True, comment=comment),)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "labels.csv")
+        write_labels(path, labels, for_spreadsheet=for_spreadsheet)
+
+        assert load_labels(path) == labels
+        if for_spreadsheet:
+            assert "\n\"'=ann" in path.read_text("utf-8").replace(",", "\n")

@@ -15,6 +15,7 @@ from adjudge import UsageError
 from adjudge.trust import (
     CorrectedRate,
     Heap,
+    HeapVerdict,
     IntervalMethod,
     LabelCounts,
     Refusal,
@@ -490,22 +491,60 @@ def test_what_the_guard_does_not_find_is_not_promised():
     assert "do not contradict" in reason
 
 
-@pytest.mark.parametrize(("bad", "method", "noted"), [(1, "wilson", True), (1, "exact", False), (9, "wilson", False)])
-def test_a_rate_near_the_end_says_that_its_interval_is_weak(bad: int, method: IntervalMethod, noted: bool):
-    """Where 1 label of 50 is bad, Wilson's limits cover down to 87 % of the promised 95 %; the exact ones do cover."""
+@pytest.mark.parametrize(
+    ("bad", "method", "said"),
+    [(1, None, "as wide as the exact one"), (1, "wilson", "covers less than it says"), (1, "exact", ""), (9, None, "")],
+)
+def test_a_rate_near_the_end_says_so(bad: int, method: IntervalMethod | None, said: str):
+    """Where 1 label of 50 is bad, Wilson's limits cover down to 85 % of 95 %. By default the exact ones join them."""
     heaps = [Heap(verdict="passed", cases=150, good=40 - bad, bad=bad), Heap(verdict="failed", cases=50, good=10)]
     rate = given_rate(make_internal_rate(heaps, method=method))
 
-    assert any("method='exact'" in note for note in rate.notes) is noted
+    assert [said in note for note in rate.notes if "so near to the end" in note] == [True] * bool(said)
 
 
-def test_exact_limits_cover_near_the_end():
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=4
+    ),
+    st.sampled_from([None, "wilson", "jeffreys", "exact"]),
+    st.booleans(),
+)
+def test_limits_of_a_run_leave_out_what_its_labels_exclude(
+    counts: list[tuple[int, int, int, int]], method: IntervalMethod | None, sampled: bool
+):
+    """With k of n cases labelled bad, at most n - k are good; with k labelled good, at least k are."""
+    verdicts: list[HeapVerdict] = ["passed", "failed", "undecided", "failed"]
+    heaps = [
+        Heap(verdict=verdict, cases=good + bad + unknown + rest, good=good, bad=bad, unresolved=unknown)
+        for verdict, (good, bad, unknown, rest) in zip(verdicts, counts, strict=False)
+    ]
+    cases = sum(heap.cases for heap in heaps)
+    if not cases:
+        return
+    rate = make_corrected_rate(heaps, sampled=sampled, method=method)
+    if isinstance(rate, Refusal):
+        return
+
+    least, most = sum(heap.good for heap in heaps) / cases, 1 - sum(heap.bad for heap in heaps) / cases
+    assert least - 1e-12 <= rate.low <= rate.value <= rate.high <= most + 1e-12
+
+
+def test_a_tiny_run_has_no_impossible_limit():
+    """Of 6 cases one is labelled bad: at most 5 of 6 are good, whatever an interval for large runs says."""
+    rate = given_rate(make_internal_rate([Heap(verdict="passed", cases=6, good=2, bad=1)]))
+
+    assert rate.high == pytest.approx(5 / 6)
+    assert rate.low >= 2 / 6
+
+
+def test_the_default_limits_cover_near_the_end():
     """A run of 200 cases of which 1 in 100 is bad, a judge that knows nothing, and 50 labels."""
     import numpy as np
 
     chance = np.random.default_rng(2)
-    held = {"wilson": 0, "exact": 0}
-    methods: tuple[IntervalMethod, ...] = ("wilson", "exact")
+    methods: tuple[IntervalMethod | None, ...] = (None, "wilson", "exact")
+    held = dict.fromkeys(methods, 0)
     for _ in range(400):
         good = int(chance.binomial(200, 0.99))
         passed = int(chance.binomial(good, 0.5)), int(chance.binomial(200 - good, 0.5))
@@ -519,6 +558,7 @@ def test_exact_limits_cover_near_the_end():
             rate = given_rate(make_internal_rate(heaps, method=method))
             held[method] += rate.low - 1e-9 <= good / 200 <= rate.high + 1e-9
 
+    assert held[None] >= 0.93 * 400
     assert held["exact"] >= 0.93 * 400
     assert held["wilson"] < held["exact"]
 

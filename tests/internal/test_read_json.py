@@ -53,7 +53,7 @@ def test_a_key_that_comes_twice_is_always_found(first: Any, key: str, second: An
 @pytest.mark.parametrize("make", [str, lambda text: f'{{"a": {text}}}'])
 def test_what_is_no_json_is_refused(text: str, make: Callable[[str], str]):
     """Nothing is read by one reader that the other refuses."""
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"JSON|too large|levels deep|line 1"):
         read_json(make(text))
 
 

@@ -38,6 +38,7 @@ def estimate() -> None:
     assert_type(choose_design(heaps, sampled=True, outside=3), DesignChoice)
     found = make_corrected_rate(heaps, sampled=True, outside=LabelCounts(good_passed=3), groups=groups, target="system")
     assert_type(found, CorrectedRate | Refusal)
+    make_internal_rate(heaps, method="exact")
     make_internal_rate(heaps, target="world")  # pyrefly: ignore[bad-argument-type]
     assert_type(make_external_rate(LabelCounts(bad_failed=3), passes=3, cases=9), CorrectedRate | Refusal)
     assert_type(find_worth(0.5, 0.1, cases=1000), int)

@@ -34,8 +34,10 @@ def read_labels(paths: Sequence[str | Path] | None, label_map: str | None = None
     return tuple(label for path in paths for label in load_labels(path, label_map=words))
 
 
-def check_target(target: str, labels_are: str | None) -> None:
-    """Raise ``UsageError`` unless these are a target and a way of drawing labels."""
+def check_target(target: str, labels_are: str | None, limits: str | None = None) -> None:
+    """Raise ``UsageError`` unless these are a target, a way of drawing labels and limits of a share."""
+    if limits not in (None, "wilson", "jeffreys", "exact"):
+        raise UsageError(f"--limits are wilson, jeffreys or exact; got {limits!r}")
     if target not in ("run", "system"):
         raise UsageError(f"--target is run (these cases) or system (all that it produces); got {target!r}")
     if labels_are not in (None, "random"):
@@ -55,16 +57,17 @@ class MeasureRequest:
     measured_on: Path | None = None
     fail_under: float | None = None
     criterion: str | None = None
+    limits: str | None = None
 
     def __post_init__(self) -> None:
-        check_target(self.target, self.labels_are)
+        check_target(self.target, self.labels_are, self.limits)
         if self.fail_under is not None:
             check_share("--fail-under-corrected", self.fail_under)
 
     @property
     def asked(self) -> bool:
         """Whether somebody asked for it, so that what keeps it from being measured is an error."""
-        given = (self.labels, self.labels_are, self.measured_on, self.fail_under)
+        given = (self.labels, self.labels_are, self.measured_on, self.fail_under, self.limits)
         return any(value is not None for value in given) or self.target != "run"
 
     def check_extra(self) -> None:
@@ -85,14 +88,22 @@ class MeasureRequest:
             return None
         from adjudge.measurement.measure import make_measurement
 
-        found = make_measurement(
-            run,
-            labels=self.labels,
-            criterion=self.criterion,
-            labels_are_random=self.labels_are == "random",
-            target="system" if self.target == "system" else "run",
-            measured_on=self.measured_on,
-        )
+        try:
+            found = make_measurement(
+                run,
+                labels=self.labels,
+                criterion=self.criterion,
+                labels_are_random=self.labels_are == "random",
+                target="system" if self.target == "system" else "run",
+                measured_on=self.measured_on,
+                limits=self.limits,  # type: ignore[arg-type] - checked by name
+            )
+        except UsageError as error:
+            if self.asked:
+                raise
+            # Nobody asked: a file that is damaged must not keep them from what the run itself says.
+            complain(f"what people said of this run is left out: {error}")
+            return None
         # A queue that was opened and left says nothing.
         return found if self.asked or found.labelled else None
 

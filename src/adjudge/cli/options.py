@@ -241,6 +241,15 @@ LabelsAre = Annotated[
     typer.Option("--labels-are", metavar="random", help="Say that the labels are a random sample of the run."),
 ]
 
+RateLimits = Annotated[
+    str | None,
+    typer.Option(
+        "--limits",
+        metavar="NAME",
+        help="Limits of the corrected rate: wilson, jeffreys or exact. Default: Wilson's, near 0 and 1 the exact ones.",
+    ),
+]
+
 MeasuredOn = Annotated[
     Path | None,
     typer.Option("--measured-on", metavar="RUN", help="A labelled run of the same judge, to correct this one by."),

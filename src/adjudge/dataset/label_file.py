@@ -71,8 +71,6 @@ def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table
     said = _open_cells(row) if table else dict(row)
     if "content" in row:  # a row of a list of cases to label, and not a label yet where nobody filled it in
         said = {key: value for key, value in said.items() if key not in CASE_COLUMNS}
-        if table:
-            said |= _rearm(said)
         if said.get("value") in (None, ""):
             return None
     if said.get("value") is None:
@@ -81,16 +79,12 @@ def _read_row(row: Mapping[str, Any] | UsageError, label_map: LabelMap, *, table
     return None if said["value"] is None else Label.from_dict(said)
 
 
-def _rearm(said: Mapping[str, Any]) -> dict[str, str]:
-    """The names in a row of a list of cases: those that a spreadsheet would run were written with an apostrophe."""
-    from adjudge.dataset.write import rearm
-
-    return {key: rearm(said[key]) for key in ("case", "rater", "run") if isinstance(said.get(key), str)}
-
-
 def _open_cells(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of a table as a label has it, whose cells may be texts."""
-    said = {key: cell for key, cell in row.items() if cell not in (None, "")}
+    from adjudge.dataset.write import rearm
+
+    # A cell that a spreadsheet would run was written with an apostrophe before it.
+    said = {key: rearm(cell) if isinstance(cell, str) else cell for key, cell in row.items() if cell not in (None, "")}
     design = {key: said.pop(f"design.{key}") for key in DESIGN_KEYS if f"design.{key}" in said}
     if "p" in design:
         design["p"] = read_label(design["p"])
@@ -144,7 +138,7 @@ def _flatten(label: Label) -> dict[str, Any]:
 
 
 def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], delimiter: str, *, disarmed: bool) -> int:
-    from adjudge.dataset.write import disarm
+    from adjudge.dataset.write import disarm, mark
 
     writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL if disarmed else csv.QUOTE_MINIMAL)
     writer.writerow(LABEL_COLUMNS)
@@ -152,7 +146,7 @@ def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], delimiter: str, *
     for count, said in enumerate(rows, 1):  # noqa: B007 - how many there were
         cells = said | {f"design.{key}": value for key, value in said.get("design", {}).items()}
         written = [_write_cell(key, cells.get(key)) for key in LABEL_COLUMNS]
-        writer.writerow([disarm(cell) for cell in written] if disarmed else written)
+        writer.writerow([disarm(cell) if disarmed else mark(cell) for cell in written])
     return count
 
 

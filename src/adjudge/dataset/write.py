@@ -204,8 +204,13 @@ def disarm(cell: str | None) -> str | None:
 
 
 def rearm(cell: str) -> str:
-    """What was written as this cell, for a cell that ``disarm`` wrote."""
+    """What was written as this cell, for a cell that ``disarm`` or ``mark`` wrote."""
     return cell[1:] if cell[:1] == "'" and disarm(cell[1:]) == cell else cell
+
+
+def mark(cell: str | None) -> str | None:
+    """A cell of a plain table such that ``rearm`` takes away no apostrophe of its own."""
+    return disarm(cell) if cell and rearm(cell) != cell else cell
 
 
 _WRITERS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] = {

@@ -20,7 +20,7 @@ from adjudge.trust.confusion import Category
 from adjudge.trust.correlation import Correlation, make_correlation
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import Share
+from adjudge.trust.intervals import IntervalMethod, Share
 from adjudge.trust.rates import CorrectedRate, Refusal
 from adjudge.trust.repeatability import ErrorParts, OrderFlips, Side, make_error_parts, make_order_flips
 from adjudge.trust.slices import Slices, make_slices
@@ -49,6 +49,8 @@ class MeasurementOptions:
     said_random: bool = False
     """Whether the labelled cases are a random sample, as the user says."""
     target: Target = "run"
+    limits: IntervalMethod | None = None
+    """Of the shares in the corrected rate; by default Wilson's, near 0 and 1 the exact ones."""
     by: str | None = None
     """What cases are compared by."""
     alternative: bool = False
@@ -180,6 +182,7 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
         work.tally,
         said_random=options.said_random,
         target=options.target,
+        limits=options.limits,
         outside=options.outside,
         planned=options.planned,
     )

@@ -23,6 +23,7 @@ from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import IntervalMethod, check_method
 
 
 def make_measurement(
@@ -33,6 +34,7 @@ def make_measurement(
     by: str | None = None,
     labels_are_random: bool = False,
     target: Target = "run",
+    limits: IntervalMethod | None = None,
     measured_on: Run | str | os.PathLike[str] | None = None,
     alternative: bool = False,
     epsilon: float = EPSILON,
@@ -43,6 +45,7 @@ def make_measurement(
     ``labels`` default to those of the run's own queue (``adjudge label``); cases that no label is about go by the
     ``label`` and ``labels`` that their data set has. ``criterion`` compares one criterion. ``by`` names what cases are
     compared by: ``group``, or a key of their metadata. ``target`` is what the corrected rate is of, and
+    ``limits`` chooses those of each share in it (by default Wilson's, near 0 and 1 the exact ones), and
     ``labels_are_random`` says that the labelled cases are a random sample of the run. ``measured_on`` is another run of
     the same judge whose labels are used as well, when this one has too few. ``alternative`` asks for the alternative
     annotator test with the handicap ``epsilon``. At most ``most_disagreements`` of each sort are kept.
@@ -52,11 +55,14 @@ def make_measurement(
     """
     check_extra()
     check_choice("target", target, ("run", "system"))
+    if limits is not None:
+        check_method(limits)
     options = MeasurementOptions(
         criterion=criterion,
         by=by,
         said_random=labels_are_random,
         target=target,
+        limits=limits,
         alternative=alternative,
         epsilon=epsilon,
         most_disagreements=most_disagreements,

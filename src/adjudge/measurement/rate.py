@@ -10,9 +10,16 @@ from typing import Literal
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.tally import HEAPS, MeasurementTally
 from adjudge.trust.double_sampling import Target
-from adjudge.trust.intervals import Share
+from adjudge.trust.intervals import IntervalMethod, Share
 from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
-from adjudge.trust.rates import CorrectedRate, Refusal, make_corrected_rate, make_external_rate, make_internal_rate
+from adjudge.trust.rates import (
+    CorrectedRate,
+    Refusal,
+    limit_to_possible,
+    make_corrected_rate,
+    make_external_rate,
+    make_internal_rate,
+)
 
 Sampling = Literal["census", "plan", "random", "unknown"]
 """How the labelled cases were chosen: all of them, by a recorded draw, at random as the user says, or nobody knows."""
@@ -96,6 +103,7 @@ def compute_rate(
     *,
     said_random: bool,
     target: Target,
+    limits: IntervalMethod | None = None,
     outside: OutsideLabels | None = None,
     planned: Planned | None = None,
 ) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
@@ -113,10 +121,10 @@ def compute_rate(
     strata = find_strata(tally, sampling, planned)
     if strata is not None:
         heaps, groups = _make_strata(tally, places, strata, names)
-        found = make_internal_rate(heaps, groups=groups, target=target)
+        found = make_internal_rate(heaps, groups=groups, target=target, method=limits)
         return replace(found, naive=_count_passes(tally)), sampling, notes
     heaps, groups = make_heaps(tally, places, names)
-    found = make_corrected_rate(heaps, sampled=sampling != "unknown", groups=groups, target=target)
+    found = make_corrected_rate(heaps, sampled=sampling != "unknown", groups=groups, target=target, method=limits)
     return found, sampling, notes
 
 
@@ -124,7 +132,7 @@ def _carry_over(tally: MeasurementTally, outside: OutsideLabels, target: Target)
     """The rate from the judge's errors in another run; labels of this run count too."""
     passes = _count_passes(tally)
     here = count_labels(tally)
-    return make_external_rate(
+    found = make_external_rate(
         outside.counts + here.counts,
         passes=int(passes.count),
         cases=passes.of,
@@ -132,6 +140,8 @@ def _carry_over(tally: MeasurementTally, outside: OutsideLabels, target: Target)
         target=target,
         notes=(f"{outside.counts.total:,} labels are of another run of the same judge",),
     )
+    heaps, _ = make_heaps(tally, tally.list_places(HEAPS), None)
+    return found if isinstance(found, Refusal) else limit_to_possible(found, heaps)
 
 
 def make_heaps(

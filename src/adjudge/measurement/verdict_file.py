@@ -24,6 +24,7 @@ from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import IntervalMethod, check_method
 
 
 def measure_file(
@@ -35,6 +36,7 @@ def measure_file(
     by: str | None = None,
     labels_are_random: bool = False,
     target: Target = "run",
+    limits: IntervalMethod | None = None,
     alternative: bool = False,
     epsilon: float = EPSILON,
     most_disagreements: int = MOST,
@@ -48,11 +50,14 @@ def measure_file(
     """
     check_extra()
     check_choice("target", target, ("run", "system"))
+    if limits is not None:
+        check_method(limits)
     options = MeasurementOptions(
         criterion=criterion,
         by=by,
         said_random=labels_are_random,
         target=target,
+        limits=limits,
         alternative=alternative,
         epsilon=epsilon,
         most_disagreements=most_disagreements,

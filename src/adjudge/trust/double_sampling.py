@@ -11,12 +11,20 @@ estimate); G. Y. Zou and A. Donner, 2008 (the limits); L. Kish, "Survey sampling
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from adjudge.trust.intervals import LEVEL, IntervalMethod, combine_shares
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from adjudge.trust.extra import Floats
+
+    Flags = NDArray[np.bool_]
+
+FEW_OF_A_KIND = 8
+"""With fewer labelled good answers, or bad ones, Wilson's limits cover too little: down to 85 % of 95 %."""
 
 Target = Literal["run", "system"]
 """What the rate is of: the cases of this ``run``, or everything that the ``system`` produces."""
@@ -31,26 +39,49 @@ def compute_double_sampling(
     shrink: Floats | float = 1.0,
     between: Floats | float = 1.0,
     level: float = LEVEL,
-    method: IntervalMethod = "wilson",
+    method: IntervalMethod | None = None,
 ) -> tuple[Floats, Floats, Floats]:
     """Rates with their lower and upper limits, from good and labelled cases and the sizes of the heaps.
 
     Labels that come in groups count less: the counts are divided by ``shrink``. ``between`` is the design effect of
-    how the run's cases are distributed over the heaps, which matters for the ``system`` alone.
+    how the run's cases are distributed over the heaps, which matters for the ``system`` alone. The limits are those of
+    ``method``. Without one they are Wilson's, and as wide as the exact ones too where fewer than 8 labelled answers
+    are good, or bad: so near to the end, Wilson's alone cover as little as 85 %. Limits for the ``run`` leave out what
+    its labels exclude.
     """
     import numpy as np
 
+    if method is None:
+        how = (good, labelled, cases)
+        more: dict[str, Any] = {"target": target, "shrink": shrink, "between": between, "level": level}
+        value, low, high = compute_double_sampling(*how, **more, method="wilson")
+        near = is_near_end(good, labelled, shrink)
+        if not np.any(near):
+            return value, low, high
+        _, lower, higher = compute_double_sampling(*how, **more, method="exact")
+        return value, np.where(near, np.minimum(low, lower), low), np.where(near, np.maximum(high, higher), high)
     whole = np.sum(cases, axis=-1, keepdims=True)
     weights = cases / whole
     by = np.asarray(shrink, dtype=float)[..., None]
     if target == "run":
         # The share that is left is that of the cases themselves: what was labelled is known, in groups or not.
         left = np.where(cases > 0, 1 - labelled / np.where(cases > 0, cases, 1), 0.0)
-        return _clip(combine_shares(good / by, labelled / by, weights, left, level=level, method=method))
+        value, low, high = _clip(combine_shares(good / by, labelled / by, weights, left, level=level, method=method))
+        # What is labelled good or bad stays so, whatever the other cases are.
+        known_good, known_bad = (np.sum(item, axis=-1) / whole[..., 0] for item in (good, labelled - good))
+        return value, np.minimum(np.maximum(low, known_good), value), np.maximum(np.minimum(high, 1 - known_bad), value)
     shares = compute_shares(good, labelled)
     rate = np.sum(weights * shares, axis=-1)
     spread = np.maximum(np.sum(weights * shares**2, axis=-1) - rate**2, 0.0) / whole[..., 0] * between
     return _clip(combine_shares(good / by, labelled / by, weights, spread=spread, level=level, method=method))
+
+
+def is_near_end(good: Floats, labelled: Floats, shrink: Floats | float = 1.0) -> Flags:
+    """Whether so few labelled answers are good, or bad, that Wilson's limits alone would cover too little."""
+    import numpy as np
+
+    of_good, of_bad = np.sum(good, axis=-1) / shrink, np.sum(labelled - good, axis=-1) / shrink
+    return np.asarray(np.minimum(of_good, of_bad) < FEW_OF_A_KIND)
 
 
 def _clip(found: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:

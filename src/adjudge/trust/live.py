@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 HORIZONS = (100.0, 220.0, 700.0)
 """Numbers of labels for which the three bets are best; from there on, a bet is made for the labels there are."""
 
-SHARES = (0.15, 0.6, 0.25)
+SHARES = (0.15, 0.65, 0.2)
 """How the fortune is split among the horizons."""
 
 APART = 0.03
 """The part of the fortune that bets on each stratum for itself."""
 
-MOST = (0.8, 0.65, 0.6)
+MOST = (0.8, 0.6, 0.55)
 """The part of its stake that a bet of each horizon may lose: one that loses everything ends that part for good."""
 
-AHEAD = 60.0
+AHEAD = 90.0
 """Over how many labels, at least, bets that a stratum lacks are made up for; later over 3 in 10 of those so far."""
 
 FIRST_LABELS = 10

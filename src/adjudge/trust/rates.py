@@ -15,6 +15,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, is_finite
 from adjudge.formats.text import show
 from adjudge.trust.double_sampling import (
+    FEW_OF_A_KIND,
     Target,
     compute_design_effects,
     compute_double_sampling,
@@ -27,7 +28,6 @@ from adjudge.trust.intervals import (
     Share,
     check_level,
     check_method,
-    combine_shares,
 )
 from adjudge.trust.label_counts import (
     GroupCounts,
@@ -57,9 +57,6 @@ FEWEST_GROUPS = 10
 """With fewer, the design effect is not known well enough for any interval."""
 
 ENOUGH_GROUPS = 15
-
-FEW_OF_A_KIND = 5
-"""With fewer labelled good answers, or bad ones, Wilson's limits cover too little: down to 87 % of 95 %."""
 
 GUARD = 0.01
 """Labels whose pass rate differs from that of the rest with a smaller p-value are not taken for a random sample."""
@@ -161,7 +158,7 @@ def make_corrected_rate(
     groups: GroupCounts | None = None,
     target: Target = "run",
     level: float = LEVEL,
-    method: IntervalMethod = "wilson",
+    method: IntervalMethod | None = None,
 ) -> CorrectedRate | Refusal:
     """The corrected rate by the design that applies, or a refusal that says what would help.
 
@@ -170,11 +167,12 @@ def make_corrected_rate(
     that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them. Where the judge's
     verdicts on them contradict that, nobody knows how they were chosen, and the interval is as wide as to hold for
     either way: chosen by verdict, or by what is true. ``groups`` has the
-    labels of the run group by group; leave it out where each is for itself. Needs ``adjudge[trust]``; raises
-    ``UsageError`` for counts that cannot be.
+    labels of the run group by group; leave it out where each is for itself. ``method`` is as for
+    ``make_internal_rate``. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that cannot be.
     """
     _check_words(target, level)
-    check_method(method)
+    if method is not None:
+        check_method(method)
     choice = choose_design(heaps, sampled=sampled, outside=outside.total if outside else 0, groups=groups)
     if choice.design == "internal":
         return make_internal_rate(heaps, groups=groups, target=target, level=level, method=method)
@@ -188,9 +186,22 @@ def make_corrected_rate(
         level=level,
         notes=(choice.reason,),
     )
-    if isinstance(found, Refusal) or _compare_heaps(heaps, groups) >= GUARD:
-        return found
-    return _join_designs(found, make_internal_rate(heaps, groups=groups, target=target, level=level, method=method))
+    if isinstance(found, CorrectedRate) and _compare_heaps(heaps, groups) < GUARD:
+        internal = make_internal_rate(heaps, groups=groups, target=target, level=level, method=method)
+        found = _join_designs(found, internal)
+    return found if isinstance(found, Refusal) else limit_to_possible(found, heaps)
+
+
+def limit_to_possible(rate: CorrectedRate, heaps: Sequence[Heap]) -> CorrectedRate:
+    """The rate without what the labels of the run exclude: of n cases of which k are bad, at most n - k are good.
+
+    ``heaps`` are those of the run. A rate of the system is returned as it is.
+    """
+    if rate.target != "run":
+        return rate
+    least, bad = (sum(counts) / rate.cases for counts in ([item.good for item in heaps], [item.bad for item in heaps]))
+    low, value, high = (min(max(number, least), 1 - bad) for number in (rate.low, rate.value, rate.high))
+    return replace(rate, low=low, value=value, high=high)
 
 
 def choose_design(
@@ -232,17 +243,21 @@ def make_internal_rate(
     groups: GroupCounts | None = None,
     target: Target = "run",
     level: float = LEVEL,
-    method: IntervalMethod = "wilson",
+    method: IntervalMethod | None = None,
 ) -> CorrectedRate | Refusal:
     """The corrected rate from labels that are a random sample of the run: double sampling with MOVER limits.
 
     Heaps may have strata, from which labels were drawn with other probabilities: sizes are the weights. A stratum of
     several in which some heap has fewer than 5 labels is taken as one heap. There is no refusal for a bad judge.
+    ``method`` chooses the limits of each share. By default they are Wilson's, joined with the exact ones where fewer
+    than 8 of the labelled answers are good, or bad. A rate of the run leaves out what its labels exclude.
     """
     check_heaps(heaps, groups)
     _check_words(target, level)
     check_extra()
     naive = _find_naive(heaps)
+    import numpy as np
+
     heaps, groups = merge_sparse(heaps, groups)
     labels, unresolved = sum(item.labels for item in heaps), sum(item.unresolved for item in heaps)
     if labels == unresolved:
@@ -260,6 +275,9 @@ def make_internal_rate(
     whole = sum(item.cases for item in heaps)
     value, low, high = estimates[0][0], min(item[1] for item in estimates), max(item[2] for item in estimates)
     alone = not unresolved and groups is None
+    shrink = 1.0 if deff is None or number is None else float(compute_shrink(np.asarray(deff), number, level=level))
+    near = method is None and _is_near_end(heaps, shrink)
+    worth = find_worth(value, high - low, cases=whole, target=target, level=level, method=method)
     return CorrectedRate(
         value=value,
         low=low,
@@ -267,7 +285,7 @@ def make_internal_rate(
         level=level,
         target=target,
         design="internal",
-        method=f"double sampling, MOVER with {method.capitalize()} limits",
+        method=f"double sampling, MOVER with {_NAMES[method or 'wilson']}{' and exact' if near else ''} limits",
         cases=whole,
         labels=labels,
         unresolved=unresolved,
@@ -275,9 +293,9 @@ def make_internal_rate(
         groups=number,
         deff=deff,
         naive=naive,
-        worth=find_worth(value, high - low, cases=whole, target=target, level=level, method=method) if alone else None,
+        worth=worth if alone else None,
         assumptions=_say_internal(heaps, number, unresolved, target),
-        notes=(*_say_groups(number), *_say_unequal(groups), *_say_few_of_a_kind(heaps, method)),
+        notes=(*_say_groups(number), *_say_unequal(groups), *_say_few_of_a_kind(heaps, method, near=near)),
     )
 
 
@@ -341,7 +359,7 @@ def find_worth(
     cases: int,
     target: Target = "run",
     level: float = LEVEL,
-    method: IntervalMethod = "wilson",
+    method: IntervalMethod | None = None,
 ) -> int:
     """How many labels people alone would need for an interval of this width around this rate; at most all ``cases``."""
     check_extra()
@@ -354,8 +372,8 @@ def find_worth(
 
     def measure(numbers: Floats) -> Floats:
         labels = numbers[:, None]
-        left = np.maximum(0.0, 1 - labels / cases) if target == "run" else np.ones_like(labels)
-        _, low, high = combine_shares(value * labels, labels, np.ones(1), left, level=level, method=method)
+        whole = np.full_like(labels, cases)
+        _, low, high = compute_double_sampling(value * labels, labels, whole, target=target, level=level, method=method)
         return high - low
 
     grid = np.linspace(1.0, float(cases), 2)
@@ -403,7 +421,7 @@ _NOT_DONE = {
 
 
 def _estimate_internal(
-    heaps: Sequence[Heap], groups: GroupCounts | None, *, target: Target, level: float, method: IntervalMethod
+    heaps: Sequence[Heap], groups: GroupCounts | None, *, target: Target, level: float, method: IntervalMethod | None
 ) -> tuple[list[tuple[float, float, float]], float | None]:
     """Estimates without the unresolved cases, with each of them bad, and with each good; and the design effect."""
     import numpy as np
@@ -492,14 +510,27 @@ def _say_unequal(groups: GroupCounts | None) -> tuple[str, ...]:
     return (f"{seen}: the interval may cover less than it says; label groups of about equal size.",)
 
 
-def _say_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod) -> tuple[str, ...]:
-    """A note for rates near 0 and 1, where Wilson's limits cover 87 to 93 % of 95."""
+_NAMES: dict[IntervalMethod, str] = {"wilson": "Wilson", "jeffreys": "Jeffreys", "exact": "exact"}
+
+
+def _is_near_end(heaps: Sequence[Heap], shrink: float = 1.0) -> bool:
+    """Whether few of the labelled answers are good, or bad, and some case has no label."""
     good, bad = sum(item.good for item in heaps), sum(item.bad for item in heaps)
-    if method == "exact" or min(good, bad) >= FEW_OF_A_KIND or good + bad == sum(item.cases for item in heaps):
+    return min(good, bad) / shrink < FEW_OF_A_KIND and good + bad < sum(item.cases for item in heaps)
+
+
+def _say_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod | None, *, near: bool) -> tuple[str, ...]:
+    """A note for rates near 0 and 1, where Wilson's limits cover 85 to 93 % of 95."""
+    if method == "exact" or not (near or _is_near_end(heaps)):
         return ()
+    good, bad = sum(item.good for item in heaps), sum(item.bad for item in heaps)
     number, kind = (bad, "bad") if bad < good else (good, "good")
     seen = f"{number} of the labelled answers {'is' if number == 1 else 'are'} {kind}"
-    why = "so near to the end the interval covers less than it says; method='exact' covers as it should"
+    if near:
+        return (
+            f"{seen}: so near to the end the interval is as wide as the exact one, so that it covers as it should.",
+        )
+    why = "so near to the end the interval covers less than it says; leave the limits out, or ask for the exact ones"
     return (f"{seen}: {why}.",)
 
 

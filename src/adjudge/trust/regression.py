@@ -77,7 +77,7 @@ def fit_robustly(design: Floats, outcome: Floats, groups: tuple[NDArray[np.int64
         np.add.at(scores, codes, unit * residuals[:, None])
         factor, freedom = number / (number - 1) * (items - 1) / (items - columns), number - 1
     robust = np.diag(inverse @ (scores.T @ scores) @ inverse.T) * factor
-    alike = _measure_alike(unit @ inverse.T, residuals, items - columns, groups)
+    alike = _measure_alike(unit @ inverse.T, residuals, items - columns, groups, float(np.ptp(outcome)))
     # Without the floor an effect of a rare value of a property is found in 60 of 100 draws in which there is none.
     errors = np.sqrt(np.maximum(robust, alike))
     # What is rounding of an effect of nothing must not pass for certain where no error is left.
@@ -86,25 +86,39 @@ def fit_robustly(design: Floats, outcome: Floats, groups: tuple[NDArray[np.int64
 
 
 def _measure_alike(
-    influence: Floats, residuals: Floats, freedom: int, groups: tuple[NDArray[np.int64], int] | None
+    influence: Floats, residuals: Floats, freedom: int, groups: tuple[NDArray[np.int64], int] | None, spread: float
 ) -> Floats:
     """The variance of each coefficient if errors vary alike everywhere, and are equally alike within each group.
 
+    ``spread`` is how far apart the outcomes are. Without any residual, the items of a group are taken to err alike.
     ``influence`` is how much each item adds to each coefficient. Within a group a coefficient that compares items of
     the same group gets more exact by their likeness, and one that compares groups less.
     """
     import numpy as np
 
     variance = float(residuals @ residuals) / freedom
+    if not variance:
+        # No error was left over, which does not show that none ever would be: as if one more item had been off by all.
+        variance = spread**2 / (len(residuals) + 1)
     own = (influence**2).sum(axis=0)
-    if groups is None or not variance:
+    if groups is None:
         return variance * own
+    if not residuals.any():
+        return variance * _add_up_groups(influence, groups)
     codes, number = groups
     sizes = np.bincount(codes, minlength=number).astype(float)
     pairs = float((sizes * (sizes - 1)).sum())
     together = np.bincount(codes, residuals, number)
     likeness = (float(together @ together) - float(residuals @ residuals)) / (variance * pairs) if pairs else 0.0
+    likeness = min(max(likeness, 0.0), 1.0)
+    return variance * (own * (1 - likeness) + likeness * _add_up_groups(influence, groups))
+
+
+def _add_up_groups(influence: Floats, groups: tuple[NDArray[np.int64], int]) -> Floats:
+    """The squares of what whole groups add to each coefficient, added up."""
+    import numpy as np
+
+    codes, number = groups
     sums = np.zeros((number, influence.shape[1]))
     np.add.at(sums, codes, influence)
-    likeness = min(max(likeness, 0.0), 1.0)
-    return variance * (own * (1 - likeness) + likeness * (sums**2).sum(axis=0))
+    return (sums**2).sum(axis=0)

@@ -39,6 +39,7 @@ def agree(
     ] = None,
     labels_are: option.LabelsAre = None,
     target: option.RateTarget = "run",
+    limits: option.RateLimits = None,
     alternative: Annotated[
         bool, typer.Option("--alternative", help="Make the alternative annotator test: may the judge replace people?")
     ] = False,
@@ -66,12 +67,16 @@ def agree(
     Exit status: 0 measured, 2 wrong usage, no run or unreadable labels, 3 no judged case has a label.
     """
     _check(html, top, epsilon, as_json=as_json, markdown=markdown, alternative=alternative)
-    check_target(target, labels_are)
+    check_target(target, labels_are, limits)
     most = _MOST if top is None else top
     with show_progress("comparing"):
         handicap = {} if epsilon is None else {"epsilon": epsilon}
         options = {"criterion": criterion, "by": by, "target": target, "alternative": alternative, **handicap}
-        options |= {"labels_are_random": labels_are == "random", "most_disagreements": min(most, _MOST)}
+        options |= {
+            "labels_are_random": labels_are == "random",
+            "limits": limits,
+            "most_disagreements": min(most, _MOST),
+        }
         found = _measure(source, labels, judge, **options)
     if html is not None:
         from adjudge.report.html_agree import render_measurement_html

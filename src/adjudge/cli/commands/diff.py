@@ -56,6 +56,7 @@ def diff_runs(
     ] = False,
     labels: option.RunLabels = None,
     labels_are: option.LabelsAre = None,
+    limits: option.RateLimits = None,
 ) -> int:
     """Show what changed from RUN1 to RUN2, by case and criterion.
 
@@ -73,7 +74,7 @@ def diff_runs(
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
     _check(html, top, fail_under)
-    request = _make_request(labels, labels_are, new_contents=new_contents)
+    request = _make_request(labels, labels_are, limits, new_contents=new_contents)
     with show_progress("comparing"):
         found = diff(before, after, new_contents=new_contents)
     if not found.cases:
@@ -110,18 +111,22 @@ def _check(html: Path | None, top: int | None, fail_under: float | None) -> None
         raise UsageError(f"--top is 0 to 2,000 cases, and {top:,} were asked for; --json without it lists 2,000")
 
 
-def _make_request(labels: list[str] | None, labels_are: str | None, *, new_contents: bool) -> MeasureRequest | None:
+def _make_request(
+    labels: list[str] | None, labels_are: str | None, limits: str | None, *, new_contents: bool
+) -> MeasureRequest | None:
     """What both runs are measured with; ``None`` where nobody asked."""
     if labels is None:
         if labels_are is not None:
             raise UsageError("--labels-are is about the labels of --labels; name a file, or leave it out")
+        if limits is not None:
+            raise UsageError("--limits are those of the rate that --labels give; name a file, or leave it out")
         return None
     if new_contents:
         raise UsageError(
             "--labels are of the contents that people looked at, and --new-contents compares others; measure each run "
             "with adjudge agree"
         )
-    return make_request(labels, labels_are=labels_are)
+    return make_request(labels, labels_are=labels_are, limits=limits)
 
 
 def _measure(found: Diff, request: MeasureRequest) -> Diff:

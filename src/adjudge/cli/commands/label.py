@@ -13,9 +13,10 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import find_user
+from adjudge.cli.commands.run import DONE, UNKNOWN
 from adjudge.cli.keyboard import Keyboard, reading_keys
 from adjudge.cli.labelling import KEYS, Labelling, LabellingOptions
-from adjudge.cli.output import draws, is_terminal, note, print_line, write_lines, write_screen
+from adjudge.cli.output import complain, draws, is_terminal, note, print_line, write_lines, write_screen
 from adjudge.cli.screen import Pages, Passage, ScreenLine, fit
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
@@ -79,7 +80,8 @@ def label(
     before the next question. Where standard input is no terminal, it is read by lines: 1, 2, 0, s, u, q, or c and a
     comment.
 
-    Exit status: 0 done or left with q, 2 wrong usage or unreadable input, 130 interrupted; nothing is lost.
+    Exit status: 0 done or left with q, 2 wrong usage or unreadable input, 3 a pipe ended before the cases did and
+    without q, 130 interrupted; what was answered is kept.
     """
     if for_spreadsheet and export in (None, "-"):
         raise UsageError("--for-spreadsheet is for --export FILE; leave it out")
@@ -98,8 +100,8 @@ def label(
         if import_file is None and export is None:
             who = rater if rater is not None else find_user()
             chosen = LabellingOptions(rater=who, blind=not show_verdict, adjudicate=adjudicate, source=source)
-            _label(queue, chosen)
-    return 0
+            return DONE if _label(queue, chosen) else UNKNOWN
+    return DONE
 
 
 def _check_begun(source: str, store: Path | None) -> None:
@@ -140,7 +142,8 @@ def _export(queue: LabelQueue, path: str, *, for_spreadsheet: bool) -> None:
     print_line(f"{count:,} label{'s' * (count != 1)} written to {path}")
 
 
-def _label(queue: LabelQueue, chosen: LabellingOptions) -> None:
+def _label(queue: LabelQueue, chosen: LabellingOptions) -> bool:
+    """Let somebody label; false where their input was cut off."""
     from adjudge.labels.live import estimate_live, prepare_live
 
     prepare_live()
@@ -150,8 +153,11 @@ def _label(queue: LabelQueue, chosen: LabellingOptions) -> None:
     try:
         if is_terminal(sys.stdin) and draws():
             LabelScreen(work).run()
-        else:
-            answer_lines(work)
+            return True
+        finished = answer_lines(work)
+        if not finished:
+            complain("standard input ended before the cases did, and without q; the answers until there are kept")
+        return finished
     finally:
         # Also after Ctrl-C: what is kept is what somebody wants to know then. What went wrong is said before this.
         with suppress(AdjudgeError):
@@ -162,10 +168,11 @@ def _label(queue: LabelQueue, chosen: LabellingOptions) -> None:
 # ---------------------------------------------------------------- lines
 
 
-def answer_lines(work: Labelling) -> None:
+def answer_lines(work: Labelling) -> bool:
     """Ask on standard output, and read an answer from each line; a line that is none ends it with ``UsageError``.
 
-    Nothing is guessed and no line is passed over: the answers behind it would go to other cases than were meant.
+    Nothing is guessed and no line is passed over: the answers behind it would go to other cases than were meant. False
+    where a pipe ended before the cases did and without ``q``: the program that writes into it may have died.
     """
     number = 0
     while work.fetch() is not None:
@@ -175,7 +182,7 @@ def answer_lines(work: Labelling) -> None:
             number += 1
             key = line.strip()
             if not line or key == "q":
-                return
+                return key == "q" or is_terminal(sys.stdin)
             if key == "?":
                 print_line("\n".join(f"{name:<9} {text}" for name, text in KEYS))
             elif key == "c" or key.startswith("c "):
@@ -185,6 +192,7 @@ def answer_lines(work: Labelling) -> None:
                 _press(work, key, number)
                 break
     print_line(work.describe_nothing())
+    return True
 
 
 def _press(work: Labelling, key: str, number: int) -> None:

@@ -255,6 +255,7 @@ def report(
     label_name: option.LabelName = None,
     labels_are: option.LabelsAre = None,
     target: option.RateTarget = "run",
+    limits: option.RateLimits = None,
     measured_on: option.MeasuredOn = None,
     fail_under_corrected: option.FailUnderCorrected = None,
 ) -> int:
@@ -281,20 +282,21 @@ def report(
     if case is not None:
         given = {"--html": html, "--junit": junit, "--markdown": markdown, "--top": top, "--fail-under": fail_under}
         given |= {"--labels": labels, "--label-map": label_map, "--label-name": label_name}
-        given |= {"--labels-are": labels_are, "--measured-on": measured_on}
+        given |= {"--labels-are": labels_are, "--measured-on": measured_on, "--limits": limits}
         given |= {"--fail-under-corrected": fail_under_corrected}
         return _report_case(run, case, [name for name, value in given.items() if value is not None], as_json=as_json)
     request = MeasureRequest(
         labels=_read_labels(labels, label_map, label_name),
         labels_are=labels_are,
         target=target,
+        limits=limits,
         measured_on=measured_on,
         fail_under=fail_under_corrected,
         criterion=label_name,
     )
     with open_run(run) as opened:
         measurement = request.measure(opened)
-        joined = _join_labels(opened, request.labels, label_name)
+        joined = _join_labels(opened, request, label_name)
         found = _summarise(opened, top, joined, whole=html is not None or as_json)
         found = replace(found, measurement=measurement)
         if joined.missing:
@@ -338,11 +340,19 @@ def _read_labels(paths: list[str] | None, label_map: str | None, name: str | Non
     return read_labels(paths, label_map)
 
 
-def _join_labels(run: Run, labels: tuple[Label, ...] | None, name: str | None) -> LabelJoin:
+def _join_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJoin:
     from adjudge.dataset.case_labels import LabelJoin, group_labels
     from adjudge.measurement.run_labels import read_queue
 
-    return LabelJoin(group_labels(read_queue(run) if labels is None else labels, name))
+    labels = request.labels
+    if labels is None:
+        try:
+            labels = read_queue(run)
+        except UsageError:
+            if request.asked:
+                raise
+            labels = ()  # said already, where the run was to be measured
+    return LabelJoin(group_labels(labels, name))
 
 
 def _summarise(run: Run, top: int | None, labels: LabelJoin, *, whole: bool) -> Report:

@@ -40,6 +40,7 @@ from adjudge.formats.text import clean, show
 from adjudge.judges.evaluate import NO_CRITERIA
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.runs.folder import Run
+from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
 from adjudge.runs.terms import read_terms
@@ -96,6 +97,7 @@ def run_data(
     labels: option.RunLabels = None,
     labels_are: option.LabelsAre = None,
     target: option.RateTarget = "run",
+    limits: option.RateLimits = None,
     measured_on: option.MeasuredOn = None,
     fail_under_corrected: option.FailUnderCorrected = None,
     on_bad_row: option.OnBadRow = "fail",
@@ -133,7 +135,7 @@ def run_data(
     who: Any = {"reader": reader, "labels": reader_labels, "passes": reader_passes, "token": not no_token}
     panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, record=record, **who)
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
-    asked: Any = {"labels_are": labels_are, "target": target, "measured_on": measured_on}
+    asked: Any = {"labels_are": labels_are, "target": target, "limits": limits, "measured_on": measured_on}
     request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
     if pairs or on_conflict is not None:
@@ -456,22 +458,26 @@ def _note_what_is_missing(done: Run) -> None:
         note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
     for said in _list_remedies(done.summary["undecided_because"], quote(str(done.folder))):
         note(said)
-    if said := _describe_first_failure(done):
+    for said in _describe_first_of_each(done):
         note(said)
     skipped = done.manifest["dataset"].get("skipped")
     if skipped:
         note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
 
 
-def _describe_first_failure(done: Run) -> str | None:
-    """What went wrong with the first judgement that ended in an error: mostly it is the same for all of them."""
-    if not done.summary["undecided_because"].get("error"):
-        return None
-    items = (item for item in done.items("undecided") if item.result.undecided_because == "error")
-    first = next(items, None)
-    if first is None:
-        return None
-    return f"the first error, of case {show(first.case.id)}: {clean(first.result.explain(), keep_lines=False)[:400]}"
+def _describe_first_of_each(done: Run) -> Iterator[str]:
+    """Why the first judgement of each reason is undecided: mostly it is the same for the others of that reason."""
+    wanted = [name for name in done.summary["undecided_because"] if name != "budget"]
+    firsts: dict[str, RunItem] = {}
+    if wanted:
+        for item in done.items("undecided"):
+            firsts.setdefault(item.result.undecided_because or "", item)
+            if firsts.keys() >= set(wanted):
+                break
+    for name in wanted:
+        if (item := firsts.get(name)) is not None:
+            why = clean(item.result.explain(), keep_lines=False).removeprefix(f"{name}; ")[:400]
+            yield f"the first {name}, of case {show(item.case.id)}: {why}"
 
 
 def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
