@@ -38,6 +38,7 @@ from adjudge.cli.commands.rubric import rubric_app
 from adjudge.cli.commands.rules import rules_app
 from adjudge.cli.commands.run import run_data
 from adjudge.cli.commands.serve import serve
+from adjudge.cli.commands.succeed import succeed
 from adjudge.cli.commands.tools import review, tools_app, validate
 from adjudge.cli.output import complain, finish, note, print_line
 from adjudge.errors import AdjudgeError, UsageError
@@ -51,7 +52,7 @@ WIDEST = 160
 
 GROUPS = {
     "Everyday": ("judge", "run", "report", "diff", "redecide"),
-    "Measure": ("plan", "label", "agree"),
+    "Measure": ("plan", "label", "agree", "succeed"),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
     "Serve": ("serve", "keys", "accounts"),
@@ -91,6 +92,8 @@ app.command()(report)
 app.command()(label)
 
 app.command()(agree)
+
+app.command()(succeed)
 
 app.command("diff")(diff_runs)
 

@@ -4,4 +4,11 @@ from adjudge.measurement.measure import make_measurement as make_measurement
 from adjudge.measurement.measurement import Measurement as Measurement
 from adjudge.measurement.measurement import MeasurementKind as MeasurementKind
 from adjudge.measurement.rate import Sampling as Sampling
+from adjudge.measurement.succession import Candidate as Candidate
+from adjudge.measurement.succession import Flip as Flip
+from adjudge.measurement.succession import PairedShare as PairedShare
+from adjudge.measurement.succession import Standing as Standing
+from adjudge.measurement.succession import Succession as Succession
+from adjudge.measurement.succession import list_labelled as list_labelled
+from adjudge.measurement.succession import make_succession as make_succession
 from adjudge.measurement.verdict_file import measure_file as measure_file

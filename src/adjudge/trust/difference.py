@@ -1,4 +1,4 @@
-"""Is a difference between two runs over the same cases more than chance would bring? Two exact tests, and no more.
+"""Is a difference between two runs over the same cases more than chance would bring? Two exact tests, and an interval.
 
 Both compare each case with itself. The first is McNemar's exact test: of the cases that passed in one run only, how
 surprising is this split if either run were as likely to be the better one? The second flips the signs of the
@@ -14,6 +14,8 @@ from itertools import compress
 from random import Random
 from typing import Any
 
+from adjudge.errors import UsageError
+from adjudge.trust.intervals import LEVEL, check_level, find_interval
 from adjudge.trust.label_counts import read_count
 
 KEPT = 5_000
@@ -144,3 +146,20 @@ def _flip_signs(differences: array[float]) -> float:
 def _limit(differences: array[float]) -> float:
     """The sum that was seen, less what rounding may have done to one that equals it."""
     return abs(math.fsum(differences)) - 1e-12 * math.fsum(map(abs, differences))
+
+
+def find_paired_difference(gained: int, lost: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
+    """The interval of how much larger one share is than another of the same cases, in -1 to 1.
+
+    ``gained`` are cases that count in the second share only, ``lost`` those that count in the first only, ``of`` all
+    cases. The limits combine the exact ones of the two (C. J. Clopper and E. S. Pearson 1934), each at half the error,
+    so that together they never cover too little (C. E. Bonferroni's inequality); they are wider than approximate ones.
+    Cases must be independent. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that are none of ``of`` cases.
+    """
+    check_level(level)
+    better, worse, cases = read_count(gained, "gained"), read_count(lost, "lost"), read_count(of, "of")
+    if not cases or better + worse > cases:
+        raise UsageError(f"{better} gained and {worse} lost cases are no part of {cases} cases; count each once")
+    each = (1 + level) / 2
+    won, missed = (find_interval(count, cases, each, method="exact") for count in (better, worse))
+    return won[0] - missed[1], won[1] - missed[0]

@@ -1,0 +1,214 @@
+"""Whether a judge may follow another: the same question about the same labelled cases, flips both ways, and a rule."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import partial
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from adjudge import Case, Judge, UsageError, open_run, run
+from adjudge.measurement import list_labelled, make_measurement, make_succession
+from adjudge.trust import find_interval, find_paired_difference
+from cli_support import Line
+from conftest import find_data
+from judge_support import names
+from run_support import make_cases
+
+pytest.importorskip("scipy", reason="measuring needs the extra trust")
+
+CRITERIA = "Is good."
+
+
+def says(wrong: set[str], content: str) -> bool:
+    """A judge in code that is right but for some contents."""
+    return ("good" in content) != (content in wrong)
+
+
+def judge(folder: Path, name: str, wrong: Any, cases: list[Case]) -> Any:
+    """The run of a judge that is wrong about these cases."""
+    contents = {cases[place].content for place in wrong}
+    return run(cases, Judge(partial(says, contents), name=name), criteria=CRITERIA, out=folder / name).finish_sync()
+
+
+def test_flips_are_counted_both_ways_and_agreement_is_that_of_the_measurement(tmp_path):
+    """Gained and lost cases, the agreement of both, and the test of their difference."""
+    cases = make_cases(300)
+    old = judge(tmp_path, "old", range(20), cases)
+    new = judge(tmp_path, "new", range(10, 25), cases)
+
+    found = make_succession(old, [new])
+    [candidate] = found.candidates
+
+    assert (candidate.gained, candidate.lost) == (10, 5)
+    assert (candidate.agreement.before, candidate.agreement.after, candidate.agreement.of) == (280, 285, 300)
+    assert sum(candidate.flips.values()) == 15
+    assert [flip.case for flip in candidate.listed[:5]] == [f"case-{place}" for place in range(20, 25)]
+    measured = make_measurement(new)
+    assert candidate.agreement.after == measured.count("passed", "good") + measured.count("failed", "bad")
+    assert candidate.wrong_passes is not None
+    assert candidate.wrong_passes.after == measured.count("passed", "bad")
+    assert (candidate.agreement.low, candidate.agreement.high) == find_paired_difference(10, 5, 300)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "number", "standing"),
+    [
+        pytest.param(range(5), 1500, "may follow", id="as-good"),
+        pytest.param(range(0, 1500, 4), 1500, "may not follow", id="worse"),
+        pytest.param(range(2), 40, "unknown", id="too-few-labels"),
+        pytest.param([0, *range(3, 500, 3)][:30], 1500, "unknown", id="passes-what-people-failed"),
+    ],
+)
+def test_a_candidate_follows_only_where_the_labels_show_that_it_may(tmp_path, wrong, number, standing):
+    """A worse one is told apart from one of which too little is known; only the first is shown to be worse."""
+    cases = make_cases(number)
+    old = judge(tmp_path, "old", range(5), cases)
+    new = judge(tmp_path, "new", wrong, cases)
+
+    found = make_succession(old, [new])
+
+    assert found.candidates[0].standing == standing
+    assert [item.judge for item in found.successors] == (["new"] if standing == "may follow" else [])
+
+
+def test_several_candidates_need_more_evidence_each(tmp_path):
+    """All statements together are as sure as one, so each interval is wider."""
+    cases = make_cases(600)
+    old = judge(tmp_path, "old", range(5), cases)
+    every = [judge(tmp_path, f"new-{at}", range(at), cases) for at in range(3)]
+
+    alone = make_succession(old, every[:1]).candidates[0].agreement
+    together = make_succession(old, every).candidates[0].agreement
+
+    assert together.low < alone.low < alone.high < together.high
+
+
+def test_cases_of_few_groups_are_not_taken_for_independent_ones(tmp_path):
+    """Cases of one group err together: below ten groups nothing is known of the difference."""
+    cases = [
+        Case(id=case.id, content=case.content, label=case.label, group=f"g{at % 4}")
+        for at, case in enumerate(make_cases(900))
+    ]
+    old, new = judge(tmp_path, "old", range(5), cases), judge(tmp_path, "new", range(5), cases)
+
+    found = make_succession(old, [new]).candidates[0]
+
+    assert found.standing == "unknown"
+    assert "groups" in found.why
+
+
+def test_judges_of_different_questions_or_cases_are_not_compared(tmp_path):
+    """The difference would not be the judges' alone; the message says what to do."""
+    cases = make_cases(30)
+    old = judge(tmp_path, "old", (), cases)
+    other = run(cases, Judge(partial(says, set())), criteria="Is kind.", out=tmp_path / "kind").finish_sync()
+    fewer = judge(tmp_path, "fewer", (), cases[:20])
+
+    with pytest.raises(UsageError) as question:
+        make_succession(old, [other])
+    with pytest.raises(UsageError) as part:
+        make_succession(old, [fewer])
+    with pytest.raises(UsageError) as nobody:
+        make_succession(old, [])
+
+    assert names(question.value, str(old.folder))
+    assert names(part.value, "20", "30")
+    assert names(nobody.value, "candidate")
+
+
+def test_an_interval_of_a_difference_covers_what_it_says():
+    """Over samples from known shares the true difference is in it at least 95 times of 100, also for rare changes."""
+    random = Random(1)
+    for better, worse, of in product((0.0, 0.01, 0.2), (0.02, 0.1), (50, 400)):
+        held = 0
+        for _ in range(100):
+            draws = [random.random() for _ in range(of)]
+            gained, lost = sum(draw < better for draw in draws), sum(better <= draw < better + worse for draw in draws)
+            low, high = find_paired_difference(gained, lost, of)
+            held += low <= better - worse <= high
+        assert held >= 95, (better, worse, of)
+
+
+def test_an_interval_of_a_difference_is_made_of_exact_ones():
+    """Each at half the error; counts that are no part of the cases are refused."""
+    low, high = find_paired_difference(7, 3, 100)
+    gained, lost = find_interval(7, 100, 0.975, method="exact"), find_interval(3, 100, 0.975, method="exact")
+
+    assert (low, high) == (gained[0] - lost[1], gained[1] - lost[0])
+    for wrong in ((60, 50, 100), (-1, 0, 10), (0, 0, 0)):
+        with pytest.raises(UsageError):
+            find_paired_difference(*wrong)
+
+
+def judge_words(content: str) -> bool:
+    """A judge in code for the command line."""
+    return "good" in content
+
+
+def test_the_command_asks_the_candidates_and_ends_with_who_may_follow(tmp_path, capsys, monkeypatch):
+    """A candidate is asked about the labelled cases alone, or read from its run; the exit status says the outcome."""
+    labelled = make_cases(900)
+    unlabelled = [Case(id=f"open-{at}", content=f"a good text of nobody {at}") for at in range(5)]
+    old = judge(tmp_path, "old", range(5), [*labelled, *unlabelled])
+    worse = judge(tmp_path, "worse", range(0, 900, 3), [*labelled, *unlabelled])
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    line = Line(capsys)
+    words = ("succeed", "--judge", old.folder, "--candidate", "python:test_succession:judge_words")
+
+    ran = line(*words, "--candidate", worse.folder, "--out", tmp_path / "next", "--json")
+    shown = line("succeed", "--judge", old.folder, "--candidate", worse.folder)
+    few = line("succeed", "--judge", old.folder, "--candidate", worse.folder, "--margin", "2")
+
+    assert ran.status == 0, ran.err
+    assert ran.document["schema"] == "adjudge/succession/1"
+    assert len(ran.document["successors"]) == 1
+    assert [item["standing"] for item in ran.document["candidates"]] == ["may follow", "may not follow"]
+    [folder] = (tmp_path / "next" / "successors").iterdir()
+    assert sum(open_run(folder).counts.values()) == 900
+    assert shown.status == 1
+    assert "may not follow" in shown.out
+    assert few.status == 2
+    assert names(few.sentence, "--margin")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a shared file."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def test_recorded_judges_follow_as_their_figures_say(cases, tmp_path):
+    """On LLMBar, whose judges are recorded: agreement is that of the measurement, and the weaker one may not follow."""
+    rows = read_rows(find_data(cases, "llmbar_ratings.jsonl.gz"))
+    said = {(row["judge"], row["item_id"], row["output"]): row["score"] for row in rows if row["prompt"] == "Rating"}
+    labelled = [
+        Case(id=f"{item['item_id']}/{number}", content=f"{item['item_id']} {number}", label=item["label"] == number)
+        for item, number in product(read_rows(find_data(cases, "llmbar_items.jsonl.gz")), (1, 2))
+        if all((name, item["item_id"], number) in said for name in ("ChatGPT", "GPT-4"))
+    ]
+
+    def recorded(name: str, content: str) -> bool:
+        """What a judge gave: 6 of 9 or more passes."""
+        item, number = content.rsplit(" ", 1)
+        return (said[name, item, int(number)] or 0) >= 6
+
+    weak, strong = (
+        run(labelled, Judge(partial(recorded, name), name=name), criteria=CRITERIA, out=tmp_path / name).finish_sync()
+        for name in ("ChatGPT", "GPT-4")
+    )
+    [found] = make_succession(weak, [strong]).candidates
+    [back] = make_succession(strong, [weak]).candidates
+
+    assert len(list_labelled(weak)) == found.agreement.of == len(labelled) > 100
+    for done, right in ((weak, found.agreement.before), (strong, found.agreement.after)):
+        measured = make_measurement(done)
+        assert right == measured.count("passed", "good") + measured.count("failed", "bad")
+    assert (found.gained, found.lost) == (back.lost, back.gained)
+    assert found.gained > found.lost
+    assert back.standing != "may follow"
