@@ -329,7 +329,13 @@ def check_blindness(server: RunningServer, kim: Any) -> None:
     assert (item["hidden"], item["judge"], item["approved"]) == (True, None, None)
 
     assert send(kim, ident, "approve", "fine").status_code == 303
-    page = read(kim, ident)
+    # Who could still undo would look first, and vote again.
+    assert "failed with 0.30" not in read(kim, ident)
+    assert "approved, can still undo it" in read(kim, ident)
+
+    counted = make_request(server, required=2)
+    decide(server, counted, "Ana", True)
+    page = read(kim, counted)
     assert "failed with 0.30" in page
     assert "from outside" in page
 

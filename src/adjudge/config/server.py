@@ -64,7 +64,7 @@ class ServerSettings:
     """How many people are to label each case."""
     labels_by_criterion: bool = False
     """Whether people are asked for each criterion of the rubric, and not for the case as a whole."""
-    undo_seconds: float = 8.0
+    undo_seconds: float = 10.0
     """How long a vote that was given on the page can be taken back; the gate waits for that. 0 is not at all."""
     hide_judge: bool = False
     """Whether the page *Approvals* hides the judge until a reviewer has decided, unless they choose otherwise."""

@@ -323,8 +323,13 @@ def find_vote(approval: Approval, name: str | None) -> Vote | None:
 
 
 def is_hidden(approval: Approval, reader: Reader) -> bool:
-    """Whether the reader is to decide before they see what the judge and others said."""
-    return reader.hides_judge and may_decide(approval, reader.approver)
+    """Whether the reader is to decide before they see what the judge and others said.
+
+    Until their vote counts: somebody who could still undo it would otherwise look, and then vote again.
+    """
+    counted = any(vote.by == reader.approver for vote in approval.votes)
+    asked = approval.status == "open" and reader.approver in approval.approvers
+    return reader.hides_judge and asked and not counted
 
 
 # ---------------------------------------------------------------- one request
@@ -511,7 +516,8 @@ def _make_earlier(earlier: Approval, now: str) -> EarlierView:
 def _list_votes(approval: Approval, reader: Reader, *, hidden: bool) -> tuple[VoteView, ...]:
     given = {vote.by: vote for vote in (*approval.votes, *approval.pending_votes)}
     if hidden:  # who the approvers are is no secret; what they said is
-        return tuple(_make_vote(name, None, reader, "not shown yet") for name in approval.approvers)
+        given = {name: vote for name, vote in given.items() if name == reader.approver}
+        return tuple(_make_vote(name, given.get(name), reader, "not shown yet") for name in approval.approvers)
     return tuple(_make_vote(name, given.get(name), reader, "not yet") for name in approval.approvers)
 
 
