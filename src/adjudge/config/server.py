@@ -115,8 +115,10 @@ def read_server(config: Config, *, host: str | None = None, port: int | None = N
     _check_values(table, where)
     table |= {name: tuple(table[name]) for name in ("hosts", "proxies") if name in table}
     given: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    # That of the file too where the command line names another: what is written wrong is said, used or not.
+    for number in (table.get("port", PORT), given.get("port", PORT)):
+        check_whole_number(f"{where} port", number, least=0, most=65_535)
     settings = ServerSettings(**{**table, **given})
-    _check_port(settings.port, where)
     _check_address(settings, where)
     judge = settings.judge
     if judge is not None and judge not in config.judges:
@@ -162,10 +164,6 @@ def _is_network(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _check_port(port: object, where: str) -> None:
-    check_whole_number(f"{where} port", port, least=0, most=65_535)
 
 
 def _check_address(settings: ServerSettings, where: str) -> None:

@@ -72,6 +72,12 @@ def open_judges(config: Config, settings: ServerSettings) -> ServerJudges:
             check_judge_ready(judges[default])
         except UsageError as error:
             raise UsageError(f"{config.path}: judge {show(default)}: {error}") from None
-    named = {name: config.find_rubric(name) for name in (*SHIPPED_RUBRICS, *config.rubrics)}
-    rubrics = {name: replace(rubric, model=None) for name, rubric in named.items()}
+    rubrics = {name: _open_rubric(name, config) for name in (*SHIPPED_RUBRICS, *config.rubrics)}
     return ServerJudges(default=default, judges=judges, rubrics=rubrics)
+
+
+def _open_rubric(name: str, config: Config) -> Rubric:
+    try:
+        return replace(config.find_rubric(name), model=None)
+    except UsageError as error:
+        raise UsageError(f"{config.path}: [rubrics] {flatten(name, 120)}: {error}") from None

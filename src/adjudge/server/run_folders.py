@@ -29,18 +29,20 @@ def list_run_folders(folder: Path | None) -> tuple[Path, ...]:
     """The run folders, the newest first by their names' order; none where no folder is configured."""
     if folder is None or not folder.is_dir():
         return ()
-    found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name) and (path / MANIFEST_FILE).is_file()]
+    found = [path for path in folder.iterdir() if _is_run(path)]
     return tuple(sorted(found, key=lambda path: path.name, reverse=True))
 
 
 def find_run_folder(folder: Path | None, name: str) -> Path:
     """The folder of a run; raises ``UsageError`` for a name that none has."""
-    if folder is not None and _NAME.fullmatch(name):
-        found = folder / name
-        # A link could lead out of the folder, and so hand out what nobody meant to.
-        if not found.is_symlink() and (found / MANIFEST_FILE).is_file():
-            return found
+    if folder is not None and _NAME.fullmatch(name) and _is_run(folder / name):
+        return folder / name
     raise UsageError(f"there is no run {show(name[:200])} here")
+
+
+def _is_run(path: Path) -> bool:
+    # No link: it could lead out of the folder, and so hand out what nobody meant to.
+    return bool(_NAME.fullmatch(path.name)) and not path.is_symlink() and (path / MANIFEST_FILE).is_file()
 
 
 @dataclass(slots=True, kw_only=True)
