@@ -20,6 +20,7 @@ from adjudge.ledger.export import read_head, write_export
 from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, make_draft
 from adjudge.ledger.signature import find_check, open_check, open_signer
 from adjudge.ledger.store import PAGE, DamagedError, Store, Transaction, check_place, explain_missing
+from adjudge.ledger.upgrade import Upgrade, upgrade_tables
 from adjudge.ledger.verification import Chain, Verification, hand_on
 from adjudge.ledger.writer import LedgerWriter
 from adjudge.result import JudgeResult
@@ -246,6 +247,25 @@ class Ledger:
         ``verify_export`` checks the file without the ledger. Raises ``UsageError`` when the file exists.
         """
         return await asyncio.to_thread(write_export, self._find_store(), path)
+
+    # ---------------------------------------------------------------- its file and its tables
+
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy a ledger in SQLite, with all tables beside it, to a new file, while it is in use.
+
+        Raises ``UsageError`` where there is no ledger, for one in PostgreSQL (``pg_dump`` copies it) and for a file
+        that exists, and ``LedgerError`` when it cannot be read or the copy cannot be written; then there is none.
+        """
+        await asyncio.to_thread(self._find_store().copy_file, path)
+
+    async def upgrade(self) -> Upgrade:
+        """Bring the tables beside the ledger to the form that this version uses, all steps or none.
+
+        Stop what uses the ledger before, and back it up. Needs the extra ``server`` or ``postgres``. Raises
+        ``UsageError`` where there is no ledger and for one that a later version wrote, and ``LedgerError`` when the
+        store fails.
+        """
+        return await asyncio.to_thread(self._find_store().change_tables, upgrade_tables)
 
     # ---------------------------------------------------------------- its end
 

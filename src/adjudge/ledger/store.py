@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.arguments import check_whole_number
-from adjudge.formats.sqlite import create_private, enter_wal, open_sqlite
+from adjudge.formats.sqlite import UNUSABLE, create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean, show
 from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, format_time, hash_entry, signed_bytes
 from adjudge.ledger.payload import Draft, check_text, encode_payload
+from adjudge.ledger.revision import VERSION_TABLE, check_revision, write_revision
 from adjudge.result import make_id
 
 if TYPE_CHECKING:
@@ -112,6 +113,9 @@ PAGE = 200
 _CREATE_LOCK = 0x61646A75
 """Held on PostgreSQL while the table is looked for and made; any number that is ours."""
 
+_LOCK_TABLE = f"pg_advisory_xact_lock({_CREATE_LOCK}::bigint << 32 | '{TABLE}'::regclass::oid::bigint)"
+"""Held on PostgreSQL by whoever writes."""
+
 
 def check_place(seq: object) -> None:
     """Raise ``UsageError`` for what is no place of an entry; no database can even be asked for such a number."""
@@ -137,6 +141,7 @@ class Store:
         self._users: dict[Engine, int] = {}
         self._is_ready = False
         self._made: tuple[MetaData, ...] = ()
+        self._found: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -191,6 +196,8 @@ class Store:
     def transact(self, work: Callable[[Transaction], T], tables: MetaData) -> T:
         """What some work makes of the ledger and of tables beside it, in one durable commit, or nothing of it."""
         with self._writing() as connection:
+            # Each time, and not once: an upgrade may have come between, and a column may forbid something since.
+            self._check_revision(connection)
             if tables not in self._made:
                 tables.create_all(connection)
             said = work(Transaction(connection, lambda draft: self._insert(connection, [draft])[0]))
@@ -199,11 +206,38 @@ class Store:
 
     def look(self, work: Callable[[Connection], T], tables: MetaData) -> T | None:
         """What some reading makes of tables beside the ledger; ``None`` where they were never written."""
+        with self._reading() as connection:
+            there = self._check_revision(connection, tables)
+            return work(connection) if there else None
+
+    def _check_revision(self, connection: Connection, tables: MetaData | None = None) -> bool:
+        """Raise for tables of another revision than ours; else whether these are there.
+
+        Tables are looked for until they are found. They are never dropped, and a request looks for its key each time.
+        """
         from sqlalchemy import inspect
 
-        with self._reading() as connection:
-            there = set(inspect(connection).get_table_names())
-            return work(connection) if set(tables.tables) <= there else None
+        wanted = {VERSION_TABLE, *(tables.tables if tables is not None else ())}
+        if not wanted <= self._found:
+            self._found = frozenset(inspect(connection).get_table_names())
+        check_revision(connection, self.name, is_named=VERSION_TABLE in self._found)
+        return wanted - {VERSION_TABLE} <= self._found
+
+    def change_tables(self, work: Callable[[Connection], T]) -> T:
+        """What some work makes of the database, of whatever revision, in one transaction; every other writer waits."""
+        self.head()  # raises where there is no ledger; upgrading makes none
+        with self._explaining("upgraded"), self._begin() as connection:
+            if not self._is_file:
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK}), {_LOCK_TABLE}")
+            return work(connection)
+
+    def copy_file(self, path: str | os.PathLike[str]) -> None:
+        """Copy a ledger in SQLite to a new file while it is in use; raises ``UsageError`` for one in PostgreSQL."""
+        if not self._is_file:
+            raise UsageError(f"{self.name} is no file; pg_dump makes a copy of a database in PostgreSQL")
+        with self._reading() as connection, self._explaining("copied"):
+            source: Any = connection.connection.driver_connection
+            _copy_file(source, path)
 
     def erase(self, seq: int, reason: str, by: str) -> int:
         """Record the erasure of an entry's payload and erase it, both or neither; the place of the record."""
@@ -275,10 +309,7 @@ class Store:
             if not self._is_file and self._is_ready:
                 # A lock of our own, not of the table: that one would stop vacuuming, and be stopped by it. Where the
                 # server answers before its log is on disk, that is switched off, or an append could be lost.
-                connection.exec_driver_sql(
-                    f"SELECT pg_advisory_xact_lock({_CREATE_LOCK}::bigint << 32 | '{TABLE}'::regclass::oid::bigint), "
-                    "set_config('synchronous_commit', 'on', true)"
-                )
+                connection.exec_driver_sql(f"SELECT {_LOCK_TABLE}, set_config('synchronous_commit', 'on', true)")
             yield connection
 
     def _make_ready(self) -> None:
@@ -292,12 +323,14 @@ class Store:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATE_LOCK})")
             if inspect(connection).has_table(TABLE):
                 self._check_genesis(connection)
+                self._check_revision(connection)
             else:
                 self._create(connection)
         self._is_ready = True
 
     def _create(self, connection: Connection) -> None:
         make_table().create(connection)
+        write_revision(connection)
         for statement in SQLITE_DDL if self._is_file else POSTGRES_DDL:
             connection.exec_driver_sql(statement)
         said = {"schema": LEDGER_SCHEMA, "public_key": self._signer.public_key if self._signer else None}
@@ -393,7 +426,7 @@ class Store:
     def close(self) -> None:
         """Close all connections, those in use once they are not; the next use opens new ones."""
         with self._lock:
-            self._engine, self._is_ready, self._made = None, False, ()
+            self._engine, self._is_ready, self._made, self._found = None, False, (), frozenset()
             self._dispose_unused()
 
 
@@ -475,6 +508,26 @@ def _connect_file(path: str) -> Any:
 def _set_up_file(connection: Any) -> None:
     enter_wal(connection, durable=True)
     connection.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
+
+
+def _copy_file(source: Any, path: str | os.PathLike[str]) -> None:
+    """Copy a database that is in use, as it is at one moment, to a new file for its owner alone."""
+    said = show(os.fspath(path))
+    try:
+        create_private(path, new=True)
+    except FileExistsError:
+        raise UsageError(f"{said} is there already; name a new file") from None
+    except OSError as error:
+        raise UsageError(f"{said} cannot be written: {error.strerror}; name another file") from None
+    try:
+        with closing(open_sqlite(path, mode="write")) as copy:
+            source.backup(copy)
+    except UNUSABLE as error:
+        Path(path).unlink(missing_ok=True)
+        raise LedgerError(f"{said} cannot be written: {clean(str(error)[:300], keep_lines=False)}") from None
+    except BaseException:
+        Path(path).unlink(missing_ok=True)
+        raise
 
 
 def _begin_file(connection: Connection) -> None:

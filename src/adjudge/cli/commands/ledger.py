@@ -185,6 +185,47 @@ def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option
         print_line(str(found))
 
 
+@ledger_app.command("backup")
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
+    ledger: Place = None,
+    config: option.ConfigFile = None,
+) -> int:
+    """Copy a ledger in SQLite to FILE while it is in use, check the copy, and print its head.
+
+    Approvals, keys and accounts are in it. FILE must not exist. For PostgreSQL, use pg_dump.
+
+    Exit status: 0 copied, 1 copied, and the copy's chain is broken, 2 wrong usage, 3 it could not be copied.
+    """
+    use_ledger(ledger, config, lambda opened: opened.backup(file))
+    found = asyncio.run(_verify_copy(file))
+    if not found.valid:
+        _print_verification(found)
+        return 1
+    print_line(str(found.head))
+    return 0
+
+
+async def _verify_copy(file: Path) -> Verification:
+    async with Ledger(file) as copy:
+        return await copy.verify()
+
+
+@ledger_app.command("upgrade")
+def upgrade(ledger: Place = None, config: option.ConfigFile = None, as_json: option.AsJson = False) -> None:
+    """Bring the tables beside a ledger to the form that this version of adjudge uses.
+
+    Stop what uses it before, and back it up. Nothing changes where they have that form already.
+    """
+    found = use_ledger(ledger, config, lambda opened: opened.upgrade())
+    if as_json:
+        write_json({"schema": "adjudge/ledger-upgrade/1", "before": found.before, "after": found.after})
+    elif found.before == found.after:
+        print_line(f"revision {found.after}: there is nothing to upgrade")
+    else:
+        print_line(f"upgraded from revision {found.before} to {found.after}")
+
+
 @ledger_app.command("erase")
 def erase(
     seq: Annotated[int, typer.Argument(metavar="SEQ", hidden=True)],

@@ -1,0 +1,1 @@
+"""The steps by which an upgrade brings the tables beside a ledger to the form of this version, read by Alembic."""

@@ -1,0 +1,58 @@
+"""The revision of a ledger's database: of the tables that are beside the entries, and that a later version may change.
+
+Entries have a schema of their own, which the genesis entry names and which never changes in place. Everything else (the
+approvals, the tools, the server's keys and accounts) is in tables whose columns belong to a version of adjudge. The
+revision says which. It is in the table in which Alembic keeps it, so that only an upgrade needs Alembic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+VERSION_TABLE = "adjudge_alembic_version"
+
+REVISION = "0001"
+"""What this version reads and writes. Each has a file under ``migrations/versions``; they count up."""
+
+FIRST = "0001"
+"""What a database has that names no revision: all that were made before there were any."""
+
+
+def read_revision(connection: Connection, *, is_named: bool) -> str:
+    """The revision that a database says; ``is_named``: whether it has the table for it."""
+    if not is_named:
+        return FIRST
+    found = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()  # noqa: S608 - the name is ours
+    return FIRST if found is None else str(found)
+
+
+def write_revision(connection: Connection) -> None:
+    """Say the revision of a database that is made now."""
+    # As Alembic would make it: it reads and changes this table in an upgrade.
+    connection.exec_driver_sql(
+        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL, "
+        f"CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num))"
+    )
+    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES ('{REVISION}')")  # noqa: S608 - both are ours
+
+
+def check_revision(connection: Connection, name: str, *, is_named: bool) -> None:
+    """Raise ``UsageError`` for a database, called ``name``, of another revision than this version's."""
+    found = read_revision(connection, is_named=is_named)
+    if found == REVISION:
+        return
+    if found.isdecimal() and int(found) < int(REVISION):
+        raise UsageError(
+            f"{name} is of revision {found}, and this version of adjudge needs {REVISION}; stop what uses it, back it "
+            "up, and run `adjudge ledger upgrade`"
+        )
+    # Not read as far as it goes: a column that this version does not know may be what forbids something.
+    raise UsageError(
+        f"{name} is of revision {show(found)}, and this version of adjudge knows {REVISION}; update adjudge"
+    )
