@@ -202,7 +202,7 @@ def test_nothing_is_upgraded_where_there_is_no_ledger(url: str, tmp_path: Path):
     assert not (tmp_path / "adjudge.db").exists()
 
 
-def upgrade_now(url: str) -> upgrade.Upgrade:
+def upgrade_now(url: str) -> upgrade.LedgerUpgrade:
     return run(url, lambda ledger: ledger.upgrade())
 
 

@@ -25,6 +25,7 @@ from adjudge.ledger.payload import Draft as Draft
 from adjudge.ledger.payload import StoreContent as StoreContent
 from adjudge.ledger.signature import create_key as create_key
 from adjudge.ledger.store import Transaction as Transaction
+from adjudge.ledger.upgrade import LedgerUpgrade as LedgerUpgrade
 from adjudge.ledger.verification import Code as Code
 from adjudge.ledger.verification import Signatures as Signatures
 from adjudge.ledger.verification import Verification as Verification

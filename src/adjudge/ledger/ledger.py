@@ -20,7 +20,7 @@ from adjudge.ledger.export import read_head, write_export
 from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, make_draft
 from adjudge.ledger.signature import find_check, open_check, open_signer
 from adjudge.ledger.store import PAGE, DamagedError, Store, Transaction, check_place, explain_missing
-from adjudge.ledger.upgrade import Upgrade, upgrade_tables
+from adjudge.ledger.upgrade import LedgerUpgrade, upgrade_tables
 from adjudge.ledger.verification import Chain, Verification, hand_on
 from adjudge.ledger.writer import LedgerWriter
 from adjudge.result import JudgeResult
@@ -258,7 +258,7 @@ class Ledger:
         """
         await asyncio.to_thread(self._find_store().copy_file, path)
 
-    async def upgrade(self) -> Upgrade:
+    async def upgrade(self) -> LedgerUpgrade:
         """Bring the tables beside the ledger to the form that this version uses, all steps or none.
 
         Stop what uses the ledger before, and back it up. Needs the extra ``server`` or ``postgres``. Raises

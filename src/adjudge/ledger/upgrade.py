@@ -18,14 +18,14 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upgrade:
+class LedgerUpgrade:
     """What an upgrade did. Both are revisions; they are equal when there was nothing to do."""
 
     before: str
     after: str
 
 
-def upgrade_tables(connection: Connection) -> Upgrade:
+def upgrade_tables(connection: Connection) -> LedgerUpgrade:
     """Bring the tables of a database to this version's revision, in the transaction that the connection is in.
 
     Raises ``UsageError`` for a revision that this version does not know, and where Alembic is not installed.
@@ -48,4 +48,4 @@ def upgrade_tables(connection: Connection) -> Upgrade:
         for step in reversed(steps):
             step.module.upgrade()
     context.stamp(scripts, REVISION)
-    return Upgrade(before=before, after=read_revision(connection, is_named=True))
+    return LedgerUpgrade(before=before, after=read_revision(connection, is_named=True))

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _FORM = re.compile(r"adj_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
+_REVOKED = "-"
+"""What is stored in place of a revoked key's digest: the digest of no text."""
+
 _NOBODY = "0" * 64
 """What a key with an unknown prefix is compared with: it takes as long as one with a known prefix."""
 
@@ -148,7 +151,11 @@ def _insert(connection: Connection, key: ApiKey, digest: str) -> None:
 
 def _set_revoked(connection: Connection, prefix: str, at: datetime) -> None:
     table = find_table(KEYS)
-    connection.execute(table.update().where(table.c.prefix == prefix).values(revoked_at=format_time(at)))
+    values = {"revoked_at": format_time(at)}
+    if at <= get_now():
+        # Not by its time alone: a clock that is set back would make the key valid again.
+        values["digest"] = _REVOKED
+    connection.execute(table.update().where(table.c.prefix == prefix).values(**values))
 
 
 def _load(connection: Connection, prefix: str) -> ApiKey:

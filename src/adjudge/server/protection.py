@@ -77,6 +77,7 @@ class RequestProtection:
         except Problem as problem:
             await _refuse(problem, scope, receive, send)
         except TimeoutError:
+            send.on_start = lambda: None  # a timer that has run out cannot be moved any more
             late = Problem(
                 504, f"this took longer than {settings.deadline:g} s, so nothing was decided", code="deadline"
             )
