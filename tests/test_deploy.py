@@ -114,6 +114,7 @@ def make_machine(tmp_path: Path) -> Iterator[Machine]:
 @POSIX
 @pytest.mark.timeout(240)
 def test_the_commands_of_the_page_install_back_up_restore_and_upgrade_a_server(machine: Machine, require: Any):
+    """Run in order, in a folder that stands for the machine."""
     require("curl", shutil.which("curl"), "install curl")
     require("alembic", find_spec("alembic"), "pip install 'adjudge[server]'")
     machine.run("install")
@@ -140,6 +141,7 @@ def test_the_commands_of_the_page_install_back_up_restore_and_upgrade_a_server(m
 @POSIX
 @pytest.mark.timeout(240)
 def test_a_ledger_in_postgresql_is_dumped_and_restored_as_the_page_says(machine: Machine, require: Any):
+    """The restored ledger is the same, goes on, and still refuses changes."""
     require("pg_dump", shutil.which("pg_dump"), "install the client programs of PostgreSQL")
     with open_database(require) as first, open_database(require) as second:
         ledger_support.record(first, {"n": 1}, {"n": 2})
@@ -212,6 +214,7 @@ def test_the_image_and_compose_name_one_user_port_and_probe():
 
 
 def test_every_setting_of_the_server_is_on_the_page():
+    """A key of [server] that is added gets a row."""
     from dataclasses import fields
 
     from adjudge.server import ServerSettings
@@ -222,6 +225,7 @@ def test_every_setting_of_the_server_is_on_the_page():
 
 
 def test_the_unit_waits_longer_than_a_server_takes_to_stop():
+    """Else what is being judged would be killed."""
     from adjudge.server import ServerSettings
 
     unit = (DEPLOY / "adjudge.service").read_text("utf-8")

@@ -34,6 +34,7 @@ def backup(url: str, file: Path) -> None:
 
 
 def test_a_copy_holds_what_the_ledger_holds_and_is_its_owners_alone(url: str, tmp_path: Path):
+    """Every entry, in a file that others cannot read."""
     copy = tmp_path / "copy.db"
 
     backup(url, copy)
@@ -44,6 +45,7 @@ def test_a_copy_holds_what_the_ledger_holds_and_is_its_owners_alone(url: str, tm
 
 
 def test_a_copy_is_taken_while_others_write_and_holds_a_prefix_of_what_they_wrote(url: str, tmp_path: Path):
+    """The copy is of one moment, so its chain is in order."""
     appender = start_appender(url, "other")
     try:
         assert appender.stdout is not None
@@ -61,6 +63,7 @@ def test_a_copy_is_taken_while_others_write_and_holds_a_prefix_of_what_they_wrot
 
 
 def test_a_copy_is_never_written_over_a_file(url: str, tmp_path: Path):
+    """A file that is there stays as it is."""
     there = tmp_path / "there.db"
     there.write_text("mine", encoding="utf-8")
 
@@ -71,6 +74,7 @@ def test_a_copy_is_never_written_over_a_file(url: str, tmp_path: Path):
 
 
 def test_a_copy_that_cannot_be_written_is_not_left_behind(url: str, tmp_path: Path):
+    """Half a copy could be taken for a whole one."""
     with pytest.raises(UsageError, match="cannot be written"):
         backup(url, tmp_path / "missing" / "copy.db")
     with closing(sqlite3.connect(tmp_path / "adjudge.db")) as database:
@@ -87,16 +91,19 @@ def test_a_copy_that_cannot_be_written_is_not_left_behind(url: str, tmp_path: Pa
 
 
 def test_a_ledger_that_is_not_there_is_not_copied(tmp_path: Path):
+    """There is an error, and no empty copy."""
     with pytest.raises(UsageError, match="no ledger"):
         backup(f"sqlite:///{tmp_path / 'none.db'}", tmp_path / "copy.db")
 
 
 def test_postgresql_has_a_copier_of_its_own(tmp_path: Path):
+    """The refusal names it."""
     with pytest.raises(UsageError, match="pg_dump"):
         backup(POSTGRES, tmp_path / "copy.db")
 
 
 def test_the_command_prints_the_head_of_a_copy_that_is_in_order(adjudge: Line, url: str, tmp_path: Path):
+    """What is printed pins the copy."""
     copy = tmp_path / "copy.db"
 
     ran = adjudge("ledger", "backup", copy, "--ledger", url)
@@ -106,6 +113,7 @@ def test_the_command_prints_the_head_of_a_copy_that_is_in_order(adjudge: Line, u
 
 
 def test_the_command_says_when_the_copied_chain_is_broken(adjudge: Line, url: str, tmp_path: Path):
+    """The exit status is 1: a copy of a damaged ledger is no backup."""
     with closing(sqlite3.connect(tmp_path / "adjudge.db")) as database:
         database.execute("DROP TRIGGER adjudge_ledger_no_update")
         database.execute("UPDATE adjudge_ledger SET subject = 'another' WHERE seq = 2")
@@ -118,6 +126,7 @@ def test_the_command_says_when_the_copied_chain_is_broken(adjudge: Line, url: st
 
 
 def test_a_restored_copy_shows_what_it_lacks_by_the_head_that_was_kept_elsewhere(url: str, tmp_path: Path):
+    """Without that head the copy looks whole."""
     backup(url, tmp_path / "copy.db")
     record(url, {"n": 3})
     head = str(run(url, Ledger.head))

@@ -103,6 +103,7 @@ def through(relay_port: int, url: str) -> str:
 
 
 def test_a_database_that_is_gone_allows_nothing_and_is_used_again_when_it_is_back(tmp_path: Path, postgres: str):
+    """503 with Retry-After while it is gone, and nothing of the inside in the answers."""
     from sqlalchemy import make_url
 
     with open_relay(make_url(postgres).port or 5432) as relay:
@@ -126,6 +127,7 @@ def test_a_database_that_is_gone_allows_nothing_and_is_used_again_when_it_is_bac
 
 
 def test_a_connection_that_the_database_ends_costs_at_most_the_request_on_it(tmp_path: Path, postgres: str):
+    """As after a restart of the database: what is answered is recorded."""
     (tmp_path / "adjudge.toml").write_text(RULES.format(ledger=postgres), encoding="utf-8")
     key = make_key(tmp_path)
     with serve(tmp_path) as server, server.open_client(key) as client:
@@ -173,6 +175,7 @@ def test_a_database_that_is_locked_blocks_until_it_is_free(tmp_path: Path):
 
 @LINUX
 def test_a_full_disk_allows_nothing_and_is_used_again_when_there_is_room(tmp_path: Path):
+    """Every decision that allowed something is in the ledger."""
     (tmp_path / "adjudge.toml").write_text(RULES.format(ledger=FILE), encoding="utf-8")
     key = make_key(tmp_path)
     with serve(tmp_path) as server, server.open_client(key) as client:
@@ -204,6 +207,7 @@ def limit_files(server: ServerProcess, size: int) -> None:
 
 
 def test_a_model_that_is_gone_leaves_everything_undecided_and_is_asked_again_when_it_is_back(tmp_path: Path):
+    """Undecided does not pass, and the server stays ready."""
     (tmp_path / "own.yaml").write_text(OWN, encoding="utf-8")
     with cli_support.serve() as provider, open_relay(provider.port) as relay:
         model = f"http://127.0.0.1:{relay.port}/v1#small"
@@ -253,6 +257,7 @@ def ask_in_background(client: httpx.Client, **headers: str) -> Iterator[list[obj
 
 
 def test_a_server_that_is_killed_takes_only_what_it_was_judging_with_it(tmp_path: Path, postgres: str):
+    """Its neighbour on the same database goes on, and judges the repeated request once."""
     (tmp_path / "own.yaml").write_text(OWN, encoding="utf-8")
     with cli_support.serve() as provider:
         config = JUDGED.format(ledger=postgres, model=provider.spec, deadline=2)
@@ -287,6 +292,7 @@ def test_a_server_that_is_killed_takes_only_what_it_was_judging_with_it(tmp_path
 
 
 def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(tmp_path: Path):
+    """The answer arrives, is recorded, and the exit status is 0."""
     (tmp_path / "own.yaml").write_text(OWN, encoding="utf-8")
     with cli_support.serve(mode="wait") as provider:
         config = JUDGED.format(ledger=FILE, model=provider.spec, deadline=20)
@@ -304,6 +310,7 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(tmp_path: Path
 
 
 def test_a_server_does_not_start_over_a_database_of_another_version(tmp_path: Path):
+    """It says which one has to be updated."""
     (tmp_path / "adjudge.toml").write_text(RULES.format(ledger=FILE), encoding="utf-8")
     make_key(tmp_path)
     with closing(sqlite3.connect(tmp_path / "adjudge.db")) as database:
@@ -320,6 +327,7 @@ def test_a_server_does_not_start_over_a_database_of_another_version(tmp_path: Pa
 
 
 def test_a_revoked_key_stays_revoked_when_the_clock_is_set_back(tmp_path: Path):
+    """A revocation does not depend on the time."""
     (tmp_path / "adjudge.toml").write_text(RULES.format(ledger=FILE), encoding="utf-8")
     key = make_key(tmp_path)
     assert run_command(tmp_path, "keys", "revoke", key.split("_")[1]).returncode == 0
@@ -366,6 +374,7 @@ def test_a_clock_that_jumps_allows_nothing(tmp_path: Path):
 
 @FULL
 def test_a_postgresql_that_crashes_loses_nothing_that_was_answered(tmp_path: Path, require: Any):
+    """An answer is sent after the commit is on disk."""
     with open_cluster(require) as cluster:
         (tmp_path / "adjudge.toml").write_text(RULES.format(ledger=cluster.url), encoding="utf-8")
         key = make_key(tmp_path)

@@ -101,12 +101,14 @@ def make_later_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
 
 
 def test_a_new_ledger_names_its_revision(url: str):
+    """The revision is written when the ledger is made."""
     record(url, {"n": 1})
 
     assert find_revision(url) == [(revision.REVISION,)]
 
 
 def test_a_ledger_made_before_there_were_revisions_is_used_as_it_is(url: str):
+    """No name counts as the first revision, and nothing has to be done."""
     record(url, {"n": 1})
     execute(url, f"DROP TABLE {revision.VERSION_TABLE}")
 
@@ -116,6 +118,7 @@ def test_a_ledger_made_before_there_were_revisions_is_used_as_it_is(url: str):
 
 
 def test_an_upgrade_of_what_is_up_to_date_changes_nothing(url: str):
+    """It may be run at any time."""
     ask(url)
 
     done = run(url, lambda ledger: ledger.upgrade())
@@ -125,6 +128,7 @@ def test_an_upgrade_of_what_is_up_to_date_changes_nothing(url: str):
 
 
 def test_a_ledger_of_a_later_version_is_not_used(url: str):
+    """Nothing is written and no table is read; the chain can still be verified."""
     ask(url)
     execute(url, f"UPDATE {revision.VERSION_TABLE} SET version_num = '0099'")
 
@@ -136,6 +140,7 @@ def test_a_ledger_of_a_later_version_is_not_used(url: str):
 
 
 def test_a_ledger_of_an_earlier_version_is_not_used_until_it_is_upgraded(url: str, become_later: Callable[..., None]):
+    """The refusal names the command, and what was stored is there afterwards."""
     ask(url)
     become_later()
 
@@ -153,6 +158,7 @@ def test_a_ledger_of_an_earlier_version_is_not_used_until_it_is_upgraded(url: st
 
 
 def test_an_unnamed_revision_is_upgraded_from_the_first(url: str, become_later: Callable[..., None]):
+    """A ledger from before there were revisions takes every step after the first."""
     ask(url)
     execute(url, f"DROP TABLE {revision.VERSION_TABLE}")
     become_later()
@@ -162,6 +168,7 @@ def test_an_unnamed_revision_is_upgraded_from_the_first(url: str, become_later: 
 
 
 def test_a_ledger_alone_is_upgraded_too(url: str, become_later: Callable[..., None]):
+    """A step leaves out tables that were never made."""
     record(url, {"n": 1})
     become_later()
 
@@ -170,6 +177,7 @@ def test_a_ledger_alone_is_upgraded_too(url: str, become_later: Callable[..., No
 
 
 def test_an_upgrade_that_fails_leaves_everything_as_it_was(url: str, become_later: Callable[..., None]):
+    """All steps or none, on SQLite as well."""
     ask(url)
     become_later(ADD_COLUMN + "    op.execute('INSERT INTO no_such_table VALUES (1)')\n")
 
@@ -184,6 +192,8 @@ def test_an_upgrade_that_fails_leaves_everything_as_it_was(url: str, become_late
 def test_a_program_that_was_running_stops_writing_when_the_database_is_upgraded(
     url: str, become_later: Callable[..., None]
 ):
+    """The revision is read with every change of a table, not only at the start."""
+
     async def work(ledger: Ledger) -> None:
         await request_approval(ledger)
         await asyncio.to_thread(execute, url, f"UPDATE {revision.VERSION_TABLE} SET version_num = '0002'")
@@ -196,6 +206,7 @@ def test_a_program_that_was_running_stops_writing_when_the_database_is_upgraded(
 
 
 def test_nothing_is_upgraded_where_there_is_no_ledger(url: str, tmp_path: Path):
+    """A mistyped address makes no file."""
     with pytest.raises(UsageError, match="no ledger"):
         upgrade_now(url)
 
