@@ -112,6 +112,12 @@ CREATE TABLE adjudge_server_keys (
     PRIMARY KEY (prefix)
 );
 
+CREATE TABLE adjudge_server_secrets (
+    name TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    PRIMARY KEY (name)
+);
+
 CREATE TABLE adjudge_server_sessions (
     digest TEXT NOT NULL,
     account TEXT NOT NULL,

@@ -122,6 +122,13 @@ CREATE TABLE adjudge_server_keys (
 )
  STRICT;
 
+CREATE TABLE adjudge_server_secrets (
+    name TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    PRIMARY KEY (name)
+)
+ STRICT;
+
 CREATE TABLE adjudge_server_sessions (
     digest TEXT NOT NULL,
     account TEXT NOT NULL,
