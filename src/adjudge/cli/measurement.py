@@ -112,7 +112,7 @@ class MeasureRequest:
 
         The lower limit has to reach the share: a run that may be worse has not shown that it is good enough.
         """
-        from adjudge.trust.rates import CorrectedRate
+        from adjudge.trust.corrected_rate import CorrectedRate
 
         if self.fail_under is None or found is None:
             return _DONE

@@ -21,7 +21,7 @@ from adjudge.trust.correlation import Correlation, make_correlation
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import IntervalMethod, Share
-from adjudge.trust.rates import CorrectedRate, Refusal
+from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.repeatability import ErrorParts, OrderFlips, Side, make_error_parts, make_order_flips
 from adjudge.trust.slices import Slices, make_slices
 from adjudge.trust.weighting import weigh_agreement

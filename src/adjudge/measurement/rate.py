@@ -12,7 +12,7 @@ from adjudge.measurement.tally import HEAPS, MeasurementTally
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.intervals import IntervalMethod, Share
 from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
-from adjudge.trust.rates import (
+from adjudge.trust.corrected_rate import (
     CorrectedRate,
     Refusal,
     limit_to_possible,

@@ -28,7 +28,7 @@ from adjudge.report.measurement_words import (
 )
 from adjudge.templates.figures import format_count, format_rate
 from adjudge.trust.estimate import Estimate
-from adjudge.trust.rates import CorrectedRate
+from adjudge.trust.corrected_rate import CorrectedRate
 from adjudge.trust.slices import Slices
 
 MOST_ROWS = 50
