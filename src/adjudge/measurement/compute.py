@@ -17,11 +17,11 @@ from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternati
 from adjudge.trust.bias import Bias, make_bias
 from adjudge.trust.ceiling import Ceiling, make_ceiling
 from adjudge.trust.confusion import Category
+from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.correlation import Correlation, make_correlation
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import IntervalMethod, Share
-from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.repeatability import ErrorParts, OrderFlips, Side, make_error_parts, make_order_flips
 from adjudge.trust.slices import Slices, make_slices
 from adjudge.trust.weighting import weigh_agreement

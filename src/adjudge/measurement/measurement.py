@@ -13,9 +13,9 @@ from adjudge.trust.agreement import Agreement
 from adjudge.trust.alternative import AlternativeTest
 from adjudge.trust.bias import Bias
 from adjudge.trust.ceiling import Ceiling
+from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.correlation import Correlation
 from adjudge.trust.intervals import Share
-from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.repeatability import ErrorParts, OrderFlips
 from adjudge.trust.slices import Slices
 

@@ -9,9 +9,6 @@ from typing import Literal
 
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.tally import HEAPS, MeasurementTally
-from adjudge.trust.double_sampling import Target
-from adjudge.trust.intervals import IntervalMethod, Share
-from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
 from adjudge.trust.corrected_rate import (
     CorrectedRate,
     Refusal,
@@ -20,6 +17,9 @@ from adjudge.trust.corrected_rate import (
     make_external_rate,
     make_internal_rate,
 )
+from adjudge.trust.double_sampling import Target
+from adjudge.trust.intervals import IntervalMethod, Share
+from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
 
 Sampling = Literal["census", "plan", "random", "unknown"]
 """How the labelled cases were chosen: all of them, by a recorded draw, at random as the user says, or nobody knows."""

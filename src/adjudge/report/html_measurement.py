@@ -27,8 +27,8 @@ from adjudge.report.measurement_words import (
     list_shares,
 )
 from adjudge.templates.figures import format_count, format_rate
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.corrected_rate import CorrectedRate
+from adjudge.trust.estimate import Estimate
 from adjudge.trust.slices import Slices
 
 MOST_ROWS = 50

@@ -12,8 +12,8 @@ from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.rate import Sampling
 from adjudge.templates.figures import NOTHING, format_count, format_rate, format_share
 from adjudge.trust.agreement import Agreement
-from adjudge.trust.estimate import Estimate
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal, refuse_unsupported
+from adjudge.trust.estimate import Estimate
 
 _SAMPLING: dict[Sampling, str] = {
     "census": "Every case has a label, so nothing is estimated.",

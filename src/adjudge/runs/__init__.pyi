@@ -1,6 +1,7 @@
 from adjudge.runs.folder import Run as Run
 from adjudge.runs.folder import open_run as open_run
 from adjudge.runs.item import RunItem as RunItem
+from adjudge.runs.launch import EngineName as EngineName
 from adjudge.runs.launch import Running as Running
 from adjudge.runs.launch import run as run
 from adjudge.runs.options import DataSource as DataSource
