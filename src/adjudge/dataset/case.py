@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import list_names, show
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric, make_rubric
 from adjudge.rules.rule import Rule
@@ -139,8 +139,8 @@ def make_case(data: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> 
     ``own`` is by what it is judged itself, checked.
     """
     if data.get("content") is None:
-        has = flatten(", ".join(map(repr, data))) or "nothing"
-        raise UsageError("the 'content' is null" if "content" in data else f"the row has no 'content'; it has {has}")
+        has = f"the row has no 'content'; it has {list_names(data)}"
+        raise UsageError("the 'content' is null" if "content" in data else has)
     if not data.keys() <= _KNOWN:
         raise UsageError(_explain_unknown(next(key for key in data if key not in _KNOWN)))
     if data.get("schema", SCHEMA) != SCHEMA:

@@ -12,7 +12,7 @@ from adjudge.dataset.case import KEYS, OWN_KEYS, SCHEMA
 from adjudge.dataset.label_map import WORDS, read_number
 from adjudge.errors import UsageError
 from adjudge.formats.json import MOST_DEPTH, read_json
-from adjudge.formats.text import flatten, show, suggest
+from adjudge.formats.text import flatten, list_names, show, suggest
 
 _AS_IS = frozenset((str, int, bool, type(None)))
 
@@ -154,12 +154,12 @@ class Fields:
         for _, path in self.mapped:
             if path not in columns and path.partition(".")[0] not in columns:
                 raise UsageError(
-                    f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {_list(columns)}"
+                    f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {list_names(columns)}"
                 )
         places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
         if "content" not in [place[0] for place in places if place]:
             raise UsageError(
-                f"no column is the content; say which of {_list(columns)} is (--content, or "
+                f"no column is the content; say which of {list_names(columns)} is (--content, or "
                 "fields={'content': ...} of open_dataset and Dataset.of)"
             )
 
@@ -245,7 +245,7 @@ def find_field(row: Mapping[str, Any], path: str) -> Any:
                 raise UsageError(f"the row has no {show(path)}: the list has {len(value)} items")
             value = value[at]
         else:
-            raise UsageError(f"the row has no {show(path)}; it has {_list(row)}")
+            raise UsageError(f"the row has no {show(path)}; it has {list_names(row)}")
     return value
 
 
@@ -280,7 +280,3 @@ def _add_metadata(found: dict[str, Any], others: dict[str, Any]) -> dict[str, An
         if name in own:
             raise UsageError(f"{show(name)} is a field of the row and of its metadata; rename one")
     return found | {"metadata": {**own, **others}}
-
-
-def _list(names: Any) -> str:
-    return flatten(", ".join(map(repr, names))) or "nothing"

@@ -1,4 +1,4 @@
-"""Other people's text in Markdown: a code span where it is published, escaped where it has to read as it is."""
+"""Text in Markdown that must stay text: as a code span, or escaped where it is part of a sentence or a cell."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import re
 
 from adjudge.formats.text import clean
 
-_MARKUP = re.compile(r"[\\`*_\[\]<>|~&#$]|:(?=//|[\w+-]+:)|(?<=www)\.", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"(?P<code>(?:@|#(?=[\d@#]*\d))+|(?<=\bGH)-(?=\d))|[\\`*_\[\]<>|~&#$]|:(?=//|[\w+-]+:)|(?<=www)\.", re.IGNORECASE
+)
 """What means something within a cell: emphasis, code, links, HTML, entities, the cell's end, and addresses that some
-readers make links of. What only means something where a line begins needs nothing, since no cell begins one."""
+readers make links of. What only means something where a line begins needs nothing, since no cell begins one.
+
+``code``: what GitHub makes a mention, an address or a reference of, once escapes are read; see ``render_code``."""
 
 
 def render_code(text: str, most: int = 120, *, nothing: str = "–") -> str:
@@ -29,13 +33,15 @@ def render_code(text: str, most: int = 120, *, nothing: str = "–") -> str:
 
 
 def escape(value: object, longest: int = 500) -> str:
-    """Any text as one line of a Markdown table's cell that shows it as it is: no markup, no HTML, no link.
+    """Any text as part of a line or of a table's cell that shows each character: no markup, link or mention.
 
-    For files: it says every character, a vertical bar too, and does not keep ``@somebody`` from being one in a comment.
+    For audit files, and for sentences of ours in comments. A text that somebody else wrote is easier to tell from ours
+    by ``render_code``, which changes its vertical bars. Put nothing at the beginning of a line: a list's sign there is
+    not escaped. What is longer than ``longest`` characters is cut.
     """
     text = _flatten(str(value))
     cut = text if len(text) <= longest else f"{text[:longest]}…"
-    return _MARKUP.sub(lambda found: f"\\{found[0]}", cut)
+    return _MARKUP.sub(lambda found: f"`{found[0]}`" if found["code"] else f"\\{found[0]}", cut)
 
 
 def _flatten(text: str) -> str:

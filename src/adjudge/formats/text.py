@@ -48,6 +48,11 @@ def flatten(text: str, limit: int = 400) -> str:
     return shown + ("…" if cut else "")
 
 
+def list_names(names: Iterable[object]) -> str:
+    """Names that somebody else chose as one line, quoted and with commas; ``nothing`` where there are none."""
+    return flatten(", ".join(map(repr, names))) or "nothing"
+
+
 def suggest(name: object, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for the nearest known name, or nothing when none is near."""
     from difflib import get_close_matches

@@ -1,4 +1,7 @@
-"""When a gate may open: what its policy does with a result that is no pass (allow, ask or block). Pure."""
+"""When a gate may open: what its policy does with a result that is no pass (allow, ask or block). Pure.
+
+Sampling, ``mode="observe"`` and what an approval changes are in ``gate.py``.
+"""
 
 from __future__ import annotations
 

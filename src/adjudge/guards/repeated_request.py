@@ -1,7 +1,8 @@
 """A repeated web request: one that a gate held back for a person, sent again by its client.
 
 It is not judged again. It is compared with what was held back, and once people have approved it, its approval is used
-in one transaction with the ledger's entry.
+in one transaction with the ledger's entry. This is for applications with a gate; how the server answers a repeated
+``Idempotency-Key`` is in ``server/idempotency.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Several judges as one: who is asked when, under which clock, and what happens to those who lose.
 
-The algebra of outcomes is in ``strategies``; here is the concurrency around it. Losing and late calls are cancelled
-and awaited, never abandoned, and status travels beside the text: nothing a reply says can change who is asked.
+What the seats' results add up to is in ``chain_outcome.py``; here is the concurrency around it. Losing and late calls
+are cancelled and awaited, never abandoned, and status travels beside the text: nothing a reply says can change who is
+asked.
 """
 
 from __future__ import annotations

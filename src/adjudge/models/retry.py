@@ -1,4 +1,8 @@
-"""When to ask a server again, and after how long: arithmetic alone, no clock and no network."""
+"""When to ask a server again, and after how long: arithmetic alone, no clock and no network.
+
+What counts as a broken connection, and the waiting itself, is in ``providers/http.py``; a webhook has its own loop over
+these functions in ``guards/approval/webhook.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the prompt says: the system part of a rubric, of a result format and of a named reader, and the reply form."""
+"""What the prompt says: the system part of a rubric, of a result format and of a named reader, and the reply form.
+
+The rule that content is data, and the user part with the fences around it, are in ``question.py``.
+"""
 
 from __future__ import annotations
 

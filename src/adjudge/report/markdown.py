@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adjudge.formats.markdown import render_code
+from adjudge.formats.markdown import escape, render_code
 from adjudge.report.cases import ShownCase
 from adjudge.report.format import (
     format_cost,
@@ -18,7 +18,7 @@ from adjudge.report.format import (
     list_model_changes,
     list_notices,
 )
-from adjudge.report.markdown_measurement import escape_words, list_measurement_sections
+from adjudge.report.markdown_measurement import list_measurement_sections
 from adjudge.report.measurement_words import describe_difference, describe_measurement
 from adjudge.report.report import Report
 from adjudge.report.run_diff import CaseDiff, Diff
@@ -105,7 +105,7 @@ def _list_lines(found: Diff) -> Iterator[str]:
         yield f"{render_case_names(number)} {said}"
     if found.measured is not None:
         for name, side in zip(("Before", "After"), found.measured, strict=True):
-            yield from ("", f"{name}: {escape_words(describe_measurement(side))}")
+            yield from ("", f"{name}: {escape(describe_measurement(side))}")
         yield from ("", describe_difference())
     yield from ("", "| before | after | cases |", "|---|---|--:|")
     for (old, new), number in found.transitions.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from adjudge.formats.markdown import render_code
+from adjudge.formats.markdown import escape, render_code
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.measurement_words import (
     describe_measurement,
@@ -39,18 +39,18 @@ def render_measurement_markdown(found: Sequence[Measurement], *, most: int) -> s
 
 def list_measurement_sections(found: Measurement) -> Iterator[str]:
     """The sentence, the confusion table and the figures, as blocks."""
-    yield f"**{escape_words(describe_measurement(found))}**"
+    yield f"**{escape(describe_measurement(found))}**"
     columns, rows = list_confusion(found)
     if rows:
         yield render_rows(columns, rows)
     figures = [(name, format_estimate(item, share=True)) for name, item in list_shares(found)]
-    figures += list_baselines(found)
+    figures += [(escape(name), said) for name, said in list_baselines(found)]
     figures += [(name, format_estimate(item, share=False)) for name, item in list_coefficients(found)]
     figures += [(name, format_estimate(item, share=share)) for name, item, share in list_people(found)]
-    figures += [(name, escape_words(said)) for name, said in list_rate_facts(found)]
+    figures += [(name, escape(said)) for name, said in list_rate_facts(found)]
     if figures:
         yield render_rows(("", "with 95 % interval"), figures)
-    said = " ".join(escape_words(text) for text in list_assumptions(found))
+    said = " ".join(escape(text) for text in list_assumptions(found))
     if said:
         yield f"<sub>{said}</sub>"
 
@@ -60,18 +60,13 @@ def _list_disagreements(found: Measurement, most: int) -> Iterator[str]:
     if not shown:
         return
     rows = [
-        (render_code(item.case, 80), item.sort, item.verdict, format_side(item.truth),
+        (render_code(item.case, 80), item.sort, item.verdict, escape(format_side(item.truth)),
          render_code(item.task or item.content or item.why, 160, nothing=""))
         for item in shown
     ]  # fmt: skip
     of = f"{describe_sorts(found)}; {format_count(len(shown))} of them"
     table = render_rows(("case", "sort", "judge", "people", "about"), rows)
     yield f"<details><summary>{of}</summary>\n\n{table}\n\n</details>"
-
-
-def escape_words(text: str) -> str:
-    """Words of ours, in which a name of somebody else's may stand."""
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#@!" else letter for letter in text)
 
 
 def render_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

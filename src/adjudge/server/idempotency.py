@@ -1,7 +1,9 @@
 """``Idempotency-Key``: a request that is sent twice is done once, and answered twice.
 
 The answer is stored in the database, under the caller, the address and the key, with a digest of the body. So another
-caller with the same key gets nothing of it, and the same key with another body is refused.
+caller with the same key gets nothing of it, and the same key with another body is refused. This is for the server's own
+addresses; a request of an application that a gate held back and its client sends again is in
+``guards/repeated_request.py``.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The cases of a run fall into heaps, by the judge's verdict. In each heap the labels say which share is really good; the
 shares are weighed by the sizes of the heaps. Nothing has to be assumed about the judge: a bad one only makes the heaps
 alike. All arrays hold the heaps in their last axis, and any number of repetitions before it.
+The corrected rate is put together from this in ``rates.py``
+(``make_internal_rate``).
 
 Sources: A. Tenenbein, "A double sampling scheme for estimating from binomial data with misclassifications", 1970 (the
 estimate); G. Y. Zou and A. Donner, 2008 (the limits); L. Kish, "Survey sampling", 1965 (the design effect).

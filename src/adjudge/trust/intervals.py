@@ -1,4 +1,7 @@
-"""Intervals for a share and for a weighted sum of shares: what counts say about the rate behind them."""
+"""Intervals for a share and for a weighted sum of shares: what counts say about the rate behind them.
+
+The rate that is corrected by labels is put together in ``rates.py``.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 The judge's pass rate is turned back into a rate of good answers by what is known of its errors. This assumes that the
 judge errs in the run as often as on the labelled cases, which the program cannot check. All arguments may be arrays.
+The corrected rate is put together from this in ``rates.py`` (``make_external_rate``).
 
 Source: Zs. Lang and J. Reiczigel, "Confidence limits for prevalence of disease adjusted for estimated sensitivity and
 specificity", 2014.

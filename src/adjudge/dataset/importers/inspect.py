@@ -31,7 +31,7 @@ from adjudge.dataset.importers.inspect_scores import Ratings, Verdict, find_majo
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import flatten, list_names, show
 
 _ZSTD = 93
 """How Inspect 0.3.285 compresses the members of a log; older ones are deflated, which every Python reads."""
@@ -353,7 +353,7 @@ def _find_asked(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
     if row.get("task") is not None:
         return row["task"]
     raise UsageError(
-        f"the sample has no 'input'; it has {flatten(', '.join(map(repr, sample)))}; "
+        f"the sample has no 'input'; it has {list_names(sample)}; "
         "say which of them is asked (fields={'task': ...}, or --task)"
     )
 

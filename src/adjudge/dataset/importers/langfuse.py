@@ -19,7 +19,7 @@ from adjudge.dataset.importers.exported import (
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import flatten, list_names, show
 
 _OF_ITEMS = ("expectedOutput", "datasetId", "datasetName")
 
@@ -42,8 +42,9 @@ def import_langfuse(
     the file must have scores with their source, as a trace has. ``label_map`` says what the words of its categories
     mean. To read exported scores, use ``import_labels``, and join them with ``Dataset.with_labels``.
     """
-    how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
-    return open_annotated(os.fspath(path), LANGFUSE, **how)
+    return open_annotated(
+        os.fspath(path), LANGFUSE, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name
+    )
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
@@ -52,8 +53,7 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
         return None
     name = read_text(row.get("id"))
     if name is None or not ("input" in row or "output" in row):
-        has = flatten(", ".join(map(repr, row))) or "nothing"
-        raise UsageError(f"it is no item, trace, observation or score of Langfuse; it has {has}")
+        raise UsageError(f"it is no item, trace, observation or score of Langfuse; it has {list_names(row)}")
     kept = {key: row[key] for key in row if key not in _APART and row[key] not in (None, "", [], {})}
     found: dict[str, Any] = {"id": name, "metadata": make_metadata("langfuse", row.get("metadata"), kept)}
     found["reference"] = take_one(row.get("expectedOutput"))

@@ -22,7 +22,7 @@ from adjudge.dataset.importers.exported import (
 )
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import flatten, list_names, show
 
 _KEPT = (
     *("name", "run_type", "dataset_id", "source_run_id", "split", "reference_example_id", "example_id", "session_id"),
@@ -46,8 +46,9 @@ def import_langsmith(
     what the words of its categories mean. To read exported feedback, use ``import_labels``, and join it with
     ``Dataset.with_labels``.
     """
-    how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
-    return open_annotated(os.fspath(path), LANGSMITH, **how)
+    return open_annotated(
+        os.fspath(path), LANGSMITH, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name
+    )
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
@@ -56,8 +57,7 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
     name = read_text(row.get("id")) or read_text(row.get("example_id"))
     asked, said = find_part(row, "inputs", "."), find_part(row, "outputs", ".")
     if name is None or (asked is None and said is None):
-        has = flatten(", ".join(map(repr, row))) or "nothing"
-        raise UsageError(f"it is no example, run or feedback of LangSmith with an 'id'; it has {has}")
+        raise UsageError(f"it is no example, run or feedback of LangSmith with an 'id'; it has {list_names(row)}")
     extra = row.get("extra")
     own = row.get("metadata") or (extra.get("metadata") if isinstance(extra, dict) else None)
     kept = keep(row, (*_KEPT, *(key for key in row if key.startswith("feedback."))))

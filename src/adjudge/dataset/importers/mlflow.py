@@ -21,7 +21,7 @@ from adjudge.dataset.importers.exported import (
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import list_names, show
 
 _GOLD = "expected_response"
 """The expectation that MLflow's own scorers compare an answer with."""
@@ -47,8 +47,9 @@ def import_mlflow(
     ``outputs`` has no answer: its inputs are the content, which ``dataset.notes`` counts. ``label_name`` names the
     feedback that becomes the label if a person gave it; ``label_map`` says what its words mean.
     """
-    how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
-    return open_annotated(os.fspath(path), MLFLOW, **how)
+    return open_annotated(
+        os.fspath(path), MLFLOW, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name
+    )
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
@@ -59,8 +60,7 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
         return None
     if "inputs" in row and ("expectations" in row or "dataset_record_id" in row):
         return _open_record(row, notes)
-    has = flatten(", ".join(map(repr, row))) or "nothing"
-    raise UsageError(f"it is no trace, assessment or record of MLflow; it has {has}")
+    raise UsageError(f"it is no trace, assessment or record of MLflow; it has {list_names(row)}")
 
 
 def _unwrap(row: Mapping[str, Any]) -> Mapping[str, Any]:

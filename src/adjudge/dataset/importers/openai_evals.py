@@ -23,7 +23,7 @@ from adjudge.dataset.importers.openai_logs import group_events, is_log
 from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import flatten, list_names, show
 
 DEFINITION = "eval.json"
 """The file beside the data in which the eval itself is looked for."""
@@ -154,7 +154,7 @@ class _Item:
 def _read_item(row: Mapping[str, Any], number: int) -> _Item:
     variables = row.get("item", row.get("datasource_item"))
     if not isinstance(variables, dict):
-        has = flatten(", ".join(map(repr, row)))[:200]
+        has = list_names(row)
         raise UsageError(f"the row has no 'item' (or 'datasource_item'); it has {has}; name an export of OpenAI Evals")
     sample = row.get("sample")
     if sample is not None and not isinstance(sample, dict):

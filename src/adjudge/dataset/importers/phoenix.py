@@ -24,7 +24,7 @@ from adjudge.dataset.importers.exported import (
 from adjudge.dataset.label_map import LabelMap
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
-from adjudge.formats.text import flatten, show
+from adjudge.formats.text import flatten, list_names, show
 
 _JSON = "application/json"
 
@@ -45,8 +45,9 @@ def import_phoenix(
     join them with ``Dataset.with_labels``. ``label_name`` and ``label_map`` are for spans that contain their
     annotations.
     """
-    how: Any = {"fields": fields, "on_bad_row": on_bad_row, "label_map": label_map, "label_name": label_name}
-    return open_annotated(os.fspath(path), PHOENIX, **how)
+    return open_annotated(
+        os.fspath(path), PHOENIX, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name
+    )
 
 
 def _find_span(row: Mapping[str, Any]) -> str | None:
@@ -74,8 +75,7 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
     asked = find_part(row, "input", ".", "_")
     name = read_text(row.get("id")) or read_text(row.get("example_id"))
     if name is None or asked is None:
-        has = flatten(", ".join(map(repr, row))) or "nothing"
-        raise UsageError(f"it is no span, annotation or example of Phoenix; it has {has}")
+        raise UsageError(f"it is no span, annotation or example of Phoenix; it has {list_names(row)}")
     add_note(notes, "example without an answer: its input is the content")
     found = {"id": name, "content": take_one(asked), "reference": take_one(find_part(row, "output", ".", "_"))}
     return found | {"metadata": make_metadata("phoenix", find_part(row, "metadata", ".", "_"), {})}
