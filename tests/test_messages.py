@@ -853,7 +853,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
         "give the rule severity: error, or give a judge"
     ): lambda: Gate("door", rules=["injection-screen"]),
     "an interval needs a count from 0 to 5, of more than 0; got 6 at level 0.95": lambda: find_interval(6, 5),
-    "good of a heap must be a whole number of 0 or more; got -1": lambda: make_internal_rate(
+    "good of a heap must be a whole number from 0 to 1,000,000,000, got -1": lambda: make_internal_rate(
         [Heap(verdict="passed", cases=5, good=-1)]
     ),
     "a heap of 5 cases cannot have 6 labels; cases include labelled ones": lambda: make_internal_rate(

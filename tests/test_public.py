@@ -97,6 +97,15 @@ def test_every_alias_in_a_public_signature_has_a_public_address():
     assert hidden == {}
 
 
+def test_a_public_type_has_a_name_of_its_own():
+    """Two packages never call different types by one name: whoever reads it in a message knows which is meant."""
+    named: dict[str, set[int]] = {}
+    for address, value in exported().items():
+        named.setdefault(address.rpartition(".")[2], set()).add(id(value))
+
+    assert [name for name, values in named.items() if name[:1].isupper() and len(values) > 1] == []
+
+
 def test_the_walk_sees_what_it_is_to_see():
     """Fields, properties, methods of a base, plain functions and what only a type checker imports are all walked."""
     walked = {annotation.place: annotation for annotation in walk_public()}

@@ -346,7 +346,7 @@ def test_a_marked_test_without_enough_passes_fails(suite, name):
 @pytest.mark.parametrize(
     ("mark", "told"),
     [
-        ("repeat=0", "judged(repeat=...) must be a whole number from 1 to 1000, got 0"),
+        ("repeat=0", "judged(repeat=...) must be a whole number from 1 to 1,000, got 0"),
         ("repeat=True", "judged(repeat=...) must be a whole number"),
         ("repeat=2, at_least=3", "judged(at_least=...) must be a whole number from 1 to 2, got 3"),
         ("throw_on_fail=True", "leave throw_on_fail out"),

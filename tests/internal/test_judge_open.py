@@ -114,7 +114,7 @@ def test_people_are_shown_the_judge_that_answers_first_itself():
     own = Own()
 
     assert open_first(own) is own
-    with pytest.raises(UsageError, match="a model is a spec"):
+    with pytest.raises(UsageError, match="a judge needs a name"):
         open_first(type("Odd", (Own,), {"name": 5})())
 
 

@@ -9,7 +9,7 @@ from adjudge.dataset.dataset import OnBadRow as OnBadRow
 from adjudge.dataset.dataset import open_dataset as open_dataset
 from adjudge.dataset.fields import Fields as Fields
 from adjudge.dataset.fields import Place as Place
-from adjudge.dataset.frames import Given as Given
+from adjudge.dataset.frames import NumberedRow as NumberedRow
 from adjudge.dataset.importers.annotation import ImportedLabels as ImportedLabels
 from adjudge.dataset.importers.inspect import import_inspect as import_inspect
 from adjudge.dataset.importers.labels import AnnotationTool as AnnotationTool

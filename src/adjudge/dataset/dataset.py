@@ -15,7 +15,7 @@ from adjudge.dataset.case_criteria import CaseCriteria, Taken, read_case_criteri
 from adjudge.dataset.case_labels import CaseLabels, LabelJoin, group_labels
 from adjudge.dataset.fields import Fields, read_fields
 from adjudge.dataset.formats import TABLES, check_path, find_format, read_rows
-from adjudge.dataset.frames import Given, open_frame
+from adjudge.dataset.frames import NumberedRow, open_frame
 from adjudge.dataset.label import Label
 from adjudge.dataset.label_map import LabelMap, check_label_map, map_labels
 from adjudge.errors import UsageError
@@ -70,7 +70,7 @@ class Dataset:
 
     def __init__(
         self,
-        read: Callable[[Notes], Iterable[Given]],
+        read: Callable[[Notes], Iterable[NumberedRow]],
         *,
         name: str,
         unit: str = "row",

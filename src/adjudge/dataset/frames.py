@@ -16,7 +16,7 @@ from adjudge.dataset.formats import PAGE, read_record
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
 
-Given = tuple[int, Mapping[str, Any] | Case | UsageError]
+NumberedRow = tuple[int, Mapping[str, Any] | Case | UsageError]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Frame:
     """Whether it can be read once only."""
     columns: tuple[str, ...] | None = None
 
-    def read(self) -> Iterator[Given]:
+    def read(self) -> Iterator[NumberedRow]:
         """The rows, from 1."""
         for number, item in enumerate(self.rows(), 1):
             yield number, read_record(item) if self.table and isinstance(item, Mapping) else read_item(item)

@@ -24,9 +24,9 @@ def check_whole_number(
     whole = isinstance(value, int) and not isinstance(value, bool)
     if whole and (least is None or value >= least) and (most is None or value <= most):
         return value
-    bounds = f" of at least {least}" if least is not None else f" of at most {most}" if most is not None else ""
+    bounds = f" of at least {least:,}" if least is not None else f" of at most {most:,}" if most is not None else ""
     if least is not None and most is not None:
-        bounds = f" from {least} to {most}"
+        bounds = f" from {least:,} to {most:,}"
     raise UsageError(f"{what} must be a whole number{of}{bounds}{f', {note};' if note else ','} got {show(value)}")
 
 

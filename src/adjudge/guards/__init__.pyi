@@ -37,7 +37,7 @@ from adjudge.guards.firewall.verdict import RejectedRule as RejectedRule
 from adjudge.guards.firewall.verdict import Threat as Threat
 from adjudge.guards.gate import Gate as Gate
 from adjudge.guards.gate_policy import Policy as Policy
-from adjudge.guards.probe.baseline import Baseline as Baseline
+from adjudge.guards.probe.baseline import ProbeBaseline as ProbeBaseline
 from adjudge.guards.probe.baseline import ProbeFile as ProbeFile
 from adjudge.guards.probe.baseline import load_probes as load_probes
 from adjudge.guards.probe.evaluate import Pair as Pair

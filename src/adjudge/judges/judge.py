@@ -390,9 +390,9 @@ def as_seat(source: object, **options: Any) -> JudgeLike:
     """
     if not hasattr(source, "ask"):
         return Judge(source, **options)
-    if not hasattr(source, "name"):
+    if not isinstance(getattr(source, "name", None), str):
         raise UsageError(
-            f"a judge needs a name beside its ask, or no result could say who answered; got {source!r:.100}"
+            f"a judge needs a name beside its ask, a text, or no result could say who answered; got {source!r:.100}"
         )
     return source  # type: ignore[return-value]
 

@@ -8,9 +8,9 @@ from adjudge.ledger.audit.entry import Became as Became
 from adjudge.ledger.audit.entry import Finding as Finding
 from adjudge.ledger.audit.entry import FindingCode as FindingCode
 from adjudge.ledger.audit.entry import Findings as Findings
+from adjudge.ledger.audit.entry import FindingSeverity as FindingSeverity
 from adjudge.ledger.audit.entry import Judged as Judged
 from adjudge.ledger.audit.entry import Opinion as Opinion
-from adjudge.ledger.audit.entry import Severity as Severity
 from adjudge.ledger.audit.entry import choose_opinion as choose_opinion
 from adjudge.ledger.audit.file import parse_audit as parse_audit
 from adjudge.ledger.audit.file import read_audit as read_audit

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import show
 from adjudge.models.defaults import EXAMPLE
 from adjudge.models.function import as_model
@@ -186,9 +187,8 @@ def _check_options(spec: str, prefix: str, options: Mapping[str, object]) -> dic
 
 def _read_int(name: str, value: object) -> object:
     if isinstance(value, str):
-        if not value.isascii() or not value.isdigit() or len(value) > 12:
-            raise UsageError(f"{name} must be a whole number, got {show(value)}")
-        return int(value)
+        digits = value.isascii() and value.isdigit() and len(value) <= 12
+        return check_whole_number(name, int(value) if digits else value)
     return value
 
 

@@ -12,9 +12,10 @@ from itertools import islice
 from typing import Any, ClassVar, Self
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.json import MOST_DEPTH, find_odd, is_json, name, nests_too_deeply, step
 from adjudge.formats.json_schema import compile_schema
-from adjudge.formats.text import flatten
+from adjudge.formats.text import flatten, show
 from adjudge.tools.verdict import ReuseVerdict
 
 ENOUGH = 10
@@ -52,9 +53,11 @@ class ToolHistory:
         if not isinstance(self.shapes, list | tuple):
             raise UsageError(f"a history's shapes are a list, got {type(self.shapes).__name__}")
         object.__setattr__(self, "shapes", tuple(self.shapes))
-        numbers = (self.count, self.smallest, self.largest)
-        if not all(type(number) is int and number >= 0 for number in numbers) or self.smallest > self.largest:
-            raise UsageError(f"a history's count and sizes are whole numbers from 0, in order; got {numbers!r}")
+        for what in ("count", "smallest", "largest"):
+            check_whole_number(f"{what} of a history", getattr(self, what), least=0)
+        if self.smallest > self.largest:
+            sizes = f"{show(self.smallest)} and {show(self.largest)}"
+            raise UsageError(f"the smallest size of a history must be at most the largest; got {sizes}")
         if not all(isinstance(item, str) for item in self.shapes):
             raise UsageError("a history's shapes are texts")
 

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_choice, check_flag
+from adjudge.formats.arguments import check_choice, check_flag, check_whole_number, is_finite
 from adjudge.formats.json import find_odd, is_json, to_json_value
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import flatten, show
@@ -171,10 +171,12 @@ class ToolUsage:
     """Sizes and shapes of the outputs so far."""
 
     def __post_init__(self) -> None:
-        counts = (self.uses, self.successes, self.failures)
-        if not all(type(item) is int and item >= 0 for item in counts) or self.successes + self.failures != self.uses:
-            raise UsageError(f"uses are successes and failures together, whole numbers from 0; got {counts!r}")
-        if not isinstance(self.mean_ms, int | float) or not 0 <= self.mean_ms < float("inf"):
+        for name in ("uses", "successes", "failures"):
+            check_whole_number(name, getattr(self, name), least=0)
+        if self.successes + self.failures != self.uses:
+            counts = f"{show(self.uses)} uses, {show(self.successes)} and {show(self.failures)}"
+            raise UsageError(f"uses must be successes and failures together; got {counts}")
+        if not is_finite(self.mean_ms) or self.mean_ms < 0:
             raise UsageError(f"mean_ms is a number of milliseconds from 0, got {show(self.mean_ms)}")
         at = self.last_used_at
         if at is not None and (not isinstance(at, datetime) or at.utcoffset() is None):

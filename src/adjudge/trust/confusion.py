@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import show
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ class Confusion:
         if not number or len(self.counts) != number or any(len(row) != number for row in self.counts):
             raise UsageError(f"a table of {number} categories needs {number} rows of {number}; got {show(self.counts)}")
         for count in chain.from_iterable(self.counts):
-            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-                raise UsageError(f"a count must be a whole number of at least 0, got {show(count)}; count the pairs")
+            check_whole_number("a count", count, least=0, note="the number of pairs")
         check_categories(self.categories)
 
     @property

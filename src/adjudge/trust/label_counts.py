@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Literal, get_args
 
 from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LARGEST_COUNT
@@ -230,8 +231,5 @@ def _check_groups(heaps: Sequence[Heap], groups: GroupCounts) -> None:
 
 def read_count(value: object, name: str) -> int:
     """A count as Python's own integer, from one of numpy's as well."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-        raise UsageError(f"{name} must be a whole number of 0 or more; got {show(value)}")
-    if int(value) > LARGEST_COUNT:
-        raise UsageError(f"{name} must be at most {LARGEST_COUNT:,.0f}; got {show(value)}")
-    return int(value)
+    plain = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+    return check_whole_number(name, plain, least=0, most=int(LARGEST_COUNT))

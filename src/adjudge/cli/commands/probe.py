@@ -28,7 +28,14 @@ from adjudge.formats.display import COLOURS
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, show, suggest
 from adjudge.formats.text import show as write_value
-from adjudge.guards.probe.baseline import Baseline, ProbeFile, load_probes, plain_output, render_outputs, replace_file
+from adjudge.guards.probe.baseline import (
+    ProbeBaseline,
+    ProbeFile,
+    load_probes,
+    plain_output,
+    render_outputs,
+    replace_file,
+)
 from adjudge.guards.probe.evaluate import call_tool, evaluate_probes
 from adjudge.guards.probe.result import ProbeReport, ProbeResult
 
@@ -232,7 +239,7 @@ def probe(
     return {"passed": 0, "failed": 1, "undecided": 3}[report.outcome]
 
 
-def _select(file: ProbeFile, names: Sequence[str]) -> list[Baseline]:
+def _select(file: ProbeFile, names: Sequence[str]) -> list[ProbeBaseline]:
     """The entries of these names, in the order of the file; all of them without names."""
     known = [item.name for item in file.entries]
     for name in names:
@@ -271,11 +278,11 @@ def _explain(result: ProbeResult) -> str:
 
 
 async def _call_all(
-    entries: Sequence[Baseline], tool: Callable[[Any], Any], timeout: float, concurrency: int
+    entries: Sequence[ProbeBaseline], tool: Callable[[Any], Any], timeout: float, concurrency: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The tool's output for every entry by its name, and why there is none for the others."""
 
-    async def work(item: Baseline) -> _Called:
+    async def work(item: ProbeBaseline) -> _Called:
         try:
             return await _call_one(item, tool, timeout)
         finally:
@@ -294,7 +301,7 @@ _Called = tuple[Any, str]
 """A tool's output, or nothing and why there is none."""
 
 
-async def _call_one(item: Baseline, tool: Callable[[Any], Any], timeout: float) -> _Called:
+async def _call_one(item: ProbeBaseline, tool: Callable[[Any], Any], timeout: float) -> _Called:
     """The tool's output as a baseline holds it and nothing, or nothing and why there is none."""
     output, why = await call_tool(tool, item.input, timeout=timeout)
     try:

@@ -15,7 +15,7 @@ from typing import Any
 from adjudge.dataset.dataset import Notes, add_note
 from adjudge.dataset.formats import LARGEST_JSON, find_format, read_rows, read_whole
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import is_finite
+from adjudge.formats.arguments import check_whole_number, is_finite
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, show
 
@@ -101,8 +101,8 @@ def load_ratings(path: str) -> Ratings:
         epoch = record.get("epoch")
         if "id" not in record or "value" not in record:
             raise UsageError(f"{path}, record {number}: it needs 'id' and 'value'; name a file of precomputed_scores()")
-        if epoch is not None and (not isinstance(epoch, int) or isinstance(epoch, bool)):
-            raise UsageError(f"{path}, record {number}: 'epoch' must be a whole number, got {show(epoch)}")
+        if epoch is not None:
+            check_whole_number(f"{path}, record {number}: 'epoch'", epoch)
         key = (str(record["id"]), epoch)
         if key in found:
             raise UsageError(f"{path}, record {number}: the sample {show(record['id'])} is rated twice; keep one")

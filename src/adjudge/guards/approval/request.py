@@ -20,7 +20,6 @@ from adjudge.guards.decision import Decision
 from adjudge.hooks import call_within, logger
 from adjudge.judges.chain_outcome import is_sure, was_cut
 from adjudge.judges.evaluate import decide_by_rules, make_result, prepare, since
-from adjudge.judges.judge import Judge
 from adjudge.judges.open import as_judge
 from adjudge.ledger.payload import check_text
 from adjudge.result import JudgeChainResult, JudgeResult, read_result
@@ -46,7 +45,7 @@ def open_first(source: Any) -> Any:
     """A judge from whatever ``first=`` may be; raises ``UsageError`` for anything else."""
     if hasattr(source, "ask") and isinstance(getattr(source, "name", None), str):
         return source  # as it is: nothing of a chain around it would be in what the people are shown
-    return Judge(source) if hasattr(source, "ask") else as_judge(source, shared=True)
+    return as_judge(source, shared=True)
 
 
 def warns(result: JudgeResult) -> bool:

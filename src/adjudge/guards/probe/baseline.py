@@ -39,7 +39,7 @@ _CODE = ("command", "function", "tool", "run", "exec", "python", "judge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
+class ProbeBaseline:
     """One entry of a file: a probe, or the input of a probe whose baseline is not recorded yet."""
 
     name: str
@@ -63,7 +63,7 @@ class ProbeFile:
     path: Path
     format: Format
     text: str = field(repr=False)
-    entries: tuple[Baseline, ...]
+    entries: tuple[ProbeBaseline, ...]
     """In the order of the file; each has a name of its own."""
     thresholds: ProbeThresholds = DEFAULT_THRESHOLDS
 
@@ -87,12 +87,12 @@ def load_probes(path: str | os.PathLike[str]) -> ProbeFile:
     return ProbeFile(path=found, format=kind, text=text, entries=entries, thresholds=thresholds)
 
 
-def read_entries(text: str, kind: Format, *, where: str) -> tuple[tuple[Baseline, ...], ProbeThresholds]:
+def read_entries(text: str, kind: Format, *, where: str) -> tuple[tuple[ProbeBaseline, ...], ProbeThresholds]:
     """The entries and thresholds that a text holds; ``where`` is what error messages call it."""
     return _read_data(*parse_source(text, format=kind, where=where, what="probes", wrong="holds no probes"))
 
 
-def _read_data(data: Any, place: Place) -> tuple[tuple[Baseline, ...], ProbeThresholds]:
+def _read_data(data: Any, place: Place) -> tuple[tuple[ProbeBaseline, ...], ProbeThresholds]:
     given = _check_keys(data, _KEYS, ("probes",), "a file of probes", place)
     if given.get("schema", SCHEMA) != SCHEMA:
         raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(given['schema'])}")
@@ -111,7 +111,7 @@ def _read_data(data: Any, place: Place) -> tuple[tuple[Baseline, ...], ProbeThre
     return tuple(entries), thresholds
 
 
-def _read_entry(data: Any, shared: ProbeContract | None, place: Place) -> Baseline:
+def _read_entry(data: Any, shared: ProbeContract | None, place: Place) -> ProbeBaseline:
     given = _check_keys(data, _PROBE_KEYS, ("name", "input"), "a probe", place)
     for key in ("input", "expected"):
         try:
@@ -124,7 +124,7 @@ def _read_entry(data: Any, shared: ProbeContract | None, place: Place) -> Baseli
         made = SemanticProbe(name=given["name"], input=given["input"], expected=given.get("expected"))
     except UsageError as error:
         raise place.error(error) from None
-    return Baseline(
+    return ProbeBaseline(
         name=made.name,
         input=made.input,
         expected=made.expected,
@@ -221,15 +221,15 @@ def replace_file(file: ProbeFile, text: str) -> None:
         raise UsageError(f"{file.path} cannot be written: {error.strerror or error}; nothing was changed") from None
 
 
-def _fill(item: Baseline, outputs: Mapping[str, Any]) -> Baseline:
+def _fill(item: ProbeBaseline, outputs: Mapping[str, Any]) -> ProbeBaseline:
     if item.name not in outputs:
         return item
-    return Baseline(
+    return ProbeBaseline(
         name=item.name, input=item.input, expected=outputs[item.name], recorded=True, contract=item.contract
     )
 
 
-def _render(item: Baseline) -> str:
+def _render(item: ProbeBaseline) -> str:
     contract = item.contract.stated() if item.contract else None
     return json.dumps([item.name, item.input, item.expected, item.recorded, contract])
 

@@ -23,9 +23,9 @@ Opinion = Literal["unqualified", "qualified", "adverse", "disclaimer"]
 OPINIONS: tuple[Opinion, ...] = get_args(Opinion)
 
 
-Severity = Literal["critical", "major", "minor"]
+FindingSeverity = Literal["critical", "major", "minor"]
 
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+SEVERITIES: tuple[FindingSeverity, ...] = get_args(FindingSeverity)
 """Gravest first."""
 
 
@@ -52,7 +52,7 @@ FindingCode = Literal[
 ]
 
 
-SEVERITY_OF: dict[FindingCode, Severity] = {
+SEVERITY_OF: dict[FindingCode, FindingSeverity] = {
     "ledger_changed": "critical",
     "conflict": "critical",
     "tampering": "critical",
@@ -146,7 +146,7 @@ class Findings:
 class Finding:
     """One thing that was found, and the entry of the ledger that shows it."""
 
-    severity: Severity
+    severity: FindingSeverity
     code: FindingCode
     """Which of the findings of docs/audit.md it is."""
     detail: str = ""
