@@ -11,7 +11,7 @@ from adjudge.judges.chain import is_ours, list_judges, list_leaves
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.models.cache import CachedModel
 from adjudge.models.model import Model
-from adjudge.models.price import PricedModel, Prices, make_finder
+from adjudge.models.price import PricedModel, Prices, Processing, make_finder
 from adjudge.models.rate_limit import PacedModel
 from adjudge.models.replay import ReplayModel
 from adjudge.models.wrapper import find_innermost
@@ -83,12 +83,15 @@ def make_wrap(
     prices: Prices | None = None,
     identities: Mapping[str, str] | None = None,
     pace: Pace | None = None,
+    processing: Processing = "live",
 ) -> Wrap:
     """What ``with_layers`` puts around each model, and a ``pace`` that is told how providers answer.
 
+    ``processing`` is how the models are asked, for their prices.
+
     Whoever uses it with a budget calls ``check_reach`` first.
     """
-    find, known = make_finder(prices), dict(identities or {})
+    find, known = make_finder(prices, processing=processing), dict(identities or {})
 
     def wrap(model: Model, number: int) -> Model:
         if isinstance(find_innermost(model), ReplayModel):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from adjudge.errors import ModelError, UsageError
@@ -126,16 +126,16 @@ class PricedModel(WrapperModel):
         if self.function_identity is not None:  # a judge in code: it has no price, and nothing is charged for a call
             return await self.model.complete(request)
         if self.budget is None:
-            return _add_cost(await self.model.complete(request), self.price)
+            return add_cost(await self.model.complete(request), self.price)
         price = self._need_price()
-        most = price.bound(bound_input(request), _bound_output(self.name, request))
+        most = bound_cost(price, self.name, request)
         holding = _Holding(self.budget, most, request.call)
         await holding.begin()
         held = replace(request, call=replace(request.call, pay_again=holding.pay_again))
         # Until more is known: a call that is cancelled may be charged in full.
         spent: float | None = None
         try:
-            reply = _add_cost(await self.model.complete(held), price)
+            reply = add_cost(await self.model.complete(held), price)
             spent = reply.usage.cost_usd if reply.usage is not None else None
         except UsageError:
             spent = 0.0  # nothing was asked
@@ -186,7 +186,13 @@ class _Holding:
             self.budget.settle(held, usd)
 
 
-def _add_cost(reply: Reply, price: Price | None) -> Reply:
+def bound_cost(price: Price, name: str, request: Request) -> float:
+    """The most that a request can cost, in US dollars; raises ``UsageError`` where nothing limits its output."""
+    return price.bound(bound_input(request), _bound_output(name, request))
+
+
+def add_cost(reply: Reply, price: Price | None) -> Reply:
+    """The reply with its cost, where the price is known and the reply does not say what it cost."""
     usage = reply.usage
     if usage is None or price is None:
         return reply
@@ -252,17 +258,23 @@ def add_costs(usages: Iterable[Usage | None]) -> Cost:
     return Cost(usd=usd, unknown=unknown)
 
 
-def make_finder(prices: Prices | None = None) -> Callable[[Model], Price | None]:
+Processing = Literal["live", "batch"]
+"""How a provider is asked: at once, or by its batch interface, which most of them charge less for."""
+
+
+def make_finder(prices: Prices | None = None, *, processing: Processing = "live") -> Callable[[Model], Price | None]:
     """A function from a model to its price; raises ``UsageError`` for prices that are none."""
     own = {name: _read_price(name, said) for name, said in (prices or {}).items()}
-    return lambda model: find_price(model, own)
+    return lambda model: find_price(model, own, processing=processing)
 
 
-def find_price(model: Model, prices: Mapping[str, Price] | None = None) -> Price | None:
+def find_price(
+    model: Model, prices: Mapping[str, Price] | None = None, *, processing: Processing = "live"
+) -> Price | None:
     """The price of a model, or ``None`` where it is unknown.
 
-    A recording costs nothing. A function and a server of your own cost what ``prices`` says; no price is guessed for
-    them from the name of a model.
+    ``prices`` are what you say, by batch as well: they are not halved. A recording costs nothing. A function and
+    a server of your own cost what ``prices`` says; no price is guessed for them from the name of a model.
     """
     inner = find_innermost(model)
     if isinstance(inner, ReplayModel):
@@ -271,10 +283,23 @@ def find_price(model: Model, prices: Mapping[str, Price] | None = None) -> Price
     for name in names:
         if prices and name in prices:
             return prices[name]
-    return _look_up(inner) if isinstance(inner, HttpModel) else None
+    return _look_up(inner, processing) if isinstance(inner, HttpModel) else None
 
 
-def _look_up(model: HttpModel) -> Price | None:
+def find_batch_share(model: Model) -> float | None:
+    """What a batch of a model costs, as a share of what it costs live; ``None`` where either is unknown.
+
+    The share of a request with ten times as many input tokens as output tokens, as a judgement has.
+    """
+    live, batch = find_price(model), find_price(model, processing="batch")
+    if live is None or batch is None:
+        return None
+    usage = Usage(input_tokens=1_000, output_tokens=100)
+    whole = live.cost_of(usage)
+    return batch.cost_of(usage) / whole if whole > 0 else None
+
+
+def _look_up(model: HttpModel, processing: Processing) -> Price | None:
     provider = model.place.provider
     base = model.place.find_base(model.name)
     if _is_near(base):  # and no provider's: not worth the 60 MB that the list takes
@@ -290,8 +315,8 @@ def _look_up(model: HttpModel) -> Price | None:
         _, info = snapshot.find_provider_model(model.model, None, where, None if known else base)
     except LookupError:
         return None
-    now = datetime.now(UTC)
-    return None if _depends_on_the_hour(info.prices) else _convert(info.get_prices(now))
+    now, context = datetime.now(UTC), None if processing == "live" else {"processing": processing}
+    return None if _depends_on_the_hour(info.prices) else _convert(info.get_prices(now, context))
 
 
 def _is_near(base: str) -> bool:

@@ -1,3 +1,5 @@
+from adjudge.runs.batch.options import BatchOptions as BatchOptions
+from adjudge.runs.batch.session import BatchProgress as BatchProgress
 from adjudge.runs.folder import Run as Run
 from adjudge.runs.folder import open_run as open_run
 from adjudge.runs.item import RunItem as RunItem

@@ -20,7 +20,11 @@ from adjudge.judges.layers import close_others, rewire
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
 from adjudge.models.model import Model
+from adjudge.models.rate_limit import Pace
 from adjudge.result import JudgeResult, Outcome
+from adjudge.runs.batch.first_cases import FirstCases, Stages
+from adjudge.runs.batch.options import BatchOptions
+from adjudge.runs.batch.session import BatchSession, check_judge, find_timeout, make_patient
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
 from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
@@ -74,12 +78,20 @@ class Engine:
         self._layers: RunLayers | None = None
         self._asked: Assignment | None = None
         self._wired: Assignment | None = None
+        self._batched: Assignment | None = None
+        """The same question, asked by batch."""
+        self._session: BatchSession | None = None
+        self._first = FirstCases(0)
+        self._given_up = False
+        """Whether what is under way was let go, so that it is not known that all is judged."""
         self._terms = Terms()
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
-        plan = self.plan = _recall_budget(self.plan)
+        plan = self.plan = _recall_batch(_recall_budget(self.plan))
         asker = as_judge(plan.judge, keep_name=True)
+        if plan.batch is not None:
+            check_judge(asker)
         self._layers = layers = RunLayers(
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
         )
@@ -110,11 +122,13 @@ class Engine:
         self._wired = wired = self._wire(asked, self._store, resumed=resumed)
         self._pool = self._open_pool(asker, wired, layers, self._schedule)
         if self._winding:
-            self._pool.wind_down()
+            self.wind_down()
 
     def _open_pool(self, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule) -> RunPool:
         """Where the cases are judged: in this process, or by the actors of Ray."""
         plan, run = self.plan, self.run
+        if plan.batch is not None:
+            return self._open_batches(plan.batch, asker, wired, layers, schedule)
         if plan.cluster is None or run is None:
             return Pool(schedule.units(), partial(self._judge, wired, layers, schedule), layers.limit)
         from adjudge.runs.ray.pool import RayPool
@@ -135,6 +149,9 @@ class Engine:
         self._winding = True
         if self._pool is not None:
             self._pool.wind_down()
+        # What waits for a batch would wait for hours. The first cases are asked live, and have their time.
+        if self._session is not None and self._first.over:
+            self._session.halt()
 
     async def take(self) -> tuple[RunItem, ...]:
         """Items that are kept since; nothing when there will be none."""
@@ -144,7 +161,7 @@ class Engine:
         if taken:
             await notify(self.plan.on_progress, self.progress() if self.plan.on_progress else None, what="on_progress")
         elif self._schedule is not None:
-            self._complete = self._schedule.complete and not self._pool.left
+            self._complete = self._schedule.complete and not self._pool.left and not self._given_up
         return taken
 
     async def end(self) -> None:
@@ -152,11 +169,15 @@ class Engine:
         try:
             if self._pool is not None:
                 await self._pool.stop()
+            if self._session is not None:
+                await self._session.stop()
             await self._close_models()
             if self.run is not None:
                 if self._layers is not None:
                     self._layers.note()
                 await self.run.store.flush()
+                if self._session is not None:
+                    await asyncio.to_thread(self._session.close, complete=self._complete)
                 self.run = await asyncio.to_thread(self._leave if self._began_nothing() else self._conclude, self.run)
         finally:
             if self._layers is not None:
@@ -167,7 +188,7 @@ class Engine:
             self.ended.set()
 
     async def _close_models(self) -> None:
-        for asked in (self._asked, self._wired):
+        for asked in (self._asked, self._wired, self._batched):
             if asked is not None:
                 await close_others(asked.judge)
         if isinstance(self.plan.judge, str) and self._wired is not None:
@@ -182,7 +203,37 @@ class Engine:
             seconds=time.monotonic() - self._started,
             outcomes=dict(self._outcomes),
             cost_usd=self._cost,
+            batch=None if self._session is None else self._session.progress(checking=not self._first.over),
         )
+
+    def _open_batches(
+        self, options: BatchOptions, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule
+    ) -> RunPool:
+        """The pool of a run by batches: the first cases live, the others waiting for what comes back."""
+        pool: Pool[Unit, RunItem] | None = None
+        self._session = session = BatchSession(
+            options,
+            self._store.path.parent,
+            limit=self.plan.limit,
+            prices=self.plan.prices,
+            keeps_budget=layers.budget is not None,
+            timeout=find_timeout(asker),
+            is_all_asked=lambda: schedule.complete or pool is None or pool.is_full,
+            on_paid_twice=layers.note_paid,
+        )
+        judge = layers.apply_batches(make_patient(asker), session)
+        self._batched = self._wire(replace(wired, judge=judge), self._store, resumed=self._resumed)
+        checked = sum(self._outcomes.values()) if not session.store.list_batches() else options.check
+        self._first = first = FirstCases(options.check - checked)
+        stages = Stages(first, layers.limit, layers.bound(Pace(options.size)))
+        pool = Pool(first.hold_back(schedule.units()), partial(self._judge, wired, layers, schedule), stages)
+
+        def give_up(error: BaseException | None) -> None:
+            self._given_up = True
+            pool.abandon(error)
+
+        session.begin(give_up)
+        return pool
 
     async def _settle(self, judge: Any) -> Assignment:
         plan = self.plan
@@ -195,6 +246,8 @@ class Engine:
         self, asked: Assignment, layers: RunLayers, schedule: Schedule, unit: Unit, settle: Settle[RunItem]
     ) -> None:
         """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
+        if self._batched is not None and not self._first.is_live(unit):
+            asked = self._batched
         result = await asked.judge_case(unit.case, unit.sample, layers.make_call(anew=unit.anew))
         self._keep(layers, schedule, unit, result, settle)
 
@@ -230,6 +283,7 @@ class Engine:
 
     def _count(self, schedule: Schedule, unit: Unit, item: RunItem) -> None:
         schedule.settle(unit)
+        self._first.note(unit, item)
         self._fresh += 1
         self._outcomes[item.result.outcome] += 1
         if unit.replaces is not None:
@@ -275,6 +329,8 @@ class Engine:
     def _leave(self, run: Run) -> None:
         # Nobody was asked, so nothing is lost; and the same command, put right, must not be told that a run is there.
         run.store.remove()
+        if self._session is not None:
+            self._session.remove()
         (run.folder / MANIFEST_FILE).unlink(missing_ok=True)
 
     def _conclude(self, run: Run) -> Run:
@@ -303,6 +359,14 @@ def _recall_budget(plan: Plan) -> Plan:
     if plan.budget is not None or not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
         return plan
     return replace(plan, budget=read_manifest(plan.out)["options"].get("budget"))
+
+
+def _recall_batch(plan: Plan) -> Plan:
+    """The plan by batches where the run that goes on is one: what was sent is not to be asked, and paid, again."""
+    if plan.batch is not None or not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
+        return plan
+    said = read_manifest(plan.out)["options"].get("batch")
+    return plan if not isinstance(said, dict) else replace(plan, batch=BatchOptions(**said))
 
 
 class _Temporary:

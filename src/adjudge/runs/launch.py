@@ -18,6 +18,7 @@ from adjudge.models.budget import Budget
 from adjudge.models.price import Prices
 from adjudge.models.rate_limit import Pace
 from adjudge.rules.ruleset import AnyRule
+from adjudge.runs.batch.options import BatchOptions, read_options
 from adjudge.runs.engine import Engine
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
@@ -57,6 +58,7 @@ def run(
     ray_address: str | None = None,
     ray_actors: int | None = None,
     command: Sequence[str] | None = None,
+    batch: BatchOptions | bool = False,
     criteria: str | Sequence[str] | Mapping[str, str] | None = None,
     threshold: float | None = None,
     reference: object = None,
@@ -108,6 +110,8 @@ def run(
             a cluster on this machine for the time of the run.
         ray_actors: With ``engine="ray"``, how many actors judge; by default one for each CPU of the cluster.
         command: The command line, recorded in the manifest.
+        batch: Ask by the providers' batch interfaces, which mostly cost half as much and take up to a day: ``True``,
+            or ``BatchOptions``. A run that goes on does so by batches if it began so.
         criteria: Instead of a rubric: a sentence, a list of sentences, or a mapping of names to sentences.
         threshold: The passing threshold for ``criteria``, or in place of the rubric's own, in 0 to 1.
         reference: A known good answer to compare with; shown to the judge as data.
@@ -169,6 +173,7 @@ def run(
             on_conflict=on_conflict if pairs else None,
             command=command,
             cluster=_choose_cluster(engine, ray_address, ray_actors),
+            batch=_choose_batch(batch, engine),
         )
     )
 
@@ -181,6 +186,14 @@ def _choose_cluster(engine: str, address: str | None, actors: int | None) -> Ray
         if value is not None:
             raise UsageError(f"{name} belongs to engine='ray', which judges the cases on a Ray cluster")
     return None
+
+
+def _choose_batch(said: BatchOptions | bool, engine: str) -> BatchOptions | None:  # noqa: FBT001 - as ``run`` has it
+    chosen = read_options(said)
+    if chosen is not None and engine != "local":
+        raise UsageError(f"batch and engine={engine!r} do not go together: batches are answered at the provider; "
+                         "leave one of them out")
+    return chosen
 
 
 def _check_slips(how: Mapping[str, Any]) -> None:

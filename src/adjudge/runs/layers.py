@@ -11,13 +11,14 @@ from adjudge.formats.text import clean
 from adjudge.judges.layers import Wrap, check_reach, make_wrap, rewire
 from adjudge.models.budget import Budget, Reservation
 from adjudge.models.model import Call, Model, find_function
-from adjudge.models.price import Prices
+from adjudge.models.price import Prices, Processing
 from adjudge.models.rate_limit import Pace
 from adjudge.runs.pool import Concurrency
 from adjudge.runs.store import RunStore
 
 if TYPE_CHECKING:
     from adjudge.models.cache_store import ReplyCache
+    from adjudge.runs.batch.session import BatchSession
 
 
 SPENT = "budget spent"
@@ -50,6 +51,8 @@ class RunLayers:
         self._prices, self._wrap = prices, wrap
         self._limit = limit
         self._width = 0
+        self._session: BatchSession | None = None
+        """What is held for requests in batches is on disk with them, and not a part of what is spent."""
 
     def apply(self, judge: Any, *, calls: int = 1) -> Any:
         """A judge like this one behind the layers; raises ``UsageError`` for a budget that cannot hold.
@@ -67,17 +70,36 @@ class RunLayers:
 
         return rewire(judge, wrap)
 
+    def apply_batches(self, judge: Any, session: BatchSession) -> Any:
+        """The same for a judge whose replies come out of batches, which are innermost of all layers."""
+        # What is asked again live costs its full price, and the budget has to hold for it.
+        processing: Processing = "batch" if session.options.then == "batch" else "live"
+        ours = make_wrap(cache=self._cache, budget=self.budget, prices=self._prices, processing=processing)
+        innermost = session.wrap(self._wrap)
+        self._session = session
+        return rewire(judge, lambda model, number: ours(innermost(model, number), number))
+
     @property
     def limit(self) -> Concurrency:
         """How many items may be under way at this moment."""
+        return self.bound(self._limit)
+
+    def bound(self, limit: Concurrency) -> Concurrency:
+        """A limit that falls with what is left of the budget."""
         if self.budget is None or not self._width:
-            return self._limit
-        return _Within(self._limit, self.budget, self._width)
+            return limit
+        return _Within(limit, self.budget, self._width)
 
     def make_call(self, *, anew: bool) -> Call:
         """The terms of what is asked about a unit: the pace hears how providers answer it."""
         # With the request: another wrapper around every model would do the same for more.
-        return Call(pace=self._limit if isinstance(self._limit, Pace) else None, anew=anew)
+        pace = self._limit if isinstance(self._limit, Pace) else None
+        return Call(pace=pace, anew=anew, secret=None if self._session is None else self._session.secret)
+
+    def note_paid(self, usd: float) -> None:
+        """Count dollars that a provider may ask for though nothing came back for them."""
+        if self.budget is not None:
+            self.budget.settle(Reservation(0), usd)
 
     def reserve_in(self, store: RunStore, *, resumed: bool) -> None:
         """Keep what is spent in a run's file, and take off the budget what the run has spent before.
@@ -115,7 +137,8 @@ class RunLayers:
 
     def _format_spent(self, budget: Budget) -> str:
         # With what is held: a process that is killed now has asked, and the provider charges.
-        return repr(max(self._before + budget.spent + budget.held, 0.0))
+        waiting = 0.0 if self._session is None else self._session.queue.held
+        return repr(max(self._before + budget.spent + budget.held - waiting, 0.0))
 
     def describe(self) -> dict[str, float] | None:
         """The budget and what was spent of it."""
@@ -165,5 +188,6 @@ def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[Repl
     if cache is None or not isinstance(cache, str | os.PathLike):
         return cache, False
     from adjudge.models.cache_store import ReplyCache
+    from adjudge.runs.batch.session import BatchSession
 
     return ReplyCache(cache), True

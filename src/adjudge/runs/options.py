@@ -23,6 +23,8 @@ from adjudge.runs.ray.cluster import RayCluster
 
 if TYPE_CHECKING:
     from adjudge.models.cache_store import ReplyCache
+    from adjudge.runs.batch.options import BatchOptions
+    from adjudge.runs.batch.session import BatchProgress
 
 
 DataSource = Dataset | Iterable[Any] | AsyncIterable[Any] | str | os.PathLike[str]
@@ -124,6 +126,8 @@ class Progress:
     outcomes: Mapping[Outcome, int]
     cost_usd: float | None
     """What the fresh items cost; ``None`` if the cost of one is unknown."""
+    batch: BatchProgress | None = None
+    """Where the requests of a run by batches are; ``None`` for a live run."""
 
     @property
     def per_second(self) -> float:
@@ -161,6 +165,8 @@ class Plan:
     command: Sequence[str] | None
     cluster: RayCluster | None = None
     """Where the cases are judged by actors of Ray; ``None``: in this process."""
+    batch: BatchOptions | None = None
+    """How to go about batches; ``None``: each judgement asks live."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -172,5 +178,6 @@ class Plan:
             "seed": self.seed,
             "retry": list(self.retry),
             "budget": self.budget.usd if isinstance(self.budget, Budget) else self.budget,
+            **({} if self.batch is None else {"batch": self.batch.to_dict()}),
             **({} if self.cluster is None else {"engine": "ray", "actors": self.cluster.actors}),
         }

@@ -107,6 +107,18 @@ class Pool(Generic[U, R]):
         self._idle.set()
         self._end_if_idle()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is begun until something is finished."""
+        return self._is_full()
+
+    def abandon(self, error: BaseException | None = None) -> None:
+        """Cancel what is under way and begin nothing more; ``take`` raises ``error``, where there is one."""
+        self._error = self._error or error
+        self.wind_down()
+        for task in self._tasks:
+            task.cancel()
+
     async def stop(self) -> None:
         """Cancel what is under way and wait until it is gone."""
         self._stopping = True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -36,6 +37,22 @@ class _Ready:
     host: str
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where a provider is asked and with which key, for requests other than the one for a reply."""
+
+    base: str
+    """The address without a slash at its end."""
+    host: str
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of address and key: the same only where the same account is asked at the same place."""
+        return hashlib.sha256("\n".join((self.base, *self.secrets)).encode()).hexdigest()
 
 
 class HttpModel:
@@ -129,6 +146,35 @@ class HttpModel:
             # A key that was replaced in the environment is read again.
             self._ready = None
         raise refuse(ready.host, status, complaint.message, ready.secrets)
+
+    @property
+    def access(self) -> Access:
+        """Where the provider is asked and with which key; raises ``UsageError`` as ``check`` does."""
+        ready = self._ready or self._prepare()
+        base = self.place.find_base(self.name)
+        return Access(base=base, host=ready.host, headers=ready.headers, secrets=ready.secrets)
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """The parameters that the provider has been found not to take."""
+        return self._refused
+
+    def refuse_parameters(self, names: Iterable[str]) -> None:
+        """Leave these parameters out from now on; another process found that the provider does not take them."""
+        self._refused |= frozenset(names)
+
+    def find_refused(self, said: bytes, request: Request) -> frozenset[str]:
+        """The parameters of a request that the provider's error body says it does not take."""
+        return find_refused(read_complaint(said), self._list_sent(request, self._refused))
+
+    def render_body(self, request: Request) -> bytes:
+        """The body that ``complete`` would send, for whoever has it sent in another way."""
+        head, tail = self._find_frame(request, self._refused)
+        return head + _encode(request.user) + tail
+
+    def read_body(self, data: bytes) -> Reply:
+        """The reply in a body that came in another way; raises ``ModelError`` where there is none."""
+        return self.compare_names(self._read_safely(data, {}, self._ready or self._prepare()))
 
     def compare_names(self, reply: Reply) -> Reply:
         """The reply with the name that was asked for, and that which is expected; logs once where they differ.

@@ -143,6 +143,35 @@ class Transport:
             raise ModelError(str(broken), sent=broken.sent) from None
         return status, said
 
+    async def ask_once(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        within: float,
+        secrets: tuple[str, ...] = (),
+        take: Callable[[bytes], None] | None = None,
+    ) -> Answer:
+        """Send one request of any method once, and return its answer, whatever its status.
+
+        For whoever must know whether a request may have had its effect: nothing is sent again. ``within`` is seconds
+        for all of it. With ``take``, the body of an answer of status 200 is handed to it in pieces, of any size in
+        all, and not returned. Raises ``ModelError`` when no answer comes; ``sent`` is false where nothing left.
+        """
+        line = self._lines.get()
+        if line.session is None:
+            await line.open()
+        try:
+            async with asyncio.timeout(within):
+                return await line.send(url, headers, body, secrets, method=method, take=take)
+        except _Broken as broken:
+            failed = ModelError(str(broken), sent=broken.sent)
+        except TimeoutError:
+            failed = ModelError(f"{line.host(url)} gave no answer within {within:g} s")
+        raise failed
+
     async def aclose(self) -> None:
         """Close the running loop's session and its connections; the next request opens a new one."""
         line = self._lines.pop()
@@ -261,7 +290,15 @@ class _Line:
         return self._find_way(url)[0]
 
     async def send(
-        self, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...], *, read: bool = True
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        secrets: tuple[str, ...],
+        *,
+        read: bool = True,
+        method: str = "POST",
+        take: Callable[[bytes], None] | None = None,
     ) -> Answer:
         """One request and its answer; whatever goes wrong leaves no connection in use."""
         import aiohttp
@@ -273,10 +310,13 @@ class _Line:
         if proxy is not None and proxy.password:
             secrets = (*secrets, proxy.password)
         try:
-            answer = await self.session.post(url, data=body, headers=headers, allow_redirects=False, **way)
+            answer = await self.session.request(method, url, data=body, headers=headers, allow_redirects=False, **way)
             try:
                 if not read:
                     answer.close()
+                    return answer.status, answer.headers, b""
+                if take is not None and answer.status == 200:
+                    await _hand_on(answer, host, secrets, take)
                     return answer.status, answer.headers, b""
                 return answer.status, answer.headers, await _read(answer, host, secrets)
             except BaseException:
@@ -330,13 +370,25 @@ async def _keep(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
         await session.close()
 
 
-async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
+def _check_encoding(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> None:
     encoding = answer.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise ModelError(
             f"{host} sent a reply compressed with {redact_error(encoding, secrets)!r} although it was asked not to "
             "compress; turn compression off at the server or proxy"
         )
+
+
+async def _hand_on(
+    answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...], take: Callable[[bytes], None]
+) -> None:
+    _check_encoding(answer, host, secrets)
+    async for piece in answer.content.iter_any():
+        take(piece)
+
+
+async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
+    _check_encoding(answer, host, secrets)
     size = answer.content_length
     if size is not None and size <= LARGEST_REPLY:
         return await answer.read()

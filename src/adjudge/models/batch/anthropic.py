@@ -1,0 +1,188 @@
+"""Anthropic's Message Batches. Source: the types under ``messages`` of the package anthropic 2.12.
+
+The API keeps no label of a batch. It checks the requests only while it runs them, so a malformed one is accepted, and
+comes back ``errored``. Results are kept for 29 days from the creation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import msgspec
+
+from adjudge.errors import ModelError
+from adjudge.models.batch.job import Job, Limits, Line, Word, classify
+from adjudge.models.batch.wire import BatchWire
+from adjudge.models.model import Request
+from adjudge.models.providers.anthropic import Anthropic
+from adjudge.models.providers.key_redaction import redact_error
+
+_WORDS: Mapping[str, Word] = {"in_progress": "waiting", "canceling": "cancelling", "ended": "ended"}
+
+_PAGE = 100
+
+_MOST_PAGES = 1_000
+
+
+class _Counts(msgspec.Struct):
+    processing: int = 0
+    succeeded: int = 0
+    errored: int = 0
+    canceled: int = 0
+    expired: int = 0
+
+    @property
+    def done(self) -> int:
+        return self.succeeded + self.errored + self.canceled + self.expired
+
+
+class _Batch(msgspec.Struct):
+    id: str
+    processing_status: str
+    created_at: str | None = None
+    request_counts: _Counts | None = None
+    results_url: str | None = None
+
+
+class _Page(msgspec.Struct):
+    data: list[_Batch] = []
+    has_more: bool | None = None
+
+
+class _Fault(msgspec.Struct):
+    type: str | None = None
+    message: str | None = None
+
+
+class _Error(msgspec.Struct):
+    error: _Fault | None = None
+
+
+class _Result(msgspec.Struct):
+    type: str
+    message: msgspec.Raw = msgspec.Raw(b"null")
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    custom_id: str
+    result: _Result
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+
+_ERROR = msgspec.json.Decoder(_Error | None)
+
+
+class AnthropicBatches:
+    """Jobs of a Claude model."""
+
+    labelled = False
+    limits = Limits(requests=100_000, size=256_000_000, window=86_400.0)
+
+    def __init__(self, model: Anthropic) -> None:
+        self._model = model
+        self._wire = BatchWire(model.access, model.transport)
+        base = self._wire.access.base
+        self._url = f"{base if base.endswith('/v1') else f'{base}/v1'}/messages/batches"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of address and key."""
+        return self._wire.access.digest
+
+    def render_line(self, name: str, request: Request) -> bytes:
+        """One element of ``requests``."""
+        return b'{"custom_id":%b,"params":' % msgspec.json.encode(name) + self._model.render_body(request) + b"}"
+
+    async def upload(self, lines: Sequence[bytes], label: str) -> str:
+        """Nothing: the requests go into the creation."""
+        del lines, label
+        return ""
+
+    async def create(self, file: str, lines: Sequence[bytes], label: str) -> Job:
+        """Create the job, with exactly one request."""
+        del file, label
+        body = b'{"requests":[' + b",".join(lines) + b"]}"
+        return _make_job(await self._wire.create(self._url, body, _Batch))
+
+    async def look(self, name: str) -> Job:
+        """A job as it is now."""
+        return _make_job(await self._wire.read(f"{self._url}/{name}", _Batch))
+
+    async def read_results(self, job: Job, take: Callable[[Line], None]) -> int:
+        """Read the results; ``ended`` is the only end there is, and each row says what became of its request."""
+        bad = 0
+
+        def read(data: bytes) -> None:
+            nonlocal bad
+            try:
+                line = _read_line(data)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                bad += 1
+            else:
+                take(replace(line, message=redact_error(line.message, self._wire.access.secrets)))
+
+        # Not from results_url: the key goes to the address that was asked for, and to no other that an answer names.
+        await self._wire.download(f"{self._url}/{job.id}/results", read)
+        return bad
+
+    async def list_jobs(self, since: float) -> Sequence[Job]:
+        """Every job that was created after a time, newest first, page by page."""
+        found: list[Job] = []
+        after = ""
+        for _ in range(_MOST_PAGES):
+            page = await self._wire.read(f"{self._url}?limit={_PAGE}{after}", _Page)
+            found += [_make_job(item) for item in page.data]
+            oldest = found[-1].created_at if found else None
+            if not page.has_more or not page.data or (oldest is not None and oldest < since):
+                return found
+            after = f"&after_id={page.data[-1].id}"
+        raise ModelError(f"{self._wire.access.host} lists jobs without end")
+
+    async def cancel(self, name: str) -> None:
+        """Ask for the end of a job."""
+        await self._wire.send_free(f"{self._url}/{name}/cancel", b"")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._wire.aclose()
+
+
+def _make_job(said: _Batch) -> Job:
+    counts = said.request_counts or _Counts()
+    return Job(
+        id=said.id,
+        word=said.processing_status,
+        means=_WORDS.get(said.processing_status, "waiting"),
+        known=said.processing_status in _WORDS,
+        files=(said.id,),
+        done=counts.done,
+        total=counts.done + counts.processing or None,
+        created_at=_read_time(said.created_at),
+    )
+
+
+def _read_line(data: bytes) -> Line:
+    said = _DECODER.decode(data)
+    kind, name = said.result.type, said.custom_id
+    if kind == "succeeded":
+        return Line(id=name, kind="reply", body=bytes(said.result.message))
+    if kind == "expired":
+        return Line(id=name, kind="again", name="expired", message="not run within a day")
+    if kind == "canceled":
+        return Line(id=name, kind="never", name="cancelled", message="the batch was cancelled before it was run")
+    body = bytes(said.result.error)
+    found = _ERROR.decode(body)
+    fault = (found.error if found is not None else None) or _Fault()
+    error = fault.type or kind
+    return Line(id=name, kind=classify(name=error), body=body, name=error, message=fault.message or "")
+
+
+def _read_time(said: str | None) -> float | None:
+    try:
+        return None if said is None else datetime.fromisoformat(said).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,83 @@
+"""Lines: result files cut into them, and requests put together to jobs that keep to the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from adjudge.models.batch.job import Limits
+
+T = TypeVar("T")
+
+FILLED = 0.95
+"""The share of a limit in bytes that is used: what the provider adds counts too."""
+
+LONGEST_LINE = 64 * 2**20
+"""Bytes of a line that are kept until its end comes."""
+
+
+class LineCutter:
+    """A file in pieces, handed on line by line.
+
+    Only a newline (LF) ends a line. Text in JSON may hold U+2028, U+2029 and U+0085 as they are, and
+    ``str.splitlines`` cuts at each of them, in the middle of a reply.
+    """
+
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+        self._rest = bytearray()
+
+    def feed(self, piece: bytes) -> None:
+        """Hand on the lines that end in a piece."""
+        begin = max(len(self._rest) - 1, 0)
+        self._rest += piece
+        if self._rest.find(b"\n", begin) < 0:
+            if len(self._rest) > LONGEST_LINE:
+                raise ValueError("a line of the results is too long")
+            return
+        *lines, rest = bytes(self._rest).split(b"\n")
+        self._rest = bytearray(rest)
+        for line in lines:
+            if line.strip():
+                self._take(line)
+
+    def finish(self) -> bool:
+        """Hand on what follows the last newline; false where that is half a line, so that the file was cut."""
+        rest = bytes(self._rest)
+        if not rest.strip():
+            return True
+        try:
+            msgspec.json.decode(rest, type=dict[str, msgspec.Raw])
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return False
+        self._take(rest)
+        return True
+
+
+def split_by_limits(
+    items: Sequence[T], limits: Limits, measure: Callable[[T], int], tokens: int | None = None
+) -> list[list[T]]:
+    """Items in as few parts as the limits allow, in their order; ``measure`` gives the bytes of one.
+
+    ``tokens``, where given, is the most that a part may come to by ``count_tokens``. An item that is over a limit by
+    itself is a part of its own.
+    """
+    most = int(limits.size * FILLED)
+    parts: list[list[T]] = []
+    size = 0
+    for item in items:
+        length = measure(item)
+        full = not parts or len(parts[-1]) >= limits.requests or size + length > most
+        if full or (tokens is not None and count_tokens(size + length) > tokens):
+            parts.append([])
+            size = 0
+        parts[-1].append(item)
+        size += length
+    return parts
+
+
+def count_tokens(size: int) -> int:
+    """About how many tokens so many bytes of requests are, by three bytes a token: more than there will be."""
+    return size // 3 + 1

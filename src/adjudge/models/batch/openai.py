@@ -1,0 +1,252 @@
+"""OpenAI's Batch API, and that of servers with the same ``/v1/files`` and ``/v1/batches``: Groq, gateways.
+
+Source: the types ``Batch``, ``BatchCreateParams`` and ``FileObject`` of the package openai 3.54; there is none for a
+line. Nobody published a batch of OpenAI's that ``expired``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import ModelError
+from adjudge.models.batch.job import Job, Limits, Line, Word, classify
+from adjudge.models.batch.wire import BatchWire
+from adjudge.models.model import Request
+from adjudge.models.providers.error import read_complaint
+from adjudge.models.providers.key_redaction import redact_error
+from adjudge.models.providers.openai import OpenAICompatible
+
+LABEL = "adjudge"
+"""The key of the label among a job's metadata."""
+
+_ENDPOINT = "/v1/chat/completions"
+
+_DAY = 86_400.0
+
+_LIMITS: Mapping[str, Limits] = {
+    "openai": Limits(requests=50_000, size=200_000_000, window=_DAY),
+    "groq": Limits(requests=50_000, size=100_000_000, window=_DAY),
+}
+
+_OTHER = Limits(requests=50_000, size=100_000_000, window=_DAY)
+"""Of a server that nobody knows: the least of those that are known."""
+
+_WORDS: Mapping[str, Word] = {
+    "validating": "waiting",
+    "in_progress": "waiting",
+    "finalizing": "waiting",
+    "cancelling": "cancelling",
+    "completed": "ended",
+    "failed": "ended",
+    "expired": "ended",
+    "cancelled": "ended",
+}
+
+_REASONS = {"expired": "expired", "cancelled": "cancelled", "failed": "failed"}
+
+_QUEUE_CODES = frozenset({"token_limit_exceeded", "enqueued_token_limit_exceeded", "rate_limit_exceeded"})
+
+_PAGE = 100
+
+_MOST_PAGES = 1_000
+
+
+class _File(msgspec.Struct):
+    id: str
+
+
+class _Fault(msgspec.Struct):
+    code: str | None = None
+    message: str | None = None
+    line: int | None = None
+
+
+class _Faults(msgspec.Struct):
+    data: list[_Fault] | None = None
+
+
+class _Counts(msgspec.Struct):
+    total: int | None = None
+    completed: int | None = None
+    failed: int | None = None
+
+
+class _Batch(msgspec.Struct):
+    id: str
+    status: str
+    created_at: float | None = None
+    metadata: dict[str, Any] | None = None
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    errors: _Faults | None = None
+    request_counts: _Counts | None = None
+
+
+class _Page(msgspec.Struct):
+    data: list[_Batch] = []
+    has_more: bool | None = None
+
+
+class _Response(msgspec.Struct):
+    status_code: int | None = None
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Error(msgspec.Struct):
+    code: str | int | None = None
+    message: str | None = None
+
+
+class _Line(msgspec.Struct):
+    custom_id: str
+    response: _Response | None = None
+    error: _Error | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+
+
+class OpenAIBatches:
+    """Jobs of a model behind ``/chat/completions``."""
+
+    labelled = True
+
+    def __init__(self, model: OpenAICompatible) -> None:
+        self._model = model
+        self._wire = BatchWire(model.access, model.transport)
+        self.limits = _LIMITS.get(model.place.provider.prefix, _OTHER)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of address and key."""
+        return self._wire.access.digest
+
+    def render_line(self, name: str, request: Request) -> bytes:
+        """A line of the input file, with its newline."""
+        body = self._model.render_body(request)
+        head = b'{"custom_id":%b,"method":"POST","url":"%b","body":'
+        return head % (msgspec.json.encode(name), _ENDPOINT.encode()) + body + b"}\n"
+
+    async def upload(self, lines: Sequence[bytes], label: str) -> str:
+        """Upload the input file; returns its id."""
+        headers, body = _render_form({"purpose": "batch"}, f"{label}.jsonl", b"".join(lines))
+        _, data = await self._wire.send_free(f"{self._wire.access.base}/files", body, headers)
+        try:
+            return msgspec.json.decode(data, type=_File).id
+        except msgspec.DecodeError:
+            raise ModelError(f"{self._wire.access.host} took a file and did not say its id") from None
+
+    async def create(self, file: str, lines: Sequence[bytes], label: str) -> Job:
+        """Create the job of an uploaded file, with exactly one request."""
+        del lines
+        said = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h", "metadata": {LABEL: label}}
+        return self._make_job(await self._wire.create(self._url, msgspec.json.encode(said), _Batch))
+
+    async def look(self, name: str) -> Job:
+        """A job as it is now."""
+        return self._make_job(await self._wire.read(f"{self._url}/{name}", _Batch))
+
+    async def read_results(self, job: Job, take: Callable[[Line], None]) -> int:
+        """Read the output file and the error file, as far as there are any.
+
+        Where every line failed, there is only the latter.
+        """
+        bad = 0
+
+        def read(data: bytes) -> None:
+            nonlocal bad
+            try:
+                line = _read_line(data)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                bad += 1
+            else:
+                take(replace(line, message=redact_error(line.message, self._wire.access.secrets)))
+
+        for file in job.files:
+            await self._wire.download(f"{self._wire.access.base}/files/{file}/content", read)
+        return bad
+
+    async def list_jobs(self, since: float) -> Sequence[Job]:
+        """Every job that was created after a time, newest first, page by page."""
+        found: list[Job] = []
+        after = ""
+        for _ in range(_MOST_PAGES):
+            page = await self._wire.read(f"{self._url}?limit={_PAGE}{after}", _Page)
+            found += [self._make_job(item) for item in page.data]
+            oldest = found[-1].created_at if found else None
+            if not page.has_more or not page.data or (oldest is not None and oldest < since):
+                return found
+            after = f"&after={page.data[-1].id}"
+        raise ModelError(f"{self._wire.access.host} lists jobs without end")
+
+    async def cancel(self, name: str) -> None:
+        """Ask for the end of a job."""
+        await self._wire.send_free(f"{self._url}/{name}/cancel", b"{}")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._wire.aclose()
+
+    @property
+    def _url(self) -> str:
+        return f"{self._wire.access.base}/batches"
+
+    def _make_job(self, said: _Batch) -> Job:
+        counts = said.request_counts or _Counts()
+        faults = (said.errors.data if said.errors is not None else None) or []
+        message = "; ".join(f"{item.code or 'error'}: {item.message or ''}" for item in faults[:3])
+        bad = {item.line - 1: f"{item.code}: {item.message}" for item in faults if item.line is not None}
+        full = any(
+            item.code in _QUEUE_CODES or "enqueued token limit" in (item.message or "").lower() for item in faults
+        )
+        failed = said.status == "failed"
+        return Job(
+            id=said.id,
+            word=said.status,
+            means=_WORDS.get(said.status, "waiting"),
+            known=said.status in _WORDS,
+            reason=_REASONS.get(said.status, "lost"),
+            files=tuple(file for file in (said.output_file_id, said.error_file_id) if file),
+            done=(counts.completed or 0) + (counts.failed or 0),
+            total=counts.total or None,
+            label=str((said.metadata or {}).get(LABEL, "")),
+            created_at=said.created_at,
+            message=redact_error(message, self._wire.access.secrets),
+            bad_lines=bad if failed and bad else None,
+            queue_full=failed and full,
+            fatal=failed and not bad and not full,
+        )
+
+
+def _read_line(data: bytes) -> Line:
+    said = _DECODER.decode(data)
+    if said.error is not None:
+        name = str(said.error.code or "error")
+        # "batch_cancelled" is neither an error of the line nor one that goes away: somebody ended the job.
+        return Line(id=said.custom_id, kind=classify(name=name), name=name, message=said.error.message or "")
+    response = said.response or _Response()
+    body = bytes(response.body)
+    if response.status_code == 200:
+        return Line(id=said.custom_id, kind="reply", body=body)
+    complaint = read_complaint(body)
+    name = complaint.code or f"status {response.status_code}"
+    kind = classify(status=response.status_code, name=complaint.code)
+    return Line(id=said.custom_id, kind=kind, body=body, name=name, message=complaint.message)
+
+
+def _render_form(fields: Mapping[str, str], name: str, content: bytes) -> tuple[dict[str, str], bytes]:
+    """A multipart form with one file, and its header (RFC 7578); the boundary is in no content."""
+    boundary = f"adjudge-{secrets.token_hex(16)}".encode()
+    parts = [
+        b'--%b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n' % (boundary, key.encode(), value.encode())
+        for key, value in fields.items()
+    ]
+    file = b'--%b\r\nContent-Disposition: form-data; name="file"; filename="%b"\r\n' % (boundary, name.encode())
+    file += b"Content-Type: application/jsonl\r\n\r\n"
+    body = b"".join((*parts, file, content, b"\r\n--%b--\r\n" % boundary))
+    return {"Content-Type": f"multipart/form-data; boundary={boundary.decode()}"}, body

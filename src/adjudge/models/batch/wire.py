@@ -1,0 +1,164 @@
+"""HTTP for jobs: what is free is tried again, and what may be paid for is sent once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from adjudge.errors import ModelError
+from adjudge.models.batch.job import CreateError
+from adjudge.models.batch.lines import LineCutter
+from adjudge.models.providers.base import Access
+from adjudge.models.providers.error import read_complaint, refuse
+from adjudge.models.providers.http import Answer, Transport
+from adjudge.models.providers.key_redaction import redact_error
+from adjudge.models.retry import LONGEST_WAIT, back_off, may_retry, read_wait
+
+ATTEMPTS = 4
+"""Tries of a request that is free."""
+
+WITHIN = 120.0
+"""Seconds for a request with a short answer. A creation may take a provider a while: a job is checked in it."""
+
+WITHIN_FILE = 1_800.0
+"""Seconds for a file of some hundred megabytes, either way."""
+
+T = TypeVar("T")
+
+_REFUSED = frozenset({400, 409, 413, 422})
+
+_STOPS = frozenset({401, 402, 403, 404, 405, 501})
+
+
+class BatchWire:
+    """Requests to one provider, with its key, under the address of its models."""
+
+    def __init__(self, access: Access, transport: Transport) -> None:
+        self.access = access
+        self._transport = transport
+
+    async def read(self, url: str, kind: type[T]) -> T:
+        """What an address says, as JSON of a kind; tried again where that can help. Raises ``ModelError``."""
+        status, _, data = await self._repeat("GET", url)
+        if status != 200:
+            raise self._refuse(status, data)
+        return self._decode(data, kind)
+
+    async def send_free(
+        self, url: str, body: bytes, headers: Mapping[str, str] = {}, *, most: int = ATTEMPTS
+    ) -> tuple[Mapping[str, str], bytes]:
+        """Post what costs nothing (a file, a cancellation); tried again where that can help. Raises ``ModelError``."""
+        status, said, data = await self._repeat("POST", url, body, headers, most=most)
+        if not 200 <= status < 300:
+            raise self._refuse(status, data)
+        return said, data
+
+    async def create(self, url: str, body: bytes, kind: type[T]) -> T:
+        """Post what creates a job, exactly once; raises ``CreateError``.
+
+        Never give this a second try, not even for a connection that broke off at once: providers have no idempotency
+        key for it, so each try may create another job that is paid for.
+        """
+        try:
+            status, headers, data = await self._ask("POST", url, body, within=WITHIN_FILE)
+        except ModelError as error:
+            because = "doubtful" if error.sent else "wait"
+            raise CreateError(str(error), because=because) from None
+        if 200 <= status < 300:
+            try:
+                return self._decode(data, kind)
+            except ModelError as error:  # it was created, and its name cannot be read
+                raise CreateError(str(error), because="doubtful") from None
+        said = str(self._refuse(status, data))
+        if status == 429:
+            wait = read_wait(headers, time.time)
+            raise CreateError(said, because="wait", seconds=wait, status=status)
+        if status in _STOPS:
+            raise CreateError(said, because="stop", status=status)
+        if status in _REFUSED:
+            raise CreateError(said, because="refused", status=status)
+        raise CreateError(said, because="doubtful" if status >= 500 or status == 408 else "stop", status=status)
+
+    async def download(self, url: str, take: Callable[[bytes], None]) -> None:
+        """Hand the lines of a file to ``take``, fetching it again when it ends in the middle of one.
+
+        Lines may be handed on more than once then. Raises ``ModelError`` when the file cannot be had whole.
+        """
+        failed: ModelError | None = None
+        for attempt in range(1, ATTEMPTS + 1):
+            cutter = LineCutter(take)
+            try:
+                status, _, data = await self._ask("GET", url, within=WITHIN_FILE, take=cutter.feed)
+            except ModelError as error:
+                failed = error
+            except ValueError as error:  # a line that never ends
+                failed = ModelError(f"{self.access.host}: {error}")
+            else:
+                if status == 200 and cutter.finish():
+                    return
+                if status != 200 and not may_retry(status, {}, data):
+                    raise self._refuse(status, data)
+                said = "the file of results ends in the middle of a line"
+                failed = ModelError(f"{self.access.host}: {said}") if status == 200 else self._refuse(status, data)
+            if attempt < ATTEMPTS:
+                await asyncio.sleep(back_off(attempt, random.random))
+        raise failed or ModelError(f"{self.access.host} sent no file")
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop."""
+        await self._transport.aclose()
+
+    async def _repeat(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
+        *,
+        most: int = ATTEMPTS,
+    ) -> Answer:
+        within = WITHIN if body is None or len(body) < 2**20 else WITHIN_FILE
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                answer = await self._ask(method, url, body, within=within, headers=headers)
+            except ModelError:
+                if attempt >= most:
+                    raise
+                wait = back_off(attempt, random.random)
+            else:
+                if not may_retry(*answer) or attempt >= most:
+                    return answer
+                wait = read_wait(answer[1], time.time) or back_off(attempt, random.random)
+            await asyncio.sleep(min(wait, LONGEST_WAIT))
+
+    async def _ask(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        *,
+        within: float,
+        headers: Mapping[str, str] = {},
+        take: Callable[[bytes], None] | None = None,
+    ) -> Answer:
+        sent = {**self.access.headers, **headers}
+        return await self._transport.ask_once(
+            method, url, sent, body, within=within, secrets=self.access.secrets, take=take
+        )
+
+    def _decode(self, data: bytes, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            said = redact_error(str(error), self.access.secrets)
+        raise ModelError(f"{self.access.host} answered with something that is no job: {said}")
+
+    def _refuse(self, status: int, data: bytes) -> ModelError:
+        return refuse(self.access.host, status, read_complaint(data).message, self.access.secrets)

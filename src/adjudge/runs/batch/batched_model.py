@@ -1,0 +1,140 @@
+"""The model that a judge asks in a run by batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from adjudge.concurrency import Timeout
+from adjudge.errors import ModelError, ReplyError
+from adjudge.models.batch.open import has_batches
+from adjudge.models.model import Model, Reply, Request
+from adjudge.models.price import Price, add_cost, bound_cost
+from adjudge.models.providers.base import HttpModel
+from adjudge.models.recording import describe_request, make_key
+from adjudge.models.wrapper import WrapperModel
+from adjudge.runs.batch.options import Then
+from adjudge.runs.batch.queue import TRIES, BatchQueue
+from adjudge.runs.batch.store import KeptRequest
+from adjudge.runs.kept_replies import make_place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchedTerms:
+    """What the models of one run share."""
+
+    queue: BatchQueue
+    live: asyncio.Semaphore
+    """Held by what is asked at once, among thousands that wait."""
+    then: Then
+    timeout: float | None
+    """Seconds for a request that is asked live."""
+    find_live_price: Callable[[Model], Price | None]
+    find_batch_price: Callable[[Model], Price | None]
+    keeps_budget: bool
+
+
+class BatchedModel(WrapperModel):
+    """A provider's model whose replies come out of batches."""
+
+    def __init__(self, model: HttpModel, terms: BatchedTerms, *, seat: int) -> None:
+        super().__init__(model)
+        self._http = model
+        self._terms = terms
+        self.seat = seat
+        """How many seats before this one have the same model."""
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The reply out of a batch; where it has to be asked again, out of the next one or live.
+
+        Raises ``ModelError`` for what another try would not mend.
+        """
+        terms, model = self._terms, self._http
+        if terms.then == "live" and request.attempt > 1:
+            return await self._ask_live(request)
+        place, key = self._find_place(request), make_key(self.name, describe_request(request))
+        price = terms.find_batch_price(model) if terms.keeps_budget else None
+        held = bound_cost(price, self.name, request) if price is not None else 0.0
+        after: str | None = None
+        while True:
+            row = await terms.queue.fetch(model, request, place=place, key=key, held=held, after=after)
+            if row.state == "reply":
+                terms.queue.note_used(row)
+                return add_cost(model.read_body(row.body or b""), terms.find_batch_price(model))
+            after = row.id
+            if row.state == "never":
+                refused = model.find_refused(row.body or b"", request)
+                if not refused:
+                    terms.queue.note_place_used(place)
+                    raise _make_error(self.name, row)
+                # As a live request is sent again without a parameter that the provider does not take.
+                terms.queue.refuse_parameters(model, refused)
+            elif terms.then == "live":
+                terms.queue.note_place_used(place)
+                return await self._ask_live(request)
+            else:
+                await self._go_on(row, place, key, request)
+
+    async def _go_on(self, row: KeptRequest, place: str, key: str, request: Request) -> None:
+        """Let a request go into the next batch, unless it was in enough of them."""
+        if self._terms.queue.count_tries(place, key) >= TRIES:
+            self._terms.queue.note_place_used(place)
+            raise _make_error(self.name, row)
+        if row.name == "lost" and request.call.pay_again is not None:
+            # Nothing says that it was not run, and what was run is on the bill.
+            await request.call.pay_again()
+
+    async def _ask_live(self, request: Request) -> Reply:
+        async with self._terms.live:
+            limit = Timeout(self._terms.timeout)
+            try:
+                with limit:
+                    reply = await self._http.complete(request)
+            except TimeoutError:
+                if not limit.late:
+                    raise
+                said = f"no answer within {self._terms.timeout:g} s to a request that was asked live"
+                raise ReplyError("timeout", said) from None
+        return add_cost(reply, self._terms.find_live_price(self._http))
+
+    def _find_place(self, request: Request) -> str:
+        return make_place(
+            case=request.case,
+            order=request.order,
+            sample=request.sample,
+            model=self.name,
+            seat=self.seat,
+            attempt=request.attempt,
+        )
+
+    def _again(self, model: Model) -> Self:
+        has_batches(model)
+        assert isinstance(model, HttpModel)  # noqa: S101 - has_batches raises for a provider's without
+        return type(self)(model, self._terms, seat=self.seat)
+
+
+class PromptModel(WrapperModel):
+    """A model that is asked at once in a run by batches: a function, a recording, a model of your own.
+
+    Thousands of judgements wait for batches at a time. Of these no more are asked together than in a live run.
+    """
+
+    def __init__(self, model: Model | Callable[..., object], live: asyncio.Semaphore) -> None:
+        super().__init__(model)
+        self._live = live
+
+    async def complete(self, request: Request, /) -> Reply:
+        """The model's reply, when it has its turn."""
+        async with self._live:
+            return await self.model.complete(request)
+
+    def _again(self, model: Model) -> Self:
+        return type(self)(model, self._live)
+
+
+def _make_error(name: str, row: KeptRequest) -> ModelError:
+    said = f": {row.message}" if row.message else ""
+    # A status, so that nothing is counted as spent: what a provider did not run is not on the bill.
+    return ModelError(f"{name} was asked by batch and gave no reply ({row.name}){said}", status=0)

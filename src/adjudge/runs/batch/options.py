@@ -1,0 +1,57 @@
+"""How a run by batches is to go about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from adjudge.errors import UsageError
+from adjudge.formats.arguments import check_above_zero, check_choice, check_flag, check_whole_number
+
+Then = Literal["batch", "live"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """Options of a run by batches. Raises ``UsageError`` for values that cannot be used."""
+
+    check: int = 20
+    """The number of cases that are judged live first. If half of them or more are undecided, nothing is sent by
+    batch. 0 checks none."""
+    then: Then = "batch"
+    """Where a request goes that has to be asked again (it failed, it expired, its reply could not be read): into the
+    next ``batch``, or ``live`` to the provider at once, for the full price."""
+    size: int = 20_000
+    """The most cases that wait for batches at the same time. Each takes about 10 KB of memory, and its content."""
+    tokens: int | None = None
+    """The most tokens that may be queued at the provider for one model. Your account's limits page shows it. Without
+    it, a batch that is refused for a full queue is sent again in smaller parts."""
+    poll: float = 30.0
+    """Seconds until a batch is first looked at; the time grows to ten times that."""
+    pay_again: bool = False
+    """With ``resume``: send the requests again of batches that are doubtful, or have not ended in the time that the
+    provider gives itself. If the provider has such a batch after all, you pay for both."""
+
+    def __post_init__(self) -> None:
+        check_whole_number("check of a batch", self.check, least=0)
+        check_choice("then of a batch", self.then, get_args(Then))
+        check_whole_number("size of a batch", self.size, least=1)
+        if self.tokens is not None:
+            check_whole_number("tokens of a batch", self.tokens, least=1)
+        check_above_zero("poll of a batch", self.poll)
+        check_flag("pay_again of a batch", self.pay_again)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options that a resumed run keeps to."""
+        return {"check": self.check, "then": self.then, "size": self.size, "tokens": self.tokens}
+
+
+def read_options(said: object) -> BatchOptions | None:
+    """What ``run`` was given as ``batch``; raises ``UsageError`` for anything else."""
+    if said is None or said is False:
+        return None
+    if said is True:
+        return BatchOptions()
+    if isinstance(said, BatchOptions):
+        return said
+    raise UsageError(f"batch must be True or BatchOptions(...), got {type(said).__name__}")

@@ -1,0 +1,54 @@
+"""The run's own secret, from which its tokens are made: its replies may be fetched by another process."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+from adjudge.errors import AdjudgeError, UsageError
+
+SECRET_FILE = "batch.secret"  # noqa: S105 - its name
+
+_BYTES = 32
+
+
+def open_secret(folder: Path, *, needed: bool) -> bytes:
+    """The secret of a run, made at first use in a file for its owner alone.
+
+    Content that was written by somebody who knows it could hold a token. No report and no export reads this file.
+    ``needed``: requests were sent under it, so that another one cannot read their replies. Raises ``UsageError`` where
+    it is gone then, or damaged.
+    """
+    path = folder / SECRET_FILE
+    try:
+        found = path.read_text("ascii").strip()
+    except FileNotFoundError:
+        if needed:
+            raise UsageError(
+                f"{path} is gone, without which the replies of this run's batches cannot be read; put it back, or "
+                "begin another run"
+            ) from None
+        return _make(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}; put it back, or begin another run") from None
+    if not re.fullmatch(rf"[0-9a-f]{{{2 * _BYTES}}}", found):
+        raise UsageError(f"{path} is damaged, so that replies cannot be read by it; begin another run")
+    return bytes.fromhex(found)
+
+
+def _make(path: Path) -> bytes:
+    made = secrets.token_bytes(_BYTES)
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        fresh.unlink(missing_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(made.hex() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise AdjudgeError(f"{path} cannot be written: {error.strerror}") from None
+    return made

@@ -1,0 +1,195 @@
+"""The part of a run's engine that is only for a run by batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from adjudge.errors import UsageError
+from adjudge.judges.chain import JudgeChain, list_leaves
+from adjudge.judges.chain_outcome import COUNTING
+from adjudge.judges.judge import Judge, asks_as
+from adjudge.judges.layers import Wrap
+from adjudge.models.batch.open import has_batches
+from adjudge.models.model import Model
+from adjudge.models.price import Prices, make_finder
+from adjudge.models.wrapper import WrapperModel, find_innermost
+from adjudge.runs.batch.batched_model import BatchedModel, BatchedTerms, PromptModel
+from adjudge.runs.batch.options import BatchOptions
+from adjudge.runs.batch.queue import BatchQueue
+from adjudge.runs.batch.secret import SECRET_FILE, open_secret
+from adjudge.runs.batch.store import OPEN, BatchStore
+from adjudge.runs.pool import Concurrency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress:
+    """Where the requests of a run by batches are."""
+
+    unsent: int
+    """Requests that wait to be sent."""
+    requests: Mapping[str, int]
+    """Requests that were sent, by the state of their batch (``waiting``, ``doubtful``, ...), and those that have an
+    outcome: ``reply``, ``again`` and ``never``."""
+    batches: int
+    """Batches that have not been collected."""
+    done: int
+    """Requests in them that the provider says it has answered."""
+    checking: bool = False
+    """Whether the first cases are being judged live."""
+
+
+def check_judge(judge: Any) -> None:
+    """Raise ``UsageError`` for a judge that cannot be asked by batch."""
+    _check_strategies(judge)
+    found = False
+    for leaf in list_leaves(judge):
+        if not asks_as(leaf, Judge):
+            name = getattr(leaf, "name", leaf)
+            raise UsageError(
+                f"{name!r} is no Judge or JudgeChain, so nothing it asks can be put into a batch; give its model to a "
+                "Judge, or leave batch (--batch) out"
+            )
+        found = has_batches(find_innermost(leaf.own_model)) or found
+    if not found:
+        raise UsageError(
+            f"{judge.name!r} asks no provider's model, so there is nothing to send by batch; leave batch (--batch) out"
+        )
+
+
+def _check_strategies(judge: Any) -> None:
+    if not isinstance(judge, JudgeChain):
+        return
+    if judge.strategy == "hedged":
+        raise UsageError(
+            f"the chain {judge.name!r} is hedged: it asks the next seat when one is late, and a batch is always late; "
+            "use fallback, or leave batch (--batch) out"
+        )
+    for _, seat in judge.seats:
+        _check_strategies(seat)
+
+
+def make_patient(judge: Any) -> Any:
+    """A judge like this one without limits of time; a batch takes hours.
+
+    A chain that counts hears every seat: all were sent together, and each reply is paid for.
+    """
+    if asks_as(judge, JudgeChain):
+        seats = [make_patient(seat) for _, seat in judge.seats]
+        hears_all = judge.strategy in COUNTING
+        stop_early = judge.stop_early and not hears_all
+        return replace(judge, judges=seats, name=judge.name, timeout=None, deadline=None, stop_early=stop_early)
+    if asks_as(judge, Judge):
+        return replace(judge, timeout=None, name=judge.name)
+    return judge
+
+
+def find_timeout(judge: Any) -> float | None:
+    """Seconds for a request that is asked live: those of the outermost chain or judge."""
+    return getattr(judge, "timeout", None)
+
+
+class BatchSession:
+    """A run's batches, from its beginning to its end."""
+
+    def __init__(
+        self,
+        options: BatchOptions,
+        folder: Path,
+        *,
+        limit: Concurrency,
+        prices: Prices | None,
+        keeps_budget: bool,
+        timeout: float | None,
+        is_all_asked: Callable[[], bool],
+        on_paid_twice: Callable[[float], None],
+    ) -> None:
+        self.options = options
+        self.store = BatchStore(folder).open(make=True)
+        self.secret = open_secret(folder, needed=bool(self.store.list_batches()))
+        self.queue = BatchQueue(
+            self.store,
+            options,
+            is_all_asked=is_all_asked,
+            on_change=self._forget_counts,
+            on_paid_twice=on_paid_twice,
+        )
+        self._counts: Mapping[str, int] | None = None
+        self._terms = BatchedTerms(
+            queue=self.queue,
+            live=asyncio.Semaphore(max(int(limit.current), 1)),
+            then=options.then,
+            timeout=timeout,
+            find_live_price=make_finder(prices),
+            find_batch_price=make_finder(prices, processing="batch"),
+            keeps_budget=keeps_budget,
+        )
+        self._work: asyncio.Task[None] | None = None
+
+    def wrap(self, around: Wrap | None) -> Wrap:
+        """What is put in the place of each model: batches innermost, so that everything else stays around them."""
+
+        def wrap(model: Model, number: int) -> Model:
+            inner = find_innermost(model)
+            live = not has_batches(inner)
+            put: Model
+            if live:
+                put = PromptModel(model, self._terms.live)
+            else:
+                self.queue.register(inner)  # type: ignore[arg-type]
+                batched = BatchedModel(inner, self._terms, seat=number)  # type: ignore[arg-type]
+                put = model.around(batched) if isinstance(model, WrapperModel) else batched
+            return put if around is None else around(put, number)
+
+        return wrap
+
+    def begin(self, on_end: Callable[[BaseException | None], None]) -> None:
+        """Send and collect in the background; ``on_end`` is called when that ends, with what went wrong."""
+        self._work = asyncio.get_running_loop().create_task(self.queue.work())
+
+        def tell(task: asyncio.Task[None]) -> None:
+            if not task.cancelled():
+                on_end(task.exception())
+
+        self._work.add_done_callback(tell)
+
+    def halt(self) -> None:
+        """Send nothing more; what was sent goes on at the provider."""
+        self.queue.halt()
+
+    async def stop(self) -> None:
+        """Leave nothing running here."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait({self._work})
+        self.queue.write_used()
+
+    def close(self, *, complete: bool) -> None:
+        """Close the file; with ``complete``, let go of what the run has kept as its own by now."""
+        if complete:
+            self.store.drop_bodies()
+        self.store.close()
+
+    def remove(self) -> None:
+        """Close the file, and take away all that was made for a run that never began."""
+        self.store.remove()
+        (self.store.path.parent / SECRET_FILE).unlink(missing_ok=True)
+
+    def progress(self, *, checking: bool) -> BatchProgress:
+        """Where the requests are."""
+        under_way = self.store.list_batches(OPEN)
+        if self._counts is None:
+            self._counts = self.store.count_requests()
+        return BatchProgress(
+            unsent=self.queue.unsent,
+            requests=self._counts,
+            batches=len(under_way),
+            done=sum(item.done for item in under_way),
+            checking=checking,
+        )
+
+    def _forget_counts(self) -> None:
+        self._counts = None
