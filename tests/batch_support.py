@@ -291,6 +291,8 @@ class BatchServer:
 
     def _list(self) -> list[ServerJob]:
         newest = list(reversed(self.jobs.values()))
+        for job in newest:  # time goes by, whether a job is looked at by itself or in a list
+            self.advance(job)
         return newest[self.hides :]
 
     async def _send_rows(self, request: web.Request, job: ServerJob, rows: list[bytes]) -> web.StreamResponse:

@@ -17,6 +17,7 @@ from adjudge import __version__
 from adjudge.cli.commands.accounts import accounts_app
 from adjudge.cli.commands.agree import agree
 from adjudge.cli.commands.approvals import approvals_app
+from adjudge.cli.commands.batch import batch_app
 from adjudge.cli.commands.cache import cache_app
 from adjudge.cli.commands.completion import COMPLETE, SHELLS, print_completion
 from adjudge.cli.commands.dataset import dataset_app
@@ -51,7 +52,7 @@ WIDEST = 160
 """Columns of a help text at most; it takes those of the terminal below that."""
 
 GROUPS = {
-    "Everyday": ("judge", "run", "report", "diff", "redecide"),
+    "Everyday": ("judge", "run", "batch", "report", "diff", "redecide"),
     "Measure": ("plan", "label", "agree", "succeed"),
     "Guard": ("gate", "approvals", "rules", "probe", "review", "validate", "tools"),
     "Prove": ("ledger",),
@@ -86,6 +87,8 @@ app = typer.Typer(
 app.command()(judge)
 
 app.command("run")(run_data)
+
+app.add_typer(batch_app, name="batch")
 
 app.command()(report)
 

@@ -196,6 +196,43 @@ Sample = Annotated[int | None, typer.Option("--sample", metavar="N", help="Judge
 
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Which N cases --sample draws.")]
 
+Batch = Annotated[
+    bool, typer.Option("--batch", help="Ask by the providers' batches: mostly half the price, within a day or two.")
+]
+
+BatchCheck = Annotated[
+    int | None,
+    typer.Option("--batch-check", metavar="N", help="With --batch: judge the first N cases live; 20, and 0 for none."),
+]
+
+BatchThen = Annotated[
+    str | None,
+    typer.Option(
+        "--batch-then",
+        metavar="HOW",
+        help="With --batch: ask again what failed or cannot be read in the next batch, or live.",
+    ),
+]
+
+BatchSize = Annotated[
+    int | None,
+    typer.Option("--batch-size", metavar="N", help="With --batch: the most cases that wait for batches; 20,000."),
+]
+
+BatchTokens = Annotated[
+    int | None,
+    typer.Option("--batch-tokens", metavar="N", help="With --batch: the most tokens your account may queue a model."),
+]
+
+BatchPoll = Annotated[
+    float | None,
+    typer.Option("--batch-poll", metavar="SEC", help="With --batch: seconds to the first look at a batch; 30."),
+]
+
+PayAgain = Annotated[
+    bool, typer.Option("--pay-again", help="With --resume: send doubtful and overdue batches again; you may pay twice.")
+]
+
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in RUN; nothing recorded is asked again.")]
 
 Retry = Annotated[

@@ -35,11 +35,18 @@ from adjudge.config.layers import explain_uncached
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_share, check_whole_number
+from adjudge.formats.arguments import check_above_zero, check_choice, check_share, check_whole_number
 from adjudge.formats.text import clean, show
+from adjudge.judges.chain import list_judges
 from adjudge.judges.evaluate import NO_CRITERIA
 from adjudge.judges.pair_summary import PairSummary
-from adjudge.runs.folder import Run
+from adjudge.models.price import find_batch_share
+from adjudge.models.providers.base import HttpModel
+from adjudge.models.wrapper import find_innermost
+from adjudge.runs.batch.options import BatchOptions
+from adjudge.runs.batch.session import BatchProgress
+from adjudge.runs.batch.store import OPEN
+from adjudge.runs.folder import MANIFEST_FILE, Run, read_manifest
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
@@ -81,6 +88,13 @@ def run_data(
     seed: option.Seed = 0,
     resume: option.Resume = False,
     retry: option.Retry = None,
+    batch: option.Batch = False,
+    batch_check: option.BatchCheck = None,
+    batch_then: option.BatchThen = None,
+    batch_size: option.BatchSize = None,
+    batch_tokens: option.BatchTokens = None,
+    batch_poll: option.BatchPoll = None,
+    pay_again: option.PayAgain = False,
     fail_under: option.FailUnder = None,
     kind: option.DataKind = None,
     content: option.FieldContent = None,
@@ -116,6 +130,10 @@ def run_data(
     Ctrl-C gives calls under way five seconds to finish; a second one stops at once. To resume, also after a crash,
     repeat the command with --resume.
 
+    With --batch the first 20 cases are judged live, and the rest is sent by batch and waited for. Ctrl-C leaves what
+    was sent at the provider; --resume goes on, here or on another machine with the folder. adjudge batch lists,
+    collects and cancels.
+
     With --labels, or with --measured-on, it also says what people would pass; this needs pip install 'adjudge[trust]'.
     --label-file puts labels into the cases that are kept; --labels only compares with them.
 
@@ -138,6 +156,9 @@ def run_data(
     asked: Any = {"labels_are": labels_are, "target": target, "limits": limits, "measured_on": measured_on}
     request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
+    said: Any = {"check": batch_check, "then": batch_then, "size": batch_size, "tokens": batch_tokens}
+    said |= {"poll": batch_poll}
+    by_batch = read_batch(out, said, batch=batch, resume=resume, pay_again=pay_again)
     if pairs or on_conflict is not None:
         _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
     parts = {"content": content, "reference": reference, "task": task, "context": context}
@@ -151,6 +172,9 @@ def run_data(
         note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
     if cache is not None:
         note(explain_uncached(chosen.judge))
+    if by_batch is not None:
+        for line in list_batch_prices(chosen.judge, found.prices):
+            note(line)
     folder = out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
     running = run(
         dataset,
@@ -169,9 +193,10 @@ def run_data(
         prices=found.prices,
         pairs=pairs,
         on_conflict=cast("Any", on_conflict or "tie"),
+        batch=by_batch or False,
         **how,
     )
-    said: dict[str, Any] = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
+    said = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
     return asyncio.run(RunSession(running=running, judge=chosen.judge, suite=kind, request=request, **said).go())
 
 
@@ -220,6 +245,60 @@ def _choose_engine(engine: str, address: str | None, actors: int | None) -> dict
     if actors is not None:
         check_whole_number("--ray-actors", actors, least=1)
     return {"engine": engine, "ray_address": address, "ray_actors": actors}
+
+
+_BATCH_OPTIONS = ("--batch-check", "--batch-then", "--batch-size", "--batch-tokens", "--batch-poll")
+
+
+def read_batch(
+    out: Path | None, said: dict[str, Any], *, batch: bool, resume: bool, pay_again: bool
+) -> BatchOptions | None:
+    """What was said of batches; raises ``UsageError`` in the words of the command line."""
+    before = _recall_batch(out) if resume else None
+    given = {name: value for name, value in said.items() if value is not None}
+    if not batch and before is None:
+        if given or pay_again:
+            named = [option_name for option_name in _BATCH_OPTIONS if option_name.removeprefix("--batch-") in given]
+            raise UsageError(f"{(*named, '--pay-again')[0]} belongs to --batch")
+        return None
+    if pay_again and not resume:
+        raise UsageError("--pay-again belongs to --resume: it sends again what an earlier process may have sent")
+    check_choice("--batch-then", given.get("then", "batch"), ("batch", "live"))
+    for name in ("check", "size", "tokens"):
+        if name in given:
+            check_whole_number(f"--batch-{name}", given[name], least=0 if name == "check" else 1)
+    if "poll" in given:
+        check_above_zero("--batch-poll", given["poll"])
+    return BatchOptions(**((before or {}) | given), pay_again=pay_again)
+
+
+def _recall_batch(out: Path | None) -> dict[str, Any] | None:
+    """The options of the run by batches that goes on, if it is one."""
+    if out is None or not (out / MANIFEST_FILE).exists():
+        return None
+    kept = read_manifest(out)["options"].get("batch")
+    return kept if isinstance(kept, dict) else None
+
+
+def list_batch_prices(judge: Any, prices: Any) -> Iterator[str]:
+    """What a batch saves, of each model of which it is not half: said before anything is sent."""
+    own = set(prices or ())
+    met: set[str] = set()
+    for leaf in list_judges(judge):
+        model = find_innermost(leaf.own_model)
+        if not isinstance(model, HttpModel) or model.name in met:
+            continue
+        met.add(model.name)
+        if own & {model.name, model.model}:
+            yield f"{model.name}: your own price is used, and not halved; give the price of its batches"
+            continue
+        share = find_batch_share(model)
+        if share is None:
+            yield f"{model.name}: it is not known what its batches save"
+        elif share > 0.995:
+            yield f"{model.name}: a batch costs as much as asking live"
+        elif share > 0.505:
+            yield f"{model.name}: a batch costs {100 * share:.0f} % of asking live, and not half"
 
 
 def _check_layers(cache: Path | None, budget: float | None, record: str | None) -> None:
@@ -331,6 +410,14 @@ class RunSession:
 
     def _explain_going_on(self, done: Run | None) -> None:
         kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
+        folder = quote(str(self.folder))
+        progress = self.running.progress
+        if progress is not None and progress.batch is not None and progress.batch.batches:
+            number = progress.batch.batches
+            going = "batch goes on at its provider" if number == 1 else "batches go on at their providers"
+            note(f"{number:,} {going}, and what they answer is paid for")
+            note(f"  adjudge batch collect {folder}    keeps what has come back")
+            note(f"  adjudge batch cancel {folder}     ends what has not been answered")
         note(f"{kept} kept in {self.folder}; to resume, repeat the command with:")
         note(f"  --out {quote(str(self.folder))} --resume")
 
@@ -361,8 +448,28 @@ def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
+def describe_batches(found: BatchProgress) -> str:
+    """Where the requests of a run by batches are, in a few words."""
+    if found.checking:
+        return "; the first cases are judged live"
+    under_way = sum(number for state, number in found.requests.items() if state in OPEN)
+    parts = [f"{found.unsent:,} to send"] if found.unsent else []
+    if found.batches:
+        one = "batch" if found.batches == 1 else "batches"
+        done = f", {found.done:,} answered" if found.done else ""
+        parts.append(f"{under_way:,} in {found.batches:,} {one}{done}")
+    if doubtful := found.requests.get("doubtful"):
+        parts.append(f"{doubtful:,} doubtful")
+    back = sum(found.requests.get(state, 0) for state in ("reply", "again", "never"))
+    parts += [f"{back:,} collected"] if back else []
+    return f"; by batch: {', '.join(parts) or 'nothing yet'}"
+
+
 def describe(progress: Progress) -> str:
     """How far a run is, in one line."""
+    if progress.batch is not None:
+        said = f"judged {progress.done:,}" + (f" of {progress.total:,}" if progress.total else "")
+        return said + describe_batches(progress.batch)
     said = f"judged {progress.done:,}"
     if progress.total:
         said += f" of {progress.total:,} ({100 * progress.done / progress.total:.0f} %)"

@@ -164,8 +164,8 @@ class HttpModel:
         self._refused |= frozenset(names)
 
     def find_refused(self, said: bytes, request: Request) -> frozenset[str]:
-        """The parameters of a request that the provider's error body says it does not take."""
-        return find_refused(read_complaint(said), self._list_sent(request, self._refused))
+        """The parameters of a request that the provider's error body says it does not take, known before or not."""
+        return find_refused(read_complaint(said), self._list_sent(request, frozenset()))
 
     def render_body(self, request: Request) -> bytes:
         """The body that ``complete`` would send, for whoever has it sent in another way."""

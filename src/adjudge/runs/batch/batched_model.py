@@ -58,6 +58,7 @@ class BatchedModel(WrapperModel):
         price = terms.find_batch_price(model) if terms.keeps_budget else None
         held = bound_cost(price, self.name, request) if price is not None else 0.0
         after: str | None = None
+        left_out: frozenset[str] = frozenset()
         while True:
             row = await terms.queue.fetch(model, request, place=place, key=key, held=held, after=after)
             if row.state == "reply":
@@ -65,11 +66,12 @@ class BatchedModel(WrapperModel):
                 return add_cost(model.read_body(row.body or b""), terms.find_batch_price(model))
             after = row.id
             if row.state == "never":
-                refused = model.find_refused(row.body or b"", request)
+                refused = model.find_refused(row.body or b"", request) - left_out
                 if not refused:
                     terms.queue.note_place_used(place)
                     raise _make_error(self.name, row)
                 # As a live request is sent again without a parameter that the provider does not take.
+                left_out |= refused
                 terms.queue.refuse_parameters(model, refused)
             elif terms.then == "live":
                 terms.queue.note_place_used(place)

@@ -43,7 +43,7 @@ class BatchOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that a resumed run keeps to."""
-        return {"check": self.check, "then": self.then, "size": self.size, "tokens": self.tokens}
+        return {"check": self.check, "then": self.then, "size": self.size, "tokens": self.tokens, "poll": self.poll}
 
 
 def read_options(said: object) -> BatchOptions | None:

@@ -191,22 +191,28 @@ class BatchQueue:
 
     # ---------------------------------------------------------------- the task
 
-    async def work(self, *, once: bool = False) -> None:
-        """Send, look and collect until halted; raises ``AdjudgeError`` where a run cannot go on.
-
-        ``once`` looks at every job once, sends nothing, and returns.
-        """
-        self._recover()
+    async def work(self) -> None:
+        """Send, look and collect until halted; raises ``AdjudgeError`` where a run cannot go on."""
+        self.recover()
         while not self._halting:
             self.write_used()
-            await self._look_up_doubtful()
-            await self._look_at_jobs()
-            if once:
-                return
+            await self.look()
             await self._send_what_is_ready()
             self._check_whether_stuck()
-            await self._pause(self._find_wait())
+            await self._pause(self.find_wait())
         self.write_used()
+
+    async def look(self) -> None:
+        """Look at every job that is due, and keep what has come back."""
+        await self._look_up_doubtful()
+        await self._look_at_jobs()
+
+    async def cancel(self, batch: KeptBatch) -> None:
+        """Ask the provider to end a job; raises ``ModelError`` when it refuses."""
+        api = self._find_api(batch)
+        if api is not None:
+            await api.cancel(batch.job)
+            self._store.change(batch.number, state="cancelling")
 
     def _touch(self) -> None:
         self._last = time.monotonic()
@@ -222,7 +228,8 @@ class BatchQueue:
         except TimeoutError:
             pass
 
-    def _find_wait(self) -> float:
+    def find_wait(self) -> float:
+        """Seconds until there is something to do, as far as that is known."""
         now = time.monotonic()
         due = [looks.due - now for looks in self._looks.values()]
         # News wakes this at once; while requests come one by one, it is looked whether they have stopped.
@@ -241,8 +248,8 @@ class BatchQueue:
 
     # ---------------------------------------------------------------- what was before
 
-    def _recover(self) -> None:
-        """What a process that ended left half done: sent or not is known by the state that it wrote first."""
+    def recover(self) -> None:
+        """Put right what a process that ended left half done: sent or not is known by the state that it wrote first."""
         now = time.monotonic()
         for batch in self._store.list_batches(OPEN):
             if batch.state in ("planned", "uploading"):
@@ -250,6 +257,7 @@ class BatchQueue:
                 self._store.forget_requests(batch.number, "refused", said)
             elif batch.state == "creating":
                 self._doubt(batch.number, "the process ended while it was created")
+                self._looks[batch.number].due = now
             elif batch.state == "doubtful":
                 self._doubtful_since[batch.number] = now
             else:

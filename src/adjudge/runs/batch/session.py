@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from adjudge.errors import UsageError
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.judges.chain import JudgeChain, list_leaves
 from adjudge.judges.chain_outcome import COUNTING
 from adjudge.judges.judge import Judge, asks_as
@@ -128,6 +128,7 @@ class BatchSession:
             keeps_budget=keeps_budget,
         )
         self._work: asyncio.Task[None] | None = None
+        self._last: BatchProgress | None = None
 
     def wrap(self, around: Wrap | None) -> Wrap:
         """What is put in the place of each model: batches innermost, so that everything else stays around them."""
@@ -179,7 +180,15 @@ class BatchSession:
         (self.store.path.parent / SECRET_FILE).unlink(missing_ok=True)
 
     def progress(self, *, checking: bool) -> BatchProgress:
-        """Where the requests are."""
+        """Where the requests are; as they were last, once the file is closed."""
+        try:
+            self._last = self._count(checking=checking)
+        except AdjudgeError:
+            if self._last is None:
+                raise
+        return self._last
+
+    def _count(self, *, checking: bool) -> BatchProgress:
         under_way = self.store.list_batches(OPEN)
         if self._counts is None:
             self._counts = self.store.count_requests()

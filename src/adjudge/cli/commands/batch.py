@@ -1,0 +1,121 @@
+"""``adjudge batch``: the batches of a run at their providers: list, collect, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.output import add_row, make_table, note, show_drawing, watch, write_json
+from adjudge.formats.arguments import check_above_zero
+from adjudge.runs.batch.folder import cancel_batches, collect_batches, list_batches
+from adjudge.runs.batch.store import OPEN, KeptBatch
+
+batch_app = typer.Typer(
+    help="List, collect and cancel the batches of a run.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="RUN", hidden=True)]
+
+Numbers = Annotated[
+    list[int] | None, typer.Option("--number", "-n", metavar="N", help="Only this batch; by default all of them.")
+]
+
+
+@batch_app.command("list")
+def list_all(folder: Folder, as_json: option.AsJson = False) -> None:
+    """List the batches of a run, as they were when they were last looked at. No provider is asked."""
+    show(folder, list_batches(folder), as_json=as_json)
+
+
+@batch_app.command("collect")
+def collect(
+    folder: Folder,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every batch has ended.")] = False,
+    poll: Annotated[
+        float, typer.Option("--batch-poll", metavar="SEC", help="With --wait: seconds until they are looked at again.")
+    ] = 30.0,
+    as_json: option.AsJson = False,
+) -> None:
+    """Fetch what has come back, also where the run's process has ended, and look for doubtful batches.
+
+    Providers delete results after two to 30 days. Nothing is judged: adjudge run --resume does that. Models are opened
+    by their names, with the keys in the environment.
+    """
+    check_above_zero("--batch-poll", poll)
+    known: list[Sequence[KeptBatch]] = [()]
+
+    def describe() -> str:
+        left = [item for item in known[-1] if item.state in OPEN]
+        return f"waiting for {len(left):,} of {len(known[-1]):,} batches"
+
+    with watch(describe):
+        found = asyncio.run(collect_batches(folder, wait=wait, poll=poll, tell=known.append))
+    show(folder, found, as_json=as_json)
+
+
+@batch_app.command("cancel")
+def cancel(folder: Folder, numbers: Numbers = None, as_json: option.AsJson = False) -> None:
+    """Ask the providers to end the batches of a run; what is answered by then is paid for, and can be collected.
+
+    A case whose request was cancelled is undecided when the run is resumed. To judge it after all, resume once more
+    with --retry error.
+    """
+    show(folder, asyncio.run(cancel_batches(folder, numbers or ())), as_json=as_json)
+
+
+def show(folder: Path, found: Sequence[KeptBatch], *, as_json: bool) -> None:
+    """Print batches, as a table or as JSON."""
+    if as_json:
+        write_json(
+            {
+                "schema": "adjudge/batch-list/1",
+                "folder": str(folder),
+                "batches": [_make_dict(item) for item in found],
+            }
+        )
+        return
+    if not found:
+        note(f"no batch of {folder} is under way")
+        return
+    table = make_table(
+        "", ("batch", "state", "requests", "answered", "model", "sent", "provider's id", "provider says")
+    )
+    for item in found:
+        cells = (str(item.number), item.state, f"{item.requests:,}", f"{item.done:,}", item.model)
+        add_row(table, *cells, _show_time(item.created_at), item.job, item.word)
+    show_drawing(table)
+    for item in found:
+        if item.message:
+            note(f"batch {item.number}: {item.message}")
+    if any(item.state == "doubtful" for item in found):
+        note("a doubtful batch may be at its provider; adjudge batch collect looks for it, and nothing sends it again")
+
+
+def _make_dict(item: KeptBatch) -> dict[str, Any]:
+    return {
+        "number": item.number,
+        "state": item.state,
+        "model": item.model,
+        "requests": item.requests,
+        "answered": item.done,
+        "answered_twice": item.differing,
+        "provider_id": item.job,
+        "provider_state": item.word,
+        "label": item.label,
+        "created_at": _show_time(item.created_at),
+        "overdue_at": None if item.deadline is None else _show_time(item.deadline),
+        "message": item.message,
+    }
+
+
+def _show_time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

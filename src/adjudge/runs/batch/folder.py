@@ -1,0 +1,146 @@
+"""What can be done with the batches of a run without its data set and its judge: list, collect, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from adjudge.errors import ModelError, UsageError
+from adjudge.models.batch.open import has_batches
+from adjudge.models.open import open_model
+from adjudge.models.providers.base import HttpModel
+from adjudge.runs.batch.options import BatchOptions
+from adjudge.runs.batch.queue import BatchQueue
+from adjudge.runs.batch.store import OPEN, BatchStore, KeptBatch
+from adjudge.runs.folder import RunLock, read_manifest
+
+
+def list_batches(folder: Path) -> list[KeptBatch]:
+    """The batches of a run, as they were when somebody last looked; raises ``UsageError`` for a folder without."""
+    store = _find_store(folder).open(write=False)
+    try:
+        return store.list_batches()
+    finally:
+        store.close()
+
+
+async def collect_batches(
+    folder: Path,
+    *,
+    wait: bool = False,
+    poll: float = 30.0,
+    tell: Callable[[Sequence[KeptBatch]], None] = lambda _: None,
+) -> list[KeptBatch]:
+    """Look at every batch of a run, keep what has come back, and return the batches as they are then.
+
+    ``wait`` goes on until nothing more can come; ``tell`` is called after each look. Nothing is sent and nothing is
+    judged: the run does that when it is resumed. Raises ``UsageError`` for a folder without batches, and for one that
+    another process writes to.
+    """
+    with _holding(folder) as store:
+        queue = BatchQueue(store, BatchOptions(poll=poll))
+        models = _open_models(store)
+        try:
+            for model in models:
+                queue.register(model)
+            queue.recover()
+            while True:
+                await queue.look()
+                tell(found := store.list_batches())
+                if not wait or not any(item.state in OPEN for item in found):
+                    return found
+                await asyncio.sleep(queue.find_wait())
+        finally:
+            for model in models:
+                await model.aclose()
+
+
+async def cancel_batches(folder: Path, numbers: Sequence[int] = ()) -> list[KeptBatch]:
+    """Ask the providers to end the batches of a run, all or those of ``numbers``; return them as they are then.
+
+    What is answered by then is paid for, and can still be collected. Raises ``UsageError`` for a number that is none,
+    and ``ModelError`` where a provider refuses.
+    """
+    with _holding(folder) as store:
+        wanted = _choose(store, numbers)
+        queue = BatchQueue(store, BatchOptions())
+        models = _open_models(store)
+        try:
+            for model in models:
+                queue.register(model)
+            queue.recover()
+            for number in wanted:
+                await _cancel(queue, store, number)
+        finally:
+            for model in models:
+                await model.aclose()
+        return [store.find_batch(number) for number in wanted]
+
+
+async def _cancel(queue: BatchQueue, store: BatchStore, number: int) -> None:
+    batch = store.find_batch(number)
+    if batch.state == "doubtful":
+        raise UsageError(
+            f"batch {number} is doubtful: the provider has not said what it is called, so it cannot be cancelled; "
+            "adjudge batch collect looks for it"
+        )
+    if batch.state not in ("waiting", "cancelling"):
+        return
+    try:
+        await queue.cancel(batch)
+    except ModelError as error:
+        raise ModelError(f"batch {number} was not cancelled: {error}", status=error.status) from None
+
+
+def _choose(store: BatchStore, numbers: Sequence[int]) -> list[int]:
+    known = {item.number: item for item in store.list_batches()}
+    for number in numbers:
+        if number not in known:
+            said = ", ".join(map(str, known)) or "none"
+            raise UsageError(f"the run has no batch {number}; it has {said}")
+    if numbers:
+        return list(numbers)
+    return [item.number for item in known.values() if item.state in ("waiting", "cancelling")]
+
+
+def _find_store(folder: Path) -> BatchStore:
+    read_manifest(folder)
+    store = BatchStore(folder)
+    if not store.exists:
+        raise UsageError(f"{folder} has no batches: it is the run of a live judge; name one of adjudge run --batch")
+    return store
+
+
+@contextmanager
+def _holding(folder: Path) -> Iterator[BatchStore]:
+    """The file of a run's batches, while nobody else writes to the run."""
+    store = _find_store(folder)
+    lock = RunLock(folder)
+    lock.take()
+    try:
+        store.open()
+        try:
+            yield store
+        finally:
+            store.close()
+    finally:
+        lock.free()
+
+
+def _open_models(store: BatchStore) -> list[HttpModel]:
+    """The models of the jobs that are not collected, by their names alone.
+
+    A folder may come from anybody. It names no address and no key variable: a provider's own key goes to that
+    provider, and to a server at an address none.
+    """
+    found: dict[str, HttpModel] = {}
+    for batch in store.list_batches(OPEN):
+        if batch.model in found:
+            continue
+        model = open_model(batch.model)
+        has_batches(model)
+        assert isinstance(model, HttpModel)  # noqa: S101 - has_batches raises for a provider's without
+        found[batch.model] = model
+    return list(found.values())
