@@ -97,6 +97,9 @@ class BatchServer:
     """How many creations happen, and are never answered."""
     hang_answers: int = 0
     """How many creations happen, and are answered after ``release`` is set."""
+    stall: int = 0
+    """How many times results stop in the middle, until ``release`` is set."""
+    stalled: threading.Event = field(default_factory=threading.Event)
     lists: bool = True
     hides: int = 0
     """How many of the newest jobs a list leaves out."""
@@ -304,8 +307,13 @@ class BatchServer:
             data = data[: len(data) - len(rows[-1]) // 2]
         response = web.StreamResponse()
         await response.prepare(request)
-        for begin in range(0, len(data), 50_000):
-            await response.write(data[begin : begin + 50_000])
+        middle = len(data) // 2
+        await response.write(data[:middle])
+        if self.stall > 0:
+            self.stall -= 1
+            self.stalled.set()
+            await asyncio.to_thread(self.release.wait, 60)
+        await response.write(data[middle:])
         await response.write_eof()
         return response
 
