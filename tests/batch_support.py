@@ -121,6 +121,8 @@ class BatchServer:
     release: threading.Event = field(default_factory=threading.Event)
     seen: list[tuple[str, str]] = field(default_factory=list)
     """Method and path of each request."""
+    keys: list[str] = field(default_factory=list)
+    """The headers of each request."""
     said: list[tuple[str, Any]] = field(default_factory=list)
     """What it answered about jobs: which shape, and the body."""
     chance: random.Random = field(default_factory=lambda: random.Random(7))
@@ -260,6 +262,7 @@ class BatchServer:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.seen.append((request.method, request.path))
+        self.keys.append(str(dict(request.headers)))
         data = await request.read()
         path, method = request.path, request.method
         handler = {"openai": self._openai, "anthropic": self._anthropic, "gemini": self._gemini}[self.kind]

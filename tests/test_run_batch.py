@@ -20,13 +20,6 @@ from run_support import list_results, make_cases
 every_provider = pytest.mark.parametrize("kind", PROVIDERS)
 
 
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for nothing that a test need not wait for."""
-    monkeypatch.setattr("adjudge.runs.batch.queue.QUIET", 0.05)
-    monkeypatch.setattr("adjudge.models.batch.wire.back_off", lambda *_: 0.0)
-
-
 def live(server: BatchServer, cases: Any, **how: Any) -> Any:
     """The same judged live."""
     return run(cases, how.pop("judge", None) or Judge(server.open()), criteria="Is good.", **how).finish_sync()
@@ -105,16 +98,6 @@ def test_the_first_of_two_answers_to_a_request_counts(tmp_path: Path, kind: str)
 
     assert all("also" not in str(item.result.raw_response) for item in done.items())
     assert "answered twice, differently" in read_jobs(tmp_path / "R")[0][1]
-
-
-@every_provider
-def test_a_file_that_ends_in_the_middle_of_a_line_is_fetched_again(kind: str):
-    """Half a line is no answer, and nobody is asked again for it."""
-    with serve(kind, cut=2) as server:
-        done = go(server, make_cases(30))
-
-        assert (len(server.jobs), next(iter(server.jobs.values())).served) == (1, 3)
-    assert done.counts["undecided"] == 0
 
 
 @every_provider
@@ -594,25 +577,6 @@ def test_an_error_of_a_line_is_asked_again_when_that_is_wanted(tmp_path: Path):
 
         server.fail = lambda _: None
         done = go(server, make_cases(6), tmp_path / "R", resume=True, retry=["error"])
-    assert done.counts["undecided"] == 0
-
-
-@every_provider
-def test_a_batch_that_does_not_end_in_time_is_overdue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
-    """The run ends and says so; its requests are sent again only when that is said."""
-    monkeypatch.setattr("adjudge.runs.batch.queue.OVERDUE", -10 * 86_400.0)
-    with serve(kind, words=("rearranging",), looks=1_000_000) as server:
-        with pytest.raises(AdjudgeError, match="overdue"):
-            go(server, make_cases(5), tmp_path / "R")
-        with pytest.raises(AdjudgeError, match="overdue"):
-            go(server, make_cases(5), tmp_path / "R", resume=True)
-        assert len(server.jobs) == 1
-        assert "rearranging" in read_jobs(tmp_path / "R")[0][1]
-
-        monkeypatch.setattr("adjudge.runs.batch.queue.OVERDUE", 3_600.0)
-        server.words, server.looks = (), 0
-        done = go(server, make_cases(5), tmp_path / "R", resume=True)
-        assert len(server.jobs) == 1
     assert done.counts["undecided"] == 0
 
 

@@ -30,7 +30,7 @@ from adjudge.cli.output import (
 )
 from adjudge.cli.results import list_own
 from adjudge.config.file import read_config
-from adjudge.config.judges import Panel, choose
+from adjudge.config.judges import Choice, Panel, choose
 from adjudge.config.layers import explain_uncached
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
@@ -157,10 +157,8 @@ def run_data(
     request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
     said: Any = {"check": batch_check, "then": batch_then, "size": batch_size, "tokens": batch_tokens}
-    said |= {"poll": batch_poll}
-    by_batch = read_batch(out, said, batch=batch, resume=resume, pay_again=pay_again)
-    if pairs or on_conflict is not None:
-        _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
+    by_batch = read_batch(out, said | {"poll": batch_poll}, batch=batch, resume=resume, pay_again=pay_again)
+    _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
     parts = {"content": content, "reference": reference, "task": task, "context": context}
     parts |= {"label": label, "id": name, "group": group}
     given: Any = {"label_map": label_map, "label_file": label_file, "label_name": label_name}
@@ -168,13 +166,7 @@ def run_data(
     given |= {"on_bad_row": on_bad_row, "check_ids": False, "own": own}
     dataset = open_counted(data, kind, fields=parts, other=other, **given)
     chosen = choose(panel, found, wanted)
-    if chosen.reason and not as_json:
-        note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
-    if cache is not None:
-        note(explain_uncached(chosen.judge))
-    if by_batch is not None:
-        for line in list_batch_prices(chosen.judge, found.prices):
-            note(line)
+    _note_choice(chosen, found.prices, as_json=as_json, caches=cache is not None, by_batch=by_batch is not None)
     folder = out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
     running = run(
         dataset,
@@ -308,7 +300,19 @@ def _check_layers(cache: Path | None, budget: float | None, record: str | None) 
         raise UsageError(f"--budget must be US dollars, 0 or more; got {budget:g}")
 
 
+def _note_choice(chosen: Choice, prices: Any, *, as_json: bool, caches: bool, by_batch: bool) -> None:
+    """Say who judges, where that was not said, and what is not as one might expect of it."""
+    if chosen.reason and not as_json:
+        note(f"judging with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
+    if caches:
+        note(explain_uncached(chosen.judge))
+    if by_batch:
+        note("\n".join(list_batch_prices(chosen.judge, prices)) or None)
+
+
 def _check_pairs(on_conflict: str | None, refused: dict[str, Any], *, pairs: bool) -> None:
+    if not pairs and on_conflict is None:
+        return
     if not pairs:
         raise UsageError("--on-conflict belongs to --pairs: it says what two orders that disagree come to")
     if on_conflict not in (None, "tie", "undecided"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import random as _random
 import time
 import weakref
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 LARGEST_REPLY = 8 * 2**20
 """Bytes of a reply that are read at most; the text of a judgement has some thousand."""
 
+
+_LARGE = 2**20
 
 Answer = tuple[int, Mapping[str, str], bytes]
 """HTTP status, headers (looked up without regard to case) and body."""
@@ -310,7 +313,9 @@ class _Line:
         if proxy is not None and proxy.password:
             secrets = (*secrets, proxy.password)
         try:
-            answer = await self.session.request(method, url, data=body, headers=headers, allow_redirects=False, **way)
+            # As a file: of large bytes aiohttp warns that sending them would hold the loop up.
+            data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
+            answer = await self.session.request(method, url, data=data, headers=headers, allow_redirects=False, **way)
             try:
                 if not read:
                     answer.close()

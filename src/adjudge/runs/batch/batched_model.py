@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from adjudge.concurrency import Timeout
 from adjudge.errors import ModelError, ReplyError
@@ -15,7 +15,6 @@ from adjudge.models.price import Price, add_cost, bound_cost
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.recording import describe_request, make_key
 from adjudge.models.wrapper import WrapperModel
-from adjudge.runs.batch.options import Then
 from adjudge.runs.batch.queue import TRIES, BatchQueue
 from adjudge.runs.batch.store import KeptRequest
 from adjudge.runs.kept_replies import make_place
@@ -28,7 +27,7 @@ class BatchedTerms:
     queue: BatchQueue
     live: asyncio.Semaphore
     """Held by what is asked at once, among thousands that wait."""
-    then: Then
+    then: Literal["batch", "live"]
     timeout: float | None
     """Seconds for a request that is asked live."""
     find_live_price: Callable[[Model], Price | None]

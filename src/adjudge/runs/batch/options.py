@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_choice, check_flag, check_whole_number
-
-Then = Literal["batch", "live"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +16,7 @@ class BatchOptions:
     check: int = 20
     """The number of cases that are judged live first. If half of them or more are undecided, nothing is sent by
     batch. 0 checks none."""
-    then: Then = "batch"
+    then: Literal["batch", "live"] = "batch"
     """Where a request goes that has to be asked again (it failed, it expired, its reply could not be read): into the
     next ``batch``, or ``live`` to the provider at once, for the full price."""
     size: int = 20_000
@@ -34,7 +32,7 @@ class BatchOptions:
 
     def __post_init__(self) -> None:
         check_whole_number("check of a batch", self.check, least=0)
-        check_choice("then of a batch", self.then, get_args(Then))
+        check_choice("then of a batch", self.then, ("batch", "live"))
         check_whole_number("size of a batch", self.size, least=1)
         if self.tokens is not None:
             check_whole_number("tokens of a batch", self.tokens, least=1)

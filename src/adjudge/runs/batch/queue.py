@@ -26,7 +26,8 @@ from adjudge.runs.batch.store import OPEN, BatchStore, KeptBatch, KeptRequest
 _log = logging.getLogger("adjudge")
 
 QUIET = 0.5
-"""Seconds without another request after which those that wait are sent, where nobody is to ask more."""
+"""Seconds without another request after which those that wait are sent, where nobody is to ask more; and at most the
+first wait between two looks at a job."""
 
 TRIES = 3
 """How often a request goes into a batch, in all, while each time the provider does not run it."""
@@ -234,7 +235,7 @@ class BatchQueue:
         due = [looks.due - now for looks in self._looks.values()]
         # News wakes this at once; while requests come one by one, it is looked whether they have stopped.
         if self.unsent:
-            due.append(QUIET / 5)
+            due.append(min(QUIET, self._options.poll) / 5)
         return min(max(min(due, default=self._options.poll), 0.01), self._options.poll)
 
     def write_used(self) -> None:
@@ -493,7 +494,7 @@ class BatchQueue:
             await self._send(name, api)
 
     def _is_quiet(self) -> bool:
-        return time.monotonic() - self._last >= QUIET and self._is_all_asked()
+        return time.monotonic() - self._last >= min(QUIET, self._options.poll) and self._is_all_asked()
 
     async def _send(self, model: str, api: BatchApi) -> None:
         """Send what waits for a model, as far as its queue has room."""

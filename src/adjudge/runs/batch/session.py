@@ -170,6 +170,8 @@ class BatchSession:
 
     def close(self, *, complete: bool) -> None:
         """Close the file; with ``complete``, let go of what the run has kept as its own by now."""
+        self._counts = None
+        self._last = self._count(checking=False)
         if complete:
             self.store.drop_bodies()
         self.store.close()
