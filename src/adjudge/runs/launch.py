@@ -191,8 +191,10 @@ def _choose_cluster(engine: str, address: str | None, actors: int | None) -> Ray
 def _choose_batch(said: BatchOptions | bool, engine: str) -> BatchOptions | None:  # noqa: FBT001 - as ``run`` has it
     chosen = read_options(said)
     if chosen is not None and engine != "local":
-        raise UsageError(f"batch and engine={engine!r} do not go together: batches are answered at the provider; "
-                         "leave one of them out")
+        raise UsageError(
+            f"batch and engine={engine!r} do not go together: batches are answered at the provider; "
+            "leave one of them out"
+        )
     return chosen
 
 

@@ -188,6 +188,5 @@ def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[Repl
     if cache is None or not isinstance(cache, str | os.PathLike):
         return cache, False
     from adjudge.models.cache_store import ReplyCache
-    from adjudge.runs.batch.session import BatchSession
 
     return ReplyCache(cache), True
