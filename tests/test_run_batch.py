@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import stat
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +25,21 @@ every_provider = pytest.mark.parametrize("kind", PROVIDERS)
 def live(server: BatchServer, cases: Any, **how: Any) -> Any:
     """The same judged live."""
     return run(cases, how.pop("judge", None) or Judge(server.open()), criteria="Is good.", **how).finish_sync()
+
+
+def leave_soon(server: BatchServer, running: Any) -> Any:
+    """A run that is wound down a moment after its first batch was created."""
+
+    def wind_down() -> None:
+        server.created.wait(10)
+        time.sleep(0.3)
+        running.wind_down()
+
+    thread = threading.Thread(target=wind_down)
+    thread.start()
+    left = running.finish_sync()
+    thread.join()
+    return left
 
 
 def paid_once(server: BatchServer) -> bool:
@@ -216,9 +233,6 @@ def test_a_lost_creation_is_found_behind_many_others(tmp_path: Path, kind: str):
         def bury() -> None:
             for number in range(10):
                 server.make_job([(f"other-{number}-{line}", _other_body(kind)) for line in range(4)], f"x{number}")
-
-        server.created.clear()
-        import threading
 
         thread = threading.Thread(target=lambda: (server.created.wait(10), bury()))
         thread.start()
@@ -474,24 +488,13 @@ def test_a_run_that_is_wound_down_leaves_its_batches_and_another_collects_them(t
     """Nothing is sent again: the next process waits for the same batch."""
     with serve(looks=1_000_000) as server:
         running = run(make_cases(30), Judge(server.open()), criteria="Is good.", out=tmp_path / "R", batch=options())
-        import threading
-
-        thread = threading.Thread(target=lambda: (server.created.wait(10), _sleep(0.3), running.wind_down()))
-        thread.start()
-        left = running.finish_sync()
-        thread.join()
+        left = leave_soon(server, running)
         assert (left.status, sum(left.counts.values()), len(server.jobs)) == ("interrupted", 0, 1)
 
         server.looks = 0
         done = go(server, make_cases(30), tmp_path / "R", resume=True)
         assert (server.creations, paid_once(server)) == (1, True)
     assert (done.status, done.counts["undecided"]) == ("finished", 0)
-
-
-def _sleep(seconds: float) -> None:
-    import time
-
-    time.sleep(seconds)
 
 
 def test_a_run_by_batches_goes_on_by_batches(tmp_path: Path):
@@ -609,7 +612,9 @@ def test_a_run_that_goes_on_holds_what_is_under_way_once(tmp_path: Path):
             running = run(cases, judge, criteria="Is good.", out=tmp_path / "R", **how)
             import threading
 
-            thread = threading.Thread(target=lambda item=running: (_sleep(0.5), item.wind_down()))
+            thread = threading.Thread(
+                target=lambda item=running: (server.created.wait(10), _sleep(0.3), item.wind_down())
+            )
             thread.start()
             running.finish_sync()
             thread.join()

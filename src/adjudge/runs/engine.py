@@ -218,7 +218,8 @@ class Engine:
             prices=self.plan.prices,
             keeps_budget=layers.budget is not None,
             timeout=find_timeout(asker),
-            is_all_asked=lambda: schedule.complete or pool is None or pool.is_full,
+            # What is read and not begun is still to ask; what the budget keeps back asks when something has come back.
+            is_all_asked=lambda: pool is None or pool.is_full or (schedule.complete and not pool.left),
             on_paid_twice=layers.note_paid,
         )
         judge = layers.apply_batches(make_patient(asker), session)

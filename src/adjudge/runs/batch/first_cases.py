@@ -62,7 +62,7 @@ class FirstCases:
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in self._reasons.most_common())
         raise AdjudgeError(
             f"{undecided:,} of the first {self._settled:,} judgements, made live, are undecided ({reasons}), so "
-            "nothing was sent by batch; adjudge report RUN --case shows why; put it right and begin another run, or "
+            "nothing was sent by batch; adjudge report RUN shows why; put it right and begin another run, or "
             "go on unchecked with check=0 (--batch-check 0)"
         )
 

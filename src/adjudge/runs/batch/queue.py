@@ -29,6 +29,9 @@ QUIET = 0.5
 """Seconds without another request after which those that wait are sent, where nobody is to ask more; and at most the
 first wait between two looks at a job."""
 
+TURNS = 50
+"""Turns of the event loop for which it has to stay so."""
+
 TRIES = 3
 """How often a request goes into a batch, in all, while each time the provider does not run it."""
 
@@ -489,12 +492,21 @@ class BatchQueue:
             if not waiting or self._not_before.get(name, 0.0) > time.monotonic() or self._halting:
                 continue
             api = self._apis[name]
-            if len(waiting) < api.limits.requests and not self._is_quiet():
+            if len(waiting) < api.limits.requests and not await self._stays_quiet():
                 continue
             await self._send(name, api)
 
     def _is_quiet(self) -> bool:
         return time.monotonic() - self._last >= min(QUIET, self._options.poll) and self._is_all_asked()
+
+    async def _stays_quiet(self) -> bool:
+        """Whether nobody asks in a while, and in that many turns of the loop: on a busy machine, time alone says little
+        about whether those who are to ask have had their turn.
+        """
+        last = self._last
+        for _ in range(TURNS if self._is_quiet() else 0):
+            await asyncio.sleep(0)
+        return self._last == last and self._is_quiet()
 
     async def _send(self, model: str, api: BatchApi) -> None:
         """Send what waits for a model, as far as its queue has room."""
