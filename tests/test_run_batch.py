@@ -610,14 +610,8 @@ def test_a_run_that_goes_on_holds_what_is_under_way_once(tmp_path: Path):
         for _ in range(4):
             how: Any = {"batch": options(), "budget": 60.0, "prices": PRICES, "resume": True}
             running = run(cases, judge, criteria="Is good.", out=tmp_path / "R", **how)
-            import threading
 
-            thread = threading.Thread(
-                target=lambda item=running: (server.created.wait(10), _sleep(0.3), item.wind_down())
-            )
-            thread.start()
-            running.finish_sync()
-            thread.join()
+            leave_soon(server, running)
 
         server.looks = 0
         done = go(server, cases, tmp_path / "R", judge, budget=60.0, prices=PRICES, resume=True)

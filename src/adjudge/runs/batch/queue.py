@@ -500,8 +500,9 @@ class BatchQueue:
         return time.monotonic() - self._last >= min(QUIET, self._options.poll) and self._is_all_asked()
 
     async def _stays_quiet(self) -> bool:
-        """Whether nobody asks in a while, and in that many turns of the loop: on a busy machine, time alone says little
-        about whether those who are to ask have had their turn.
+        """Whether nobody asks for a while, and for some turns of the loop.
+
+        On a busy machine, time alone does not tell whether those who are to ask have had their turn.
         """
         last = self._last
         for _ in range(TURNS if self._is_quiet() else 0):
