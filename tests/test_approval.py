@@ -98,16 +98,16 @@ LONG = "x" * 100_001
         ({"on_expiry": "approve"}, "on_expiry='approve' needs expires_in"),
         ({"message": " "}, "needs a message"),
         ({"message": 7}, "message … a text … int"),
-        ({"message": "a\0b"}, "the message holds a NUL character at 1"),
+        ({"message": "a\0b"}, "message … NUL … at 1"),
         ({"message": LONG}, "message … at most 100,000 … 100,001; shorten"),
         ({"about": None}, "a result or a decision … NoneType"),
         ({"about": Decision(gate="g", allowed=True, decided_by="policy")}, "this decision has no result"),
-        ({"about": with_nan("threshold")}, "this is not a dictionary that Approval.to_dict wrote"),
+        ({"about": with_nan("threshold")}, "not a dictionary … Approval.to_dict"),
         ({"metadata": "x"}, "metadata … a mapping … str"),
         ({"execution": "a\0"}, "execution holds a NUL"),
         ({"content": b"\xff"}, "the content is binary"),
         ({"first": print}, "first= needs content="),
-        ({"first": "opnai:gpt", "content": "x"}, "'opnai:gpt' is not the name of a model"),
+        ({"first": "opnai:gpt", "content": "x"}, "'opnai:gpt' … model"),
     ],
 )
 def test_what_nobody_could_decide_is_not_asked(url: str, tmp_path: Path, how: dict[str, Any], said: str):
@@ -201,7 +201,7 @@ def test_a_refusal_says_why(url: str):
     [
         (("ana", "yes"), "approved … true or false … 'yes'"),
         (("ana", 1), "approved … true or false … 1"),
-        (("", True), "who decides is named by 1 to 200 printable characters"),
+        (("", True), "who decides … 1 to 200 printable characters … ''"),
         ((None, True), "who decides … a text … NoneType"),
         (("ana", True, "a\ud800"), "the reason is not valid Unicode"),
         (("ana", True, None), "reason … a text … NoneType"),

@@ -159,19 +159,19 @@ def test_the_ledger_of_the_configuration_is_taken(line: Line):
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["verify"], 2, "no ledger is named: give --ledger adjudge.db"),
-        (["verify", "--ledger", "none.db"], 2, "there is no ledger at sqlite:///none.db"),
-        (["verify", "--ledger", "mysql://x/y"], 2, "a ledger's url is sqlite:///FILE or postgresql://HOST/DATABASE"),
-        (["verify", "--ledger", "a.db", "--file", "x"], 2, "--file checks an export and --ledger a ledger"),
+        (["verify"], 2, "no ledger … give --ledger"),
+        (["verify", "--ledger", "none.db"], 2, "no ledger at … sqlite:///none.db"),
+        (["verify", "--ledger", "mysql://x/y"], 2, "url … sqlite:///FILE … postgresql://HOST/DATABASE"),
+        (["verify", "--ledger", "a.db", "--file", "x"], 2, "--file … export … --ledger"),
         (["verify", "--file", "none.jsonl"], 2, "cannot read the export none.jsonl"),
         (["verify", "--ledger", "a.db", "--head", "x"], 2, "the head 'x' cannot be read"),
         (["verify", "--ledger", "a.db", "--public-key", "x"], 2, "the key 'x' cannot be read"),
         (
             ["list", "--ledger", "a.db", "--since", "soon"],
             2,
-            "--since must be a time like 2026-11-20T12:00Z, got 'soon'",
+            "--since … a time like … 'soon'",
         ),
-        (["list", "--ledger", "text.db"], 3, "the ledger sqlite:///text.db cannot be read: file is not a database"),
+        (["list", "--ledger", "text.db"], 3, "sqlite:///text.db … cannot be read … not a database"),
         (["export", "a.db", "--ledger", "a.db"], 2, "cannot export to a.db: File exists"),
     ],
     ids=range(10),
@@ -182,7 +182,7 @@ def test_what_is_wrong_is_one_sentence(line: Line, arguments: list[str], status:
     done = line("ledger", *arguments)
 
     assert done.status == status
-    assert done.sentence.startswith(said)
+    assert names(done.sentence, *said.split(" … "))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,8 @@ def test_erase_refuses_what_it_cannot_explain(line: Line, arguments: list[str], 
     """No reason, nothing to erase, no ledger: nothing is written, and no ledger is made."""
     done = line("ledger", "erase", *arguments)
 
-    assert (done.status, done.sentence[: len(said)]) == (2, said)
+    assert done.status == 2
+    assert names(done.sentence, *said.split(" … "))
     assert not Path("none.db").exists()
     assert len(line("ledger", "list", "--ledger", "a.db", "--json").document["entries"]) == 4
 
