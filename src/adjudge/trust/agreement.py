@@ -11,13 +11,13 @@ from adjudge.trust.alpha import measure_alpha
 from adjudge.trust.confusion import (
     Category,
     Confusion,
-    build_confusion,
     count_pairs,
     count_tables,
     divide,
     find_bad,
     find_place,
     has_category,
+    make_confusion_of_pairs,
     measure_macro,
 )
 from adjudge.trust.estimate import Estimate
@@ -128,7 +128,7 @@ def make_agreement(
     check_extra()
     check_resampling(seed, resamples)
     if groups is None:
-        confusion, rows, counts = _tabulate(build_confusion(count_pairs(judged, truth), categories))
+        confusion, rows, counts = _tabulate(make_confusion_of_pairs(count_pairs(judged, truth), categories))
         number = None
     else:
         confusion, rows, number = _tabulate_groups(judged, truth, groups, categories)
@@ -169,7 +169,7 @@ def _tabulate_groups(
     import numpy as np
 
     pairs, apart, number = count_tables(judged, truth, groups)
-    confusion = build_confusion(pairs, categories)
+    confusion = make_confusion_of_pairs(pairs, categories)
     check_groups(number)
     places = {category: place for place, category in enumerate(confusion.categories)}
     size = len(places)

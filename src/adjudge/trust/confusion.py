@@ -96,10 +96,12 @@ def make_confusion(
     Raises ``UsageError`` for no items, lists of different length, a label outside ``categories``, NaN, more than 200
     categories, and true or false beside numbers, because ``True`` equals 1 in Python.
     """
-    return build_confusion(count_pairs(judged, truth), categories)
+    return make_confusion_of_pairs(count_pairs(judged, truth), categories)
 
 
-def build_confusion(pairs: Counter[tuple[Category, Category]], categories: Sequence[Category] | None) -> Confusion:
+def make_confusion_of_pairs(
+    pairs: Counter[tuple[Category, Category]], categories: Sequence[Category] | None
+) -> Confusion:
     """The table of pairs (judge, truth) that were counted."""
     order = order_categories(set(chain.from_iterable(pairs)), categories)
     return Confusion(categories=order, counts=tuple(tuple(pairs[judge, true] for judge in order) for true in order))
