@@ -81,7 +81,11 @@ async def verify_ledger(
     return answer(found.to_dict())
 
 
-@router.get("/ledger/export")
+@router.get(
+    "/ledger/export",
+    response_class=StreamingResponse,
+    responses={200: {"description": "JSON Lines.", "content": {"application/jsonl": {}}}},
+)
 async def export_ledger(state: CurrentState, caller: Reading) -> Response:
     """Every entry, one JSON object a line. ``adjudge ledger verify`` checks the file without the ledger."""
     check_all_gates(caller)

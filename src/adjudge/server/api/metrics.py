@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from adjudge.server.caller import Caller, require
 from adjudge.server.metrics import Metrics, get_metrics
@@ -14,7 +14,7 @@ from adjudge.server.state import CurrentState
 router = APIRouter(tags=["health"])
 
 
-@router.get("/metrics")
+@router.get("/metrics", response_class=PlainTextResponse)
 async def show_metrics(
     state: CurrentState,
     _caller: Annotated[Caller, Depends(require("read"))],
