@@ -7,7 +7,7 @@ import os
 import platform
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from adjudge.formats.plain import to_plain
 from adjudge.formats.sqlite import open_sqlite
 from adjudge.judges.pair import PREFERENCES, PairResult
 from adjudge.judges.pair_summary import PairSummary, summarise_pairs
+from adjudge.models.retirement import Retirement
 from adjudge.result import Usage, make_id
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.item import RunItem
@@ -348,6 +349,15 @@ def _find_rubric(terms: Terms, case: Case) -> Rubric | None:
         return terms.find_rubric(case)
     except UsageError:  # why it is undecided, it may be; the run is read all the same
         return None
+
+
+def keep_retirements(run: Run, retirements: Sequence[Retirement]) -> Run:
+    """Write into a run's manifest what providers said of the end of its judge's models; the run as it is then."""
+    if not retirements:
+        return run
+    manifest = {**run.manifest, "retirements": [item.to_dict() for item in retirements]}
+    write_manifest(run.folder, manifest)
+    return replace(run, manifest=manifest)
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +23,7 @@ from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
 from adjudge.models.model import find_function
 from adjudge.models.open import hosts_of, open_model
+from adjudge.models.retirement import Retirement, find_retirement
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Criterion, Rubric
 from adjudge.testing.models import FAULTS, FaultyModel, ScriptedModel
@@ -63,6 +65,8 @@ class Seat:
     """What the replies report as their model, each once."""
     warnings: tuple[str, ...] = ()
     """Sentences about replies of another model than was asked for."""
+    retirement: Retirement | None = None
+    """When the model ends, where its provider says so."""
     misused: bool = False
     """Whether it could not even be asked: no key, no address."""
 
@@ -107,6 +111,7 @@ async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> 
         if offline or judge.own_model.name == "rules":
             return _check_only(judge, seat)
         limited = replace(judge, timeout=timeout)
+        seat = await _find_end(judge, seat)
         results = await _ask(limited)
     except UsageError as error:
         return replace(seat, trouble=str(error), misused=True)
@@ -115,6 +120,13 @@ async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> 
     if is_model and judge.token and any(result.undecided_because == "unparseable" for result in results):
         seat = _advise(seat, _count(seat, await _ask(replace(limited, token=False))))
     return seat
+
+
+async def _find_end(judge: Judge, seat: Seat) -> Seat:
+    """The seat with what its provider says of the model's end."""
+    found = await find_retirement(judge.own_model)
+    said = None if found is None else found.warn(datetime.now(UTC).date())
+    return replace(seat, retirement=found, warnings=() if said is None else (said,))
 
 
 async def plant_bad_replies() -> list[str]:
@@ -165,7 +177,9 @@ def _count(seat: Seat, results: list[JudgeResult]) -> Seat:
         readable=sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
         expected=right,
         models=tuple(dict.fromkeys(result.model for result in results if result.model)),
-        warnings=tuple(dict.fromkeys(note for result in results for note in describe_models(result))),
+        warnings=tuple(
+            dict.fromkeys([*seat.warnings, *(note for result in results for note in describe_models(result))])
+        ),
         trouble=trouble,
     )
 
@@ -401,6 +415,7 @@ def _seat_to_dict(seat: Seat) -> dict[str, Any]:
         "expected": seat.expected,
         "models": list(seat.models),
         "warnings": list(seat.warnings),
+        "retirement": None if seat.retirement is None else seat.retirement.to_dict(),
         "trouble": seat.trouble or None,
     }
 

@@ -1,0 +1,123 @@
+"""When a model is retired, as its provider's API says; three of them do.
+
+Sources, each a type of the provider's own package: ``shutdown_date`` of OpenAI's model object; ``lifecycle`` and
+``retires_at`` of Anthropic's; ``deprecation`` and ``deprecation_replacement_model`` of Mistral's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Literal
+from urllib.parse import quote
+
+from adjudge.errors import AdjudgeError
+from adjudge.formats.model_name import LONGEST_NAME
+from adjudge.formats.text import clean
+from adjudge.models.model import Model
+from adjudge.models.providers.base import HttpModel
+from adjudge.models.wrapper import find_innermost
+
+SOON = 90
+"""Days before a retirement from which on it is a warning."""
+
+WITHIN = 5.0
+"""Seconds that a provider has to say when a model is retired."""
+
+Lifecycle = Literal["active", "deprecated", "retired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retirement:
+    """What a provider says of the end of a model."""
+
+    model: str
+    """The name the model is asked by, such as ``openai:NAME``."""
+    state: Lifecycle
+    """``retired`` only where the provider says so: a date that has passed may be overdue."""
+    on: date | None = None
+    """The day on which the model is retired, if one is announced."""
+    replacement: str | None = None
+    """The model that the provider names in its place."""
+
+    def warn(self, today: date) -> str | None:
+        """A sentence for a model that is retired, deprecated or soon retired; ``None`` for any other."""
+        days = None if self.on is None else (self.on - today).days
+        if self.state == "active" and (days is None or days > SOON):
+            return None
+        instead = f"; its provider names {self.replacement}" if self.replacement else ""
+        remedy = f"{instead}; find out which judge may follow with adjudge succeed"
+        if self.state == "retired":
+            return f"{self.model} is retired{remedy}"
+        if self.on is None or days is None:
+            return f"{self.model} is deprecated, without a date yet{remedy}"
+        if days < 0:
+            return f"{self.model} was to be retired on {self.on}, and may end any day{remedy}"
+        return f"{self.model} is retired on {self.on}, in {days:,} days{remedy}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        on = None if self.on is None else self.on.isoformat()
+        return {"model": self.model, "state": self.state, "on": on, "replacement": self.replacement}
+
+
+async def find_retirement(model: Model, *, within: float = WITHIN) -> Retirement | None:
+    """When a model is retired; ``None`` where its provider has no such answer, or gave none in time.
+
+    Asks the provider's list of models, which costs nothing. Never raises for what the provider does: whether a model is
+    retired must not keep anybody from asking it.
+    """
+    asked = find_innermost(model)
+    read = _READERS.get(asked.place.provider.prefix) if isinstance(asked, HttpModel) else None
+    # An address of one's own is a server or proxy that need not know of retirements.
+    if not isinstance(asked, HttpModel) or read is None or asked.place.base_url is not None:
+        return None
+    try:
+        access = asked.access
+        base = access.base if access.base.endswith("/v1") else f"{access.base}/v1"
+        url = f"{base}/models/{quote(asked.model, safe='')}"
+        status, _, said = await asked.transport.ask_once(
+            "GET", url, access.headers, within=within, secrets=access.secrets
+        )
+        return read(asked.name, _decode(said)) if status == 200 else None
+    except (AdjudgeError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def _decode(said: bytes) -> Mapping[str, Any]:
+    import msgspec
+
+    return msgspec.json.decode(said, type=dict[str, Any])
+
+
+def _read_openai(model: str, said: Mapping[str, Any]) -> Retirement:
+    on = _read_day(said.get("shutdown_date"))
+    return Retirement(model=model, state="active" if on is None else "deprecated", on=on)
+
+
+def _read_anthropic(model: str, said: Mapping[str, Any]) -> Retirement:
+    state = said.get("lifecycle")
+    known: Lifecycle = "retired" if state == "retired" else "deprecated" if state == "deprecated" else "active"
+    return Retirement(model=model, state=known, on=_read_day(said.get("retires_at")))
+
+
+def _read_mistral(model: str, said: Mapping[str, Any]) -> Retirement:
+    on, named = _read_day(said.get("deprecation")), said.get("deprecation_replacement_model")
+    replacement = clean(named[:LONGEST_NAME], keep_lines=False) if isinstance(named, str) and named else None
+    return Retirement(model=model, state="active" if on is None else "deprecated", on=on, replacement=replacement)
+
+
+_READERS: Mapping[str, Callable[[str, Mapping[str, Any]], Retirement]] = {
+    "openai": _read_openai,
+    "anthropic": _read_anthropic,
+    "mistral": _read_mistral,
+}
+
+
+def _read_day(said: object) -> date | None:
+    """A day, or a time in any zone; ``None`` for what is neither."""
+    if not isinstance(said, str) or len(said) > 40:
+        return None
+    found = datetime.fromisoformat(said)
+    return found.date() if found.tzinfo is None else found.astimezone(UTC).date()
