@@ -197,9 +197,9 @@ class Provider:
         if self.mode.isdigit():
             error = {"error": {"message": "the provider says no", "type": "server_error"}}
             return web.json_response(error, status=int(self.mode), headers=self.headers)
-        return web.json_response(self._say(body))
+        return web.json_response(self.say(body))
 
-    def _say(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def say(self, body: Mapping[str, Any]) -> dict[str, Any]:
         prompt = "\n".join(message["content"] for message in body["messages"])
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
         names = tuple(schema.get("properties", {}).get("criteria", {}).get("properties", {})) or ("criteria",)

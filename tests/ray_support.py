@@ -23,10 +23,10 @@ OBJECT_STORE = 100_000_000
 class Words(Provider):
     """A provider that passes what says good and fails what says bad; ``broken`` is answered with an error."""
 
-    def _say(self, body: Any) -> dict[str, Any]:
+    def say(self, body: Any) -> dict[str, Any]:
         prompt = "\n".join(message["content"] for message in body["messages"])
         content = find_content(prompt)
-        said = super()._say(body)
+        said = super().say(body)
         text = "no verdict" if "broken" in content else answer(prompt, 1.0 if "good" in content else 0.0)
         said["choices"][0]["message"]["content"] = text
         said["usage"] = {"prompt_tokens": 1000, "completion_tokens": 10}

@@ -20,7 +20,7 @@ class BatchOptions:
     """Where a request goes that has to be asked again (it failed, it expired, its reply could not be read): into the
     next ``batch``, or ``live`` to the provider at once, for the full price."""
     size: int = 20_000
-    """The most cases that wait for batches at the same time. Each takes about 10 KB of memory, and its content."""
+    """The most cases that wait for batches at the same time. Each takes about 20 KB of memory, and its content."""
     tokens: int | None = None
     """The most tokens that may be queued at the provider for one model. Your account's limits page shows it. Without
     it, a batch that is refused for a full queue is sent again in smaller parts."""
