@@ -27,8 +27,12 @@ from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
 from adjudge.server.pages.keys import router as keys_router
 from adjudge.server.pages.labels import router as labels_router
+from adjudge.server.pages.ledger import router as ledger_router
+from adjudge.server.pages.overview import router as overview_router
 from adjudge.server.pages.page import lead_to_signin, wants_page
 from adjudge.server.pages.preferences import router as preferences_router
+from adjudge.server.pages.result import router as result_router
+from adjudge.server.pages.results import router as results_router
 from adjudge.server.pages.signin import router as signin_router
 from adjudge.server.pages.static_files import router as static_router
 from adjudge.server.problem import add_handlers, render_problem
@@ -52,6 +56,10 @@ ROUTERS = (
     keys_router,
     approvals_router,
     labels_router,
+    overview_router,
+    results_router,
+    result_router,
+    ledger_router,
 )
 """Every file with addresses. A new page or endpoint is added here."""
 

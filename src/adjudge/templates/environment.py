@@ -35,6 +35,7 @@ _FILTERS = {
     "day": figures.format_day,
     "clock": figures.format_clock,
     "left": figures.format_left,
+    "short": figures.format_short,
 }
 
 # They return HTML of what they are given, or mark it as such.
@@ -62,7 +63,8 @@ def make_environment(*packages: str) -> Environment:
     )
     for name in _REFUSED:
         made.filters.pop(name, None)
-    made.filters |= _FILTERS | {"segment": quote_segment, "stamp": format_stamp, "at": format_place}
+    filters: dict[str, Any] = {**_FILTERS, "segment": quote_segment, "stamp": format_stamp, "at": format_place}
+    made.filters.update(filters | {"pair": pair, "values": take_values})
     shapes = {name: Markup(drawn) for name, drawn in ICONS.items()}  # noqa: S704 - ours, and constant
     given: dict[str, Any] = {"icons": shapes, "states": STATES, "NOTHING": figures.NOTHING}
     made.globals.update(given)
@@ -101,6 +103,16 @@ def format_stamp(moment: datetime) -> str:
 def format_place(number: float) -> str:
     """A coordinate or length of a drawing: at most three digits after the point, and no exponent."""
     return f"{number:.3f}".rstrip("0").rstrip(".") if number else "0"
+
+
+def pair(text: str) -> tuple[str, str]:
+    """A text as an option of a choice: its value, and what is shown."""
+    return text, text
+
+
+def take_values(item: object, *names: str) -> tuple[object, ...]:
+    """Some attributes of a value, in this order."""
+    return tuple(getattr(item, name) for name in names)
 
 
 @cache

@@ -100,6 +100,12 @@ def format_clock(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%H:%M:%S}"
 
 
+def format_short(moment: datetime) -> str:
+    """A day and a time for a column of a table: ``22 Nov 13:32``."""
+    at = moment.astimezone(UTC)
+    return f"{at.day} {_MONTHS[at.month - 1]} {at:%H:%M}"
+
+
 def format_left(seconds: float) -> str:
     """How long something still lasts, in whole units and never more than is left: ``26 min``, ``1 h 10 min``."""
     left = max(int(seconds), 0)

@@ -1,0 +1,255 @@
+"""``/``: how decisions ended over time, by gate, and what needs somebody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil, floor, log10
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+
+from adjudge.server.caller import AnyCaller, Caller
+from adjudge.server.database import get_now
+from adjudge.server.pages.ledger import Checked
+from adjudge.server.pages.page import add_page
+from adjudge.server.recorded import MOST_READ, STATES, Recorded, read_recorded
+from adjudge.server.state import CurrentState, ServerState
+from adjudge.templates.figures import format_count, format_left, format_rate
+from adjudge.trust.intervals import Share
+
+router = APIRouter()
+
+PERIODS = {"7d": 7, "14d": 14, "30d": 30, "90d": 90}
+
+_SAID = {
+    "passed": "let through, where a gate asked",
+    "failed": "the judge said no",
+    "undecided": "nobody could say, so not let through",
+    "held": "a person was asked",
+}
+
+_MORE_UNDECIDED = 0.03
+"""By how much the share of undecided ones has to rise over its earlier share to be mentioned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One way of ending: its share with its interval, and how it was before."""
+
+    state: str
+    share: Share
+    said: str
+    change: float | None
+    """In points against the period before; ``None`` where there was nothing before."""
+    days: tuple[float, ...]
+    """Its share of each day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFigures:
+    """What a gate decided."""
+
+    gate: str
+    judges: str
+    number: int
+    figures: tuple[Figure, ...]
+    p50: float | None
+    p99: float | None
+    cost: float | None
+    """Dollars for 1,000 decisions; ``None`` where no price is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """Something that waits for somebody."""
+
+    state: str
+    word: str
+    say: str
+    path: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """The decisions of one day."""
+
+    day: datetime
+    name: str
+    counts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewView:
+    """The figures of a period."""
+
+    period: str
+    days: int
+    number: int
+    begin: datetime
+    end: datetime
+    needs: tuple[Need, ...]
+    figures: tuple[Figure, ...]
+    daily: tuple[Day, ...]
+    ticks: tuple[int, ...]
+    gates: tuple[GateFigures, ...]
+    is_whole: bool
+    limit: int = MOST_READ
+
+
+async def view_overview(
+    request: Request,
+    state: CurrentState,
+    caller: AnyCaller,
+    period: Annotated[str, Query(max_length=10)] = "14d",
+) -> OverviewView:
+    """How what was judged ended."""
+    chosen = period if period in PERIODS else "14d"
+    days = PERIODS[chosen]
+    now = get_now()
+    first = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days - 1)
+    read, more = await read_recorded(state.ledger, since=first - timedelta(days=days))
+    seen = [row for row in read if _may_see(caller, row)]
+    # People's answer to a held one is recorded as a decision of its own; it was counted when it was held.
+    counted = [row for row in seen if row.state in STATES and (row.held or row.approval_id is None)]
+    current = [row for row in counted if row.at >= first]
+    earlier = [row for row in counted if row.at < first]
+    daily = tuple(_list_days(current, first, days))
+    gates = tuple(
+        _make_gate(
+            gate,
+            [row for row in current if row.gate == gate],
+            [row for row in earlier if row.gate == gate],
+            first,
+            days,
+        )
+        for gate in sorted({row.gate for row in current if row.gate})
+    )
+    return OverviewView(
+        period=chosen,
+        days=days,
+        number=len(current),
+        begin=first,
+        end=now,
+        needs=await _list_needs(request, state, caller, gates, now),
+        figures=_make_figures(current, earlier, first, days),
+        daily=daily,
+        ticks=make_ticks(max((sum(number for _, number in day.counts) for day in daily), default=0)),
+        gates=gates,
+        is_whole=not more,
+    )
+
+
+def make_ticks(most: int) -> tuple[int, ...]:
+    """Four or five round numbers from 0 to at least ``most``, for an axis."""
+    if most <= 4:
+        return tuple(range(max(most, 1) + 1))
+    size = 10 ** floor(log10(most / 4))
+    step = next(int(size * part) for part in (1, 2, 5, 10) if size * part * 4 >= most)
+    return tuple(range(0, step * ceil(most / step) + 1, step))
+
+
+def _may_see(caller: Caller, row: Recorded) -> bool:
+    return caller.may("read", row.gate) and (row.gate is not None or caller.permissions.gates is None)
+
+
+def _list_days(rows: Sequence[Recorded], first: datetime, days: int) -> Iterator[Day]:
+    counts: list[Counter[str]] = [Counter() for _ in range(days)]
+    for row in rows:
+        place = (row.at - first).days
+        if 0 <= place < days:
+            counts[place][row.state] += 1
+    for place, found in enumerate(counts):
+        day = first + timedelta(days=place)
+        yield Day(day=day, name=str(day.day), counts=tuple((state, found[state]) for state in STATES))
+
+
+def _make_figures(
+    rows: Sequence[Recorded], earlier: Sequence[Recorded], first: datetime, days: int
+) -> tuple[Figure, ...]:
+    counts, before = Counter(row.state for row in rows), Counter(row.state for row in earlier)
+    daily = tuple(_list_days(rows, first, days))
+    found = []
+    for place, state in enumerate(STATES):
+        share = Share(count=counts[state], of=len(rows))
+        change = 100 * (share.rate - before[state] / len(earlier)) if earlier and share.rate is not None else None
+        shares = tuple(_divide(day.counts[place][1], sum(number for _, number in day.counts)) for day in daily)
+        found.append(Figure(state=state, share=share, said=_SAID[state], change=change, days=shares))
+    return tuple(found)
+
+
+def _divide(number: int, of: int) -> float:
+    return number / of if of else 0.0
+
+
+def _make_gate(
+    gate: str, rows: Sequence[Recorded], earlier: Sequence[Recorded], first: datetime, days: int
+) -> GateFigures:
+    times = sorted(row.duration_ms for row in rows)
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    return GateFigures(
+        gate=gate,
+        judges=", ".join(sorted({row.judge for row in rows if row.judge})),
+        number=len(rows),
+        figures=_make_figures(rows, earlier, first, days),
+        p50=times[ceil(0.5 * len(times)) - 1] if times else None,
+        p99=times[ceil(0.99 * len(times)) - 1] if times else None,
+        cost=1000 * sum(costs) / len(costs) if costs else None,
+    )
+
+
+async def _list_needs(
+    request: Request, state: ServerState, caller: Caller, figures: Sequence[GateFigures], now: datetime
+) -> tuple[Need, ...]:
+    needs = await _find_waiting(state, caller, now)
+    needs += _find_undecided(figures)
+    checked: Checked | None = getattr(request.app.state, "ledger_checked", None)
+    if checked is not None and not checked.found.valid:
+        needs.append(
+            Need(
+                state="failed",
+                word="the ledger was changed",
+                say=checked.found.detail,
+                path="/ledger",
+                link="See what was found",
+            )
+        )
+    return tuple(needs)
+
+
+async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> list[Need]:
+    waiting = [item for item in await state.approvals.list() if caller.may("read", item.gate)]
+    if not waiting:
+        return []
+    ends = [item.expires_at for item in waiting if item.expires_at is not None]
+    left = format_left((min(ends) - now).total_seconds()) if ends else ""
+    word = f"{format_count(len(waiting), 'waits', 'wait')} for a person"
+    say = f"The next expires in {left}." if left else "None of them expires."
+    return [Need(state="held", word=word, say=say, path="/approvals", link="Open the queue")]
+
+
+def _find_undecided(figures: Sequence[GateFigures]) -> list[Need]:
+    found = []
+    for item in figures:
+        figure = item.figures[STATES.index("undecided")]
+        rate, low = figure.share.rate, figure.share.interval
+        # Only where it is more than chance: even the lower limit is above what it was before.
+        if figure.change is None or rate is None or low is None:
+            continue
+        before = rate - figure.change / 100
+        if figure.change > 100 * _MORE_UNDECIDED and low[0] > before:
+            say = f"{format_rate(before)} in the period before, {format_rate(rate)} in this one."
+            path = f"/results?{urlencode({'gate': item.gate, 'outcome': 'undecided', 'when': 'all'})}"
+            word = f"{item.gate}: more undecided"
+            found.append(
+                Need(state="undecided", word=word, say=say, path=path, link=f"See the {figure.share.count:.0f}")
+            )
+    return found
+
+
+add_page(router, "/", view_overview, template="overview.html", scope="read", twin="/overview.json")

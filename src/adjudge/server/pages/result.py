@@ -1,0 +1,352 @@
+"""``/results/{id}``: one decision or judgement with its whole story, in the order in which it happened.
+
+Steps that did not happen are absent. What the ledger holds only as a digest is said to be kept so, and never shown as
+if it were what somebody wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import flatten
+from adjudge.guards.decision import Decision
+from adjudge.ledger.entry import Entry
+from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.payload import drop_digests
+from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, RuleResult, read_result
+from adjudge.server.caller import AnyCaller
+from adjudge.server.pages.page import add_page
+from adjudge.server.problem import Problem
+from adjudge.server.recorded import Recorded, read_newest, read_row
+from adjudge.server.state import CurrentState
+from adjudge.templates.evidence import MarkedText, mark_evidence
+
+router = APIRouter()
+
+_MOST_SEARCHED = 5_000
+"""Of the newest entries, in which an id is looked for; an entry's place finds any."""
+
+_MOST_RELATED = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionRow:
+    """A criterion: what it needs, the score of each seat, and why."""
+
+    name: str
+    threshold: float | None
+    score: float | None
+    mark: str
+    """``passed`` or ``failed`` where it has something to reach; empty otherwise."""
+    seats: tuple[tuple[float | None, str], ...]
+    """The score and the mark of each seat that was asked, in their order."""
+    reasoning: str
+    refs: tuple[int, ...]
+    """The numbers of its quotations that are marked in the content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """One judge of a chain, or the only one."""
+
+    judge: str
+    model: str
+    outcome: str
+    because: str
+    score: float | None
+    said: str
+    duration_ms: float
+    reply: str
+    """Word for word; empty where the ledger does not hold it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeStep:
+    """What the judge said."""
+
+    judge: str
+    outcome: str
+    because: str
+    score: float | None
+    threshold: float | None
+    strategy: str
+    reasoning: str
+    detail: str
+    decided_by: str
+    qualification: str
+    duration_ms: float
+    cost_usd: float | None
+    criteria: tuple[CriterionRow, ...]
+    seats: tuple[Seat, ...]
+    suggestions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonVote:
+    """What somebody said to a request for approval."""
+
+    state: str
+    name: str
+    did: str
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalStep:
+    """People who were asked."""
+
+    id: str
+    state: str
+    word: str
+    votes: tuple[PersonVote, ...]
+    asked_at: datetime | None
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An entry of the story in the ledger."""
+
+    seq: int
+    at: datetime
+    kind: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultView:
+    """The whole story."""
+
+    row: Recorded
+    title: str
+    word: str
+    say: str
+    asked_at: datetime
+    content: MarkedText | None
+    """``None`` where the ledger holds no content."""
+    content_length: int
+    kept: str
+    """How the ledger keeps contents: ``full``, ``redacted`` or ``hash``."""
+    rules: tuple[RuleResult, ...]
+    judged: JudgeStep | None
+    policy: str
+    mode: str
+    config: str | None
+    approval: ApprovalStep | None
+    places: tuple[Place, ...]
+    head: str
+
+
+async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> ResultView:
+    """The story of the decision or result with this id, or at this place of the ledger."""
+    found = await _find(state.ledger, ident)
+    row = read_row(found) if found is not None else None
+    if found is None or row is None:
+        raise Problem(404, "there is no such decision or result in the ledger")
+    if row.gate is None and caller.permissions.gates is not None:
+        raise Problem(403, "this is not for your gates", code="forbidden")
+    caller.check("read", row.gate)
+    related = await _list_related(state.ledger, found, row)
+    # A held decision is recorded again once people decided: the story is told from its end.
+    last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), found)
+    row = read_row(last) or row
+    decision, result = _read_parts(last)
+    content = row.content if row.content and not row.content.startswith("sha256:") else None
+    quotations = [text for item in result.criteria for text in item.evidence] if result is not None else []
+    marked = mark_evidence(content, quotations) if content is not None else None
+    approval = _make_approval(row.approval_id, related)
+    genesis = await state.ledger.read(1)
+    return ResultView(
+        row=row,
+        title=row.about or f"Decision of the gate {row.gate}" if row.gate else row.about or "A result",
+        word=_make_word(row),
+        say=_make_sentence(row, approval),
+        asked_at=last.at if result is None else result.created_at,
+        content=marked,
+        content_length=len(content or ""),
+        kept=str((genesis.payload or {}).get("store_content", "hash")),
+        rules=() if result is None else result.rule_results,
+        judged=_make_judged(result, marked) if result is not None else None,
+        policy="" if decision is None else decision.detail,
+        mode="" if decision is None else decision.mode,
+        config=None if decision is None else decision.config,
+        approval=approval,
+        places=tuple(Place(seq=entry.seq, at=entry.at, kind=entry.kind, hash=entry.hash) for entry in related),
+        head=str(await state.ledger.head()),
+    )
+
+
+async def _find(ledger: Ledger, ident: str) -> Entry | None:
+    if ident.isdecimal() and len(ident) < 16:
+        try:
+            return await ledger.read(int(ident))
+        except UsageError:
+            return None
+    for entry in await read_newest(ledger, kinds=("decision", "result"), most=_MOST_SEARCHED):
+        payload = entry.payload or {}
+        inner = payload.get("result")
+        if ident in {
+            payload.get("id"),
+            payload.get("approval_id"),
+            inner.get("id") if isinstance(inner, dict) else None,
+        }:
+            return entry
+    return None
+
+
+async def _list_related(ledger: Ledger, entry: Entry, row: Recorded) -> Sequence[Entry]:
+    """The entries of one story, in order: this one, and what people said to its request."""
+    if row.approval_id is None or not entry.subject:
+        return [entry]
+    found: list[Entry] = []
+    async for other in ledger.query(subject=entry.subject):
+        said = other.payload or {}
+        if row.approval_id in {said.get("approval"), said.get("approval_id")}:
+            found.append(other)
+        if len(found) >= _MOST_RELATED:
+            break
+    return found or [entry]
+
+
+def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
+    said = drop_digests(entry.payload or {})
+    try:
+        if entry.kind == "decision":
+            decision = Decision.from_dict(said)
+            return decision, decision.result
+        return None, read_result(said)
+    except UsageError as error:
+        raise Problem(409, f"this entry cannot be read as a decision: {flatten(str(error), 200)}") from None
+
+
+def _make_word(row: Recorded) -> str:
+    if row.held:
+        return "held for people"
+    if row.allowed is None:
+        return _describe_outcome(row)
+    did = "let through" if row.allowed else "blocked"
+    by = {"human": " by people", "rule": " by a rule", "policy": " by the policy of the gate"}.get(row.decided_by, "")
+    return f"{did}{by}"
+
+
+def _describe_outcome(row: Recorded) -> str:
+    said = str(row.outcome or "not judged")
+    said += f" with {row.score:.2f}" if row.score is not None else f": {row.because}" if row.because else ""
+    return said + (f", needs {row.threshold:.2f}" if row.threshold is not None else "")
+
+
+def _make_sentence(row: Recorded, approval: ApprovalStep | None) -> str:
+    judged = f"The judge {row.judge} said: {_describe_outcome(row)}." if row.outcome and row.judge else ""
+    if row.decided_by == "rule":
+        judged = "A rule decided, so no judge was asked."
+    people = ""
+    if approval is not None:
+        names = [f"{vote.name} {vote.did}" for vote in approval.votes]
+        people = f" People were asked: {', '.join(names) or 'nobody has answered yet'}."
+    return (judged + people).strip() or "Nothing was judged."
+
+
+def _make_judged(result: JudgeResult, marked: MarkedText | None) -> JudgeStep:
+    seats = result.results if isinstance(result, JudgeChainResult) else ()
+    usage = result.usage
+    return JudgeStep(
+        judge=result.judge,
+        outcome=result.outcome,
+        because=result.undecided_because or "",
+        score=result.score,
+        threshold=result.threshold,
+        strategy=result.strategy if isinstance(result, JudgeChainResult) else "",
+        reasoning=result.reasoning,
+        detail=result.detail,
+        decided_by=result.decided_by,
+        qualification=result.qualification or "",
+        duration_ms=result.duration_ms,
+        cost_usd=usage.cost_usd if usage else None,
+        criteria=tuple(_list_criteria(result, seats, marked)),
+        seats=tuple(_make_seat(seat) for seat in seats or (result,)),
+        suggestions=result.suggestions,
+    )
+
+
+def _list_criteria(
+    result: JudgeResult, seats: Sequence[JudgeResult], marked: MarkedText | None
+) -> Iterator[CriterionRow]:
+    number = 0
+    found = set(marked.found) if marked is not None else set()
+    by_seat: list[Mapping[str, CriterionResult]] = [{item.name: item for item in seat.criteria} for seat in seats]
+    for item in result.criteria:
+        numbers = range(number + 1, number + 1 + len(item.evidence))
+        number += len(item.evidence)
+        given = [names.get(item.name) for names in by_seat]
+        yield CriterionRow(
+            name=item.name,
+            threshold=item.threshold,
+            score=item.score,
+            mark=_find_mark(item),
+            seats=tuple((one.score, _find_mark(one)) if one is not None else (None, "") for one in given),
+            reasoning=item.reasoning,
+            refs=tuple(one for one in numbers if one in found),
+        )
+
+
+def _find_mark(item: CriterionResult) -> str:
+    if item.score is None or (item.threshold is None and item.rule is None):
+        return ""
+    return "passed" if item.passed else "failed"
+
+
+def _make_seat(seat: JudgeResult) -> Seat:
+    return Seat(
+        judge=seat.judge,
+        model=seat.model or "",
+        outcome=seat.outcome,
+        because=seat.undecided_because or "",
+        score=seat.score,
+        said=seat.reasoning or seat.detail,
+        duration_ms=seat.duration_ms,
+        reply=seat.raw_response or "",
+    )
+
+
+def _make_approval(ident: str | None, related: Sequence[Entry]) -> ApprovalStep | None:
+    if ident is None:
+        return None
+    votes = tuple(_list_votes(related))
+    opened = next((entry for entry in related if entry.kind == "approval.requested"), None)
+    closed = next((entry for entry in related if entry.kind == "approval.closed"), None)
+    status = str((closed.payload or {}).get("status", "")) if closed is not None else "open"
+    words = {"approved": ("approved", "approved"), "denied": ("denied", "denied")}
+    state, word = words.get(status, ("held", "waiting"))
+    return ApprovalStep(
+        id=ident,
+        state=state,
+        word=word,
+        votes=votes,
+        asked_at=opened.at if opened else None,
+        closed_at=closed.at if closed else None,
+    )
+
+
+def _list_votes(related: Sequence[Entry]) -> Iterator[PersonVote]:
+    for entry in related:
+        said: dict[str, Any] = entry.payload or {}
+        name = str(said.get("by", ""))
+        if entry.kind == "approval.voted":
+            approved, accepted = said.get("approved") is True, said.get("accepted") is True
+            did = ("approved" if approved else "denied") + ("" if accepted else ", which did not count")
+            state = ("approved" if approved else "denied") if accepted else "info"
+            yield PersonVote(state=state, name=name, did=did, at=entry.at, reason=str(said.get("reason") or ""))
+        elif entry.kind == "approval.commented":
+            yield PersonVote(state="info", name=name, did="commented", at=entry.at, reason=str(said.get("text") or ""))
+        elif entry.kind == "approval.vote_withdrawn":
+            yield PersonVote(state="info", name=name, did="took the vote back", at=entry.at, reason="")
+
+
+add_page(router, "/results/{ident}", view_result, template="result.html", scope="read")

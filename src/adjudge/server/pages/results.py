@@ -1,0 +1,141 @@
+"""``/results``: every judgement and what a gate made of it, newest first, with filters in the address."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+
+from adjudge.server.caller import AnyCaller
+from adjudge.server.database import get_now
+from adjudge.server.pages.page import add_page
+from adjudge.server.recorded import MOST_READ, STATES, Recorded, read_recorded
+from adjudge.server.state import CurrentState
+
+router = APIRouter()
+
+PERIODS = {"day": 1, "week": 7, "month": 30, "quarter": 90, "all": None}
+"""The periods of the filter, in days."""
+
+_PERIOD_WORDS = {"day": "24 hours", "week": "7 days", "month": "30 days", "quarter": "90 days", "all": "any time"}
+
+_ON_PAGE = 50
+
+Word = Annotated[str, Query(max_length=200)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFilters:
+    """What the list is narrowed by; an empty text is no condition."""
+
+    q: str = ""
+    gate: str = ""
+    outcome: str = ""
+    by: str = ""
+    judge: str = ""
+    when: str = "week"
+
+    def make_query(self, **more: object) -> str:
+        """The query of an address with these filters, and more."""
+        said = {"q": self.q, "gate": self.gate, "outcome": self.outcome, "by": self.by, "judge": self.judge}
+        said |= {"when": "" if self.when == "week" else self.when}
+        given = {name: value for name, value in {**said, **more}.items() if value not in ("", None)}
+        return f"?{urlencode(given)}" if given else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share4:
+    """How many there are of each state."""
+
+    state: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsView:
+    """A page of results, and the figures of all that match."""
+
+    filters: ResultFilters
+    rows: tuple[Recorded, ...]
+    found: int
+    shares: tuple[Share4, ...]
+    gates: tuple[str, ...]
+    judges: tuple[str, ...]
+    periods: tuple[tuple[str, str], ...]
+    before: int | None
+    older: str
+    """The address of the next page; empty at the end."""
+    newest: str
+    """The address of the first page; empty on it."""
+    is_whole: bool
+    """Whether everything of the period was read; false beyond the limit of a page."""
+    limit: int = MOST_READ
+
+
+async def view_results(
+    state: CurrentState,
+    caller: AnyCaller,
+    *,
+    q: Word = "",
+    gate: Word = "",
+    outcome: Word = "",
+    by: Word = "",
+    judge: Word = "",
+    when: Word = "week",
+    before: Annotated[int | None, Query(ge=1)] = None,
+) -> ResultsView:
+    """The results that match all filters."""
+    filters = ResultFilters(
+        q=q, gate=gate, outcome=outcome, by=by, judge=judge, when=when if when in PERIODS else "week"
+    )
+    days = PERIODS[filters.when]
+    since = None if days is None else get_now() - timedelta(days=days)
+    read, more = await read_recorded(state.ledger, since=since)
+    seen = [
+        row
+        for row in read
+        if caller.may("read", row.gate) and (row.gate is not None or caller.permissions.gates is None)
+    ]
+    # A held decision is recorded again once people decided: one row tells of both.
+    ended = {row.approval_id for row in seen if not row.held and row.approval_id}
+    found = [row for row in seen if _fits(row, filters) and not (row.held and row.approval_id in ended)]
+    counts = Counter(row.state for row in found)
+    rest = [row for row in found if before is None or row.seq < before]
+    rows = rest[:_ON_PAGE]
+    return ResultsView(
+        filters=filters,
+        rows=tuple(rows),
+        found=len(found),
+        shares=tuple(Share4(state=name, number=counts[name]) for name in STATES),
+        gates=tuple(sorted({row.gate for row in seen if row.gate} | {filters.gate} - {""})),
+        judges=tuple(sorted({row.judge for row in seen if row.judge} | {filters.judge} - {""})),
+        periods=tuple(_PERIOD_WORDS.items()),
+        before=before,
+        older=filters.make_query(before=rows[-1].seq) if len(rest) > _ON_PAGE else "",
+        newest="" if before is None else filters.make_query() or "?",
+        is_whole=not more,
+    )
+
+
+def _fits(row: Recorded, filters: ResultFilters) -> bool:
+    return (
+        (not filters.gate or row.gate == filters.gate)
+        and (not filters.outcome or row.state == filters.outcome)
+        and (not filters.by or row.decided_by == filters.by)
+        and (not filters.judge or row.judge == filters.judge)
+        and all(_holds(row, word) for word in filters.q.lower().split())
+    )
+
+
+def _holds(row: Recorded, word: str) -> bool:
+    texts: Sequence[str] = (row.id, row.result_id, row.subject, row.why, row.content or "", row.judge, str(row.seq))
+    plain = word.removeprefix("sha256:")
+    return any(plain in text.lower() for text in texts)
+
+
+add_page(router, "/results", view_results, template="results.html", scope="read")
