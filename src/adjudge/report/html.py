@@ -55,25 +55,29 @@ def name_sort(sort: str) -> str:
 
 def render_html(report: Report) -> str:
     """Render a report as the text of one HTML file."""
+    return render_page("report.html", **make_sheet(report))
+
+
+def make_sheet(report: Report) -> dict[str, object]:
+    """Everything that the templates of a report show, by the names that they know it by."""
     groups = list(dict.fromkeys(case.group for case in report.shown if case.group is not None))
     keys = {name: f"g{place}" for place, name in enumerate(groups)}
     measurement = report.measurement
     sorts = {item.place: str(item.sort) for item in measurement.disagreements} if measurement else {}
     trusted = measurement is not None and measurement.labelled
-    return render_page(
-        "report.html",
-        report=report,
-        facts=_list_facts(report),
-        notices=[*list_notices(report), *list_model_changes(report)],
-        stack_said=stack_outcomes(report.outcomes, what="Judgements").said,
-        lead=make_lead(measurement) if measurement else None,
-        measured_panels=list(list_measurement_panels(measurement)) if measurement and trusted else [],
-        sorts=make_sorts(measurement) if measurement and trusted else None,
-        panels=list(list_panels(report)),
-        shown_said=format_shown(report),
-        choices=_list_choices(report, keys, sorts),
-        rows=[_make_row(case, keys, sorts) for case in report.shown],
-    )
+    return {
+        "report": report,
+        "facts": _list_facts(report),
+        "notices": [*list_notices(report), *list_model_changes(report)],
+        "stack_said": stack_outcomes(report.outcomes, what="Judgements").said,
+        "lead": make_lead(measurement) if measurement else None,
+        "measured_panels": list(list_measurement_panels(measurement)) if measurement and trusted else [],
+        "sorts": make_sorts(measurement) if measurement and trusted else None,
+        "panels": list(list_panels(report)),
+        "shown_said": format_shown(report),
+        "choices": _list_choices(report, keys, sorts),
+        "rows": [_make_row(case, keys, sorts) for case in report.shown],
+    }
 
 
 def _list_facts(report: Report) -> Sequence[tuple[str, str]]:

@@ -34,12 +34,13 @@ class PageParts:
 
 def render_page(template: str, **values: object) -> str:
     """One HTML file: a template of this package, filled, with the style and the script of a report."""
-    return f"{_make_environment().get_template(template).render(page=_make_parts(), **values)}\n"
+    return f"{make_report_environment().get_template(template).render(page=_make_parts(), **values)}\n"
 
 
 @cache
-def _make_environment() -> Environment:
-    made = make_environment("adjudge.report")
+def make_report_environment(*packages: str) -> Environment:
+    """The environment of reports, and of pages in other ``packages`` that show a report."""
+    made = make_environment(*packages, "adjudge.report")
     given: dict[str, Any] = {"verdict": format_verdict, "label": format_label, "mark": find_mark}
     made.filters.update(given)
     return made

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
 
 from adjudge import __version__
 from adjudge.server.api.approvals import router as approvals_api
@@ -22,20 +20,20 @@ from adjudge.server.api.ledger import router as ledger_api
 from adjudge.server.api.metrics import router as metrics_api
 from adjudge.server.api.runs import router as runs_api
 from adjudge.server.api.tools import router as tools_api
-from adjudge.server.caller import Unauthenticated
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
+from adjudge.server.pages.errors import add_page_handlers
 from adjudge.server.pages.keys import router as keys_router
 from adjudge.server.pages.labels import router as labels_router
 from adjudge.server.pages.ledger import router as ledger_router
 from adjudge.server.pages.overview import router as overview_router
-from adjudge.server.pages.page import lead_to_signin, wants_page
 from adjudge.server.pages.preferences import router as preferences_router
 from adjudge.server.pages.result import router as result_router
 from adjudge.server.pages.results import router as results_router
+from adjudge.server.pages.runs import router as runs_router
 from adjudge.server.pages.signin import router as signin_router
 from adjudge.server.pages.static_files import router as static_router
-from adjudge.server.problem import add_handlers, render_problem
+from adjudge.server.problem import add_handlers
 from adjudge.server.protection import RequestProtection
 from adjudge.server.state import StateHolder
 
@@ -60,6 +58,7 @@ ROUTERS = (
     results_router,
     result_router,
     ledger_router,
+    runs_router,
 )
 """Every file with addresses. A new page or endpoint is added here."""
 
@@ -109,12 +108,7 @@ def make_app(
     app.state.holder = holder
     app.state.metrics = metrics
     add_handlers(app)
-    app.add_exception_handler(Unauthenticated, _ask_to_sign_in)
+    add_page_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
-
-
-async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Unauthenticated)  # noqa: S101 - for the type checker; handlers are chosen by type
-    return lead_to_signin(request) if wants_page(request) else render_problem(error)

@@ -1,10 +1,10 @@
-"""The templates of the pages, in the one environment that reports use too."""
+"""The templates of the pages, in the environment of reports, which pages show too."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adjudge.templates.environment import make_environment
+from adjudge.report.html_page import make_report_environment
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 def find_template(name: str) -> Template:
     """A template by the name of its file."""
-    return make_environment("adjudge.server.pages").get_template(name)
+    return make_report_environment("adjudge.server.pages").get_template(name)

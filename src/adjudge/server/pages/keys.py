@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Form
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
 
+from adjudge.errors import UsageError
+from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
-from adjudge.server.keys import ApiKey, list_keys
-from adjudge.server.pages.page import add_page
+from adjudge.server.keys import ApiKey, create_key, list_keys, revoke_key, rotate_key
+from adjudge.server.pages.page import add_page, redirect, render_page
+from adjudge.server.permissions import SCOPES, make_permissions
 from adjudge.server.state import CurrentState
 
 router = APIRouter()
@@ -27,13 +35,83 @@ class KeysView:
     """All keys, without their secrets, which nobody has."""
 
     keys: tuple[KeyRow, ...]
+    scopes: tuple[str, ...] = SCOPES
+    gates: tuple[str, ...] = ()
+    """The gates that a new key can be limited to."""
+    error: str = ""
+    """What was wrong with the last form."""
 
 
 async def view_keys(state: CurrentState) -> KeysView:
     """The keys, the oldest first."""
     now = get_now()
     found = await list_keys(state.ledger)
-    return KeysView(keys=tuple(KeyRow(key=key, is_valid=key.is_valid(now)) for key in found))
+    rows = tuple(KeyRow(key=key, is_valid=key.is_valid(now)) for key in found)
+    return KeysView(keys=rows, gates=tuple(sorted(state.config.gates)))
+
+
+class KeyForm(BaseModel):
+    """What the form for a new key sends."""
+
+    name: str = Field(default="", max_length=200)
+    scopes: list[str] = Field(default=[], max_length=20)
+    gates: list[str] = Field(default=[], max_length=1_000)
+    days: str = Field(default="", max_length=10)
+
+
+class PrefixForm(BaseModel):
+    """Which key a form is about."""
+
+    prefix: str = Field(default="", max_length=40)
+
+
+Admin = Annotated[Caller, Depends(require("admin"))]
+
+
+@router.post("/keys", include_in_schema=False)
+async def add_key(request: Request, state: CurrentState, caller: Admin, form: Annotated[KeyForm, Form()]) -> Response:
+    """Make a key and show it, this once: it is in no address and nowhere in the database."""
+    try:
+        ends = get_now() + timedelta(days=_read_days(form.days)) if form.days else None
+        permissions = make_permissions(form.scopes, gates=form.gates or None)
+        key, text = await create_key(state.ledger, name=form.name, permissions=permissions, expires_at=ends)
+    except UsageError as error:
+        return await _show(request, state, caller, error=str(error))
+    return await _show(request, state, caller, key=key, text=text)
+
+
+@router.post("/keys/rotate", include_in_schema=False)
+async def rotate(request: Request, state: CurrentState, caller: Admin, form: Annotated[PrefixForm, Form()]) -> Response:
+    """Make a key in the place of another, which is revoked, and show it this once."""
+    try:
+        key, text = await rotate_key(state.ledger, form.prefix)
+    except UsageError as error:
+        return await _show(request, state, caller, error=str(error))
+    return await _show(request, state, caller, key=key, text=text)
+
+
+@router.post("/keys/revoke", include_in_schema=False)
+async def revoke(request: Request, state: CurrentState, caller: Admin, form: Annotated[PrefixForm, Form()]) -> Response:
+    """Revoke a key from now on."""
+    try:
+        await revoke_key(state.ledger, form.prefix)
+    except UsageError as error:
+        return await _show(request, state, caller, error=str(error))
+    return redirect("/keys")
+
+
+def _read_days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 3_650:
+        raise UsageError("a key lasts 1 to 3,650 whole days; leave the field empty for one that does not end")
+    return int(text)
+
+
+async def _show(
+    request: Request, state: CurrentState, caller: Caller, *, error: str = "", key: ApiKey | None = None, text: str = ""
+) -> Response:
+    view = replace(await view_keys(state), error=error)
+    status = 422 if error else 200
+    return render_page(request, "keys.html", view, caller=caller, status=status, made=key, text=text)
 
 
 add_page(router, "/keys", view_keys, template="keys.html", scope="admin")

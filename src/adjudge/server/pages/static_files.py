@@ -18,6 +18,7 @@ _KINDS = {
     "style.css": "text/css; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "keys.js": "text/javascript; charset=utf-8",
+    "report.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 
@@ -29,9 +30,11 @@ _KEPT = {"cache-control": "public, max-age=31536000, immutable"}
 def read_files() -> dict[str, bytes]:
     """Every file by its name."""
     folder = files("adjudge.server.pages").joinpath("static")
-    return {
-        name: read_style().encode() if name == "style.css" else folder.joinpath(name).read_bytes() for name in _KINDS
+    others = {
+        "style.css": read_style().encode(),
+        "report.js": files("adjudge.report").joinpath("page.js").read_bytes(),
     }
+    return {name: others[name] if name in others else folder.joinpath(name).read_bytes() for name in _KINDS}
 
 
 @cache

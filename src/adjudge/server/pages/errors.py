@@ -1,0 +1,82 @@
+"""Errors as pages, for people: what happened, what was not done, and where to go on."""
+
+from __future__ import annotations
+
+import http
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adjudge.server.caller import Unauthenticated, find_caller_or_none
+from adjudge.server.pages.page import lead_to_signin, render_page, wants_page
+from adjudge.server.problem import Problem, render_problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorView:
+    """A request that was refused."""
+
+    status: int
+    title: str
+    detail: str
+
+
+_TITLES = {
+    403: "This is not for you",
+    404: "There is nothing here",
+    405: "This address is not opened like that",
+    409: "It is not as it was any more",
+    413: "That was too much",
+    422: "This could not be read",
+    429: "Too much at once",
+    503: "It cannot be done just now",
+    504: "This took too long",
+}
+
+
+def add_page_handlers(app: FastAPI) -> None:
+    """Answer browsers with a page where programs get a problem."""
+    app.add_exception_handler(Unauthenticated, _ask_to_sign_in)
+    app.add_exception_handler(Problem, _show_problem)
+    app.add_exception_handler(HTTPException, _show_http)
+
+
+async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Unauthenticated)  # noqa: S101 - for the type checker; handlers are chosen by type
+    return lead_to_signin(request) if wants_page(request) else render_problem(error)
+
+
+async def _show_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)  # noqa: S101 - as above
+    return await _show(request, error) if _is_for_people(request) else render_problem(error)
+
+
+async def _show_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - as above
+    said = {404: "there is nothing at this address", 405: "this address does not take this method"}
+    detail = said.get(error.status_code, http.HTTPStatus(error.status_code).phrase)
+    problem = Problem(error.status_code, detail, headers=error.headers)
+    return await _show(request, problem) if _is_for_people(request) else render_problem(problem)
+
+
+def _is_for_people(request: Request) -> bool:
+    """Whether a browser asked, by a link or by a form."""
+    path = request.url.path
+    accepts = "text/html" in request.headers.get("accept", "")
+    return accepts and not path.startswith("/v1/") and not path.endswith(".json")
+
+
+async def _show(request: Request, problem: Problem) -> Response:
+    title = _TITLES.get(problem.status_code, http.HTTPStatus(problem.status_code).phrase)
+    view = ErrorView(status=problem.status_code, title=title, detail=problem.detail)
+    try:
+        caller = await find_caller_or_none(request)
+    except Problem:  # a form without its token: the page is shown without anybody's name
+        caller = None
+    response = render_page(request, "error.html", view, caller=caller, status=problem.status_code)
+    for name, value in (problem.headers or {}).items():
+        response.headers[name] = value
+    return response

@@ -1,0 +1,138 @@
+"""``/runs`` and ``/runs/{run}``: data sets that were judged, and the report of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from adjudge.errors import UsageError
+from adjudge.formats.text import clean, flatten
+from adjudge.report.html import make_sheet, render_html
+from adjudge.report.report import Report
+from adjudge.report.summary import make_report
+from adjudge.runs.folder import open_run
+from adjudge.server.api.evaluate import check_all_gates
+from adjudge.server.caller import AnyCaller, Caller, require
+from adjudge.server.pages.page import add_page, render_page
+from adjudge.server.problem import Problem
+from adjudge.server.run_folders import find_run_folder, list_run_folders
+from adjudge.server.state import CurrentState, ServerState
+from adjudge.trust.intervals import Share
+
+router = APIRouter()
+
+_ON_PAGE = 100
+"""Cases of a run that its page lists; the file has up to 2,000."""
+
+_STATES = {"finished": "done", "running": "running"}
+
+Reader = Annotated[Caller, Depends(require("read"))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run in short."""
+
+    name: str
+    state: str
+    status: str
+    judge: str
+    dataset: str
+    begun: str
+    counts: tuple[tuple[str, int], ...]
+    passed: Share
+    trouble: str = ""
+    """Why it cannot be read; empty where it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsView:
+    """The runs of the server's folder."""
+
+    is_configured: bool
+    rows: tuple[RunRow, ...]
+
+
+async def view_runs(state: CurrentState, caller: AnyCaller) -> RunsView:
+    """The runs, the newest first by their names."""
+    check_all_gates(caller)
+    folders = await asyncio.to_thread(list_run_folders, state.run_folder)
+    rows = [await asyncio.to_thread(_describe, folder) for folder in folders]
+    return RunsView(is_configured=state.run_folder is not None, rows=tuple(rows))
+
+
+def _describe(folder: Path) -> RunRow:
+    try:
+        with open_run(folder) as run:
+            about: Mapping[str, Any] = run.manifest
+            status, counts = run.status, dict(run.counts)
+    except UsageError as error:
+        return RunRow(
+            name=folder.name, state="failed", status="cannot be read", judge="", dataset="", begun="", counts=(),
+            passed=Share(count=0, of=0), trouble=flatten(str(error), 300),
+        )  # fmt: skip
+    shown = tuple((name, counts.get(name, 0)) for name in ("passed", "failed", "undecided"))
+    return RunRow(
+        name=folder.name,
+        state=_STATES.get(status, "stopped"),
+        status=status,
+        judge=_read_name(about.get("judge")),
+        dataset=_read_name(about.get("dataset")),
+        begun=clean(str(about.get("created_at", "")), keep_lines=False)[:16].replace("T", " "),
+        counts=shown,
+        passed=Share(count=counts.get("passed", 0), of=sum(number for _, number in shown)),
+    )
+
+
+def _read_name(about: object) -> str:
+    """The name of what a manifest describes; a manifest is a file, and may say anything."""
+    said = about.get("name") if isinstance(about, Mapping) else about
+    return flatten(str(said), 200) if said else ""
+
+
+async def _load(state: ServerState, run: str, *, most: int) -> Report:
+    try:
+        folder = await asyncio.to_thread(find_run_folder, state.run_folder, run)
+    except UsageError as error:
+        raise Problem(404, str(error), code="unknown_run") from None
+    try:
+        return await asyncio.to_thread(lambda: make_report(folder, most_cases=most))
+    except UsageError as error:
+        raise Problem(409, flatten(str(error), 300), code="unreadable_run") from None
+
+
+# By hand, because a report is the view, and its JSON is that of `adjudge report --json`.
+@router.get("/runs/{run}.json", include_in_schema=False)
+async def give_run(run: str, state: CurrentState, caller: Reader) -> Response:
+    """The report as plain data."""
+    check_all_gates(caller)
+    report = await _load(state, run, most=_ON_PAGE)
+    return JSONResponse(await asyncio.to_thread(report.to_dict))
+
+
+@router.get("/runs/{run}/report.html", include_in_schema=False)
+async def give_report(run: str, state: CurrentState, caller: Reader) -> Response:
+    """The report as one file to keep. It is saved and not shown: its own style would not be let in here."""
+    check_all_gates(caller)
+    report = await _load(state, run, most=2_000)
+    text = await asyncio.to_thread(render_html, report)
+    return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{run}.html"'})
+
+
+@router.get("/runs/{run}", include_in_schema=False)
+async def show_run(request: Request, run: str, state: CurrentState, caller: Reader) -> Response:
+    """The report of a run as a page."""
+    check_all_gates(caller)
+    report = await _load(state, run, most=_ON_PAGE)
+    sheet: dict[str, Any] = await asyncio.to_thread(make_sheet, report)
+    return render_page(request, "run.html", report, caller=caller, name=run, **sheet)
+
+
+add_page(router, "/runs", view_runs, template="runs.html", scope="read")
