@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from adjudge.errors import LedgerError, UsageError
 from adjudge.ledger.entry import KINDS, NO_PREV, Entry
-from adjudge.ledger.verification import Verification
 from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.database import get_now
+from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import add_page, redirect
 from adjudge.server.problem import Problem
 from adjudge.server.recorded import read_newest, read_row
@@ -31,15 +31,6 @@ _MOST_READ = 5_000
 Word = Annotated[str, Query(max_length=200)]
 
 Reader = Annotated[Caller, Depends(require("read"))]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """The last check of the whole ledger by this server."""
-
-    found: Verification
-    at: datetime
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

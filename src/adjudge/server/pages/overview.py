@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from adjudge.server.caller import AnyCaller, Caller
 from adjudge.server.database import get_now
-from adjudge.server.pages.ledger import Checked
+from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import add_page
 from adjudge.server.recorded import MOST_READ, STATES, Recorded, read_recorded
 from adjudge.server.state import CurrentState, ServerState

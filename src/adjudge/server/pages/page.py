@@ -11,7 +11,7 @@ A view is a FastAPI dependency: its parameters are the state, the caller, and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
@@ -22,8 +22,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from adjudge.formats.plain import to_plain
 from adjudge.server.caller import Caller, find_caller_or_none, require
 from adjudge.server.pages.environment import find_template
-from adjudge.server.pages.shell import make_shell
+from adjudge.server.pages.shell import count_waiting, make_shell
 from adjudge.server.permissions import PermissionScope
+from adjudge.server.state import get_state
 
 SIGN_IN = "/signin"
 
@@ -47,7 +48,8 @@ def add_page(
     found: Any = Depends(view)
 
     async def show(request: Request, caller: Caller = allowed, value: object = found) -> Response:
-        return render_page(request, template, value, caller=caller)
+        waiting = await count_waiting(get_state(request), caller)
+        return render_page(request, template, value, caller=caller, waiting=waiting)
 
     async def give(_caller: Caller = allowed, value: object = found) -> Response:
         return JSONResponse(to_plain(value))
@@ -58,14 +60,21 @@ def add_page(
 
 
 def render_page(
-    request: Request, template: str, view: object, *, caller: Caller | None = None, status: int = 200, **more: object
+    request: Request,
+    template: str,
+    view: object,
+    *,
+    caller: Caller | None = None,
+    status: int = 200,
+    waiting: Mapping[str, int] | None = None,
+    **more: object,
 ) -> HTMLResponse:
     """A template filled with a view.
 
     The template gets ``view``, ``caller`` (``None`` before the sign-in), ``csrf_token`` (for the hidden field of that
-    name, which every form needs), ``path``, ``shell``, and ``more``.
+    name, which every form needs), ``path``, ``shell``, and ``more``. ``waiting`` says by path how many wait there.
     """
-    shell = make_shell(request, caller)
+    shell = make_shell(request, caller, waiting=waiting)
     given: dict[str, object] = {
         "view": view,
         "caller": caller,

@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from adjudge.server.caller import Caller
+from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.static_files import find_static
 from adjudge.server.permissions import PermissionScope
-from adjudge.server.state import get_state
+from adjudge.server.state import ServerState, get_state
+from adjudge.templates.figures import format_count, format_short
 from adjudge.templates.shell import NavLink, NavSection, Shell, Standing, Theme
 
 _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ...]], ...]], ...] = (
@@ -50,7 +52,6 @@ def make_shell(
     caller: Caller | None = None,
     *,
     waiting: Mapping[str, int] | None = None,
-    ledger: Standing | None = None,
 ) -> Shell:
     """The shell of a page; ``waiting`` says by path how many wait there."""
     counts = waiting or {}
@@ -66,6 +67,7 @@ def make_shell(
         )
         for title, links in _SECTIONS
     ]
+    checked: Checked | None = getattr(request.app.state, "ledger_checked", None)
     person = caller.name if caller is not None and caller.session is not None else None
     return Shell(
         place=urlsplit(settings.base_url).netloc,
@@ -76,9 +78,26 @@ def make_shell(
         csrf=caller.session.csrf_token if caller is not None and caller.session is not None else "",
         theme=read_theme(request.cookies.get(THEME, "")),
         keys=request.cookies.get(LETTERS) != "off",
-        ledger=ledger,
+        ledger=_describe_ledger(checked) if caller is not None and caller.may("read") else None,
         static=find_static(),
     )
+
+
+async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]:
+    """How many wait for the caller, by the path where they do."""
+    if not caller.may("approve") or caller.session is None:
+        return {}
+    opened = await state.approvals.list()
+    return {"/approvals": sum(caller.may("approve", item.gate) for item in opened)}
+
+
+def _describe_ledger(checked: Checked | None) -> Standing | None:
+    if checked is None:
+        return None
+    more = f"{format_count(checked.found.entries, 'entry', 'entries')}, {format_short(checked.at)} UTC"
+    if checked.found.valid:
+        return Standing(state="verified", word="Ledger verified", more=more)
+    return Standing(state="failed", word="Ledger not as it was", more=more)
 
 
 def read_theme(text: str) -> Theme:

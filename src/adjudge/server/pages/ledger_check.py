@@ -1,0 +1,17 @@
+"""The last check of the whole ledger by this server: what every page says of it at its side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from adjudge.ledger.verification import Verification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The last check of the whole ledger by this server."""
+
+    found: Verification
+    at: datetime
+    seconds: float
