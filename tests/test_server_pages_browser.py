@@ -84,7 +84,7 @@ def list_paths(place: int) -> list[str]:
     return [path.format(place=place) for path in PAGES]
 
 
-@pytest.mark.parametrize("width", [320, 768, 1440])
+@pytest.mark.parametrize("width", [320, 768, 1120])
 def test_no_page_is_wider_than_its_screen(visit: Open, server: tuple[RunningServer, int, int], width: int):
     """With everything opened, and texts of one long word in every field."""
     running, _, hostile = server

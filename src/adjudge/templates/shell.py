@@ -56,7 +56,7 @@ class Shell:
     """What every form of the page sends along."""
     theme: Theme = "auto"
     keys: bool = True
-    """Whether letters are keys; whoever dictates switches them off."""
+    """Whether letters are keys; somebody who dictates can switch them off."""
     ledger: Standing | None = None
     static: str = "/static"
     """The path of the folder of the stylesheet, the icon and the scripts."""
