@@ -91,6 +91,7 @@ def test_all_actors_fence_the_data_with_the_tokens_of_one_run(cluster, provider)
     assert tokens[0] != tokens[1]
 
 
+@full
 def test_a_run_that_was_wound_down_resumes_on_ray_or_without_it(cluster, provider, tmp_path):
     """Nothing is begun after it is wound down, and nothing that is kept is asked again."""
     cases = make_cases(300)
@@ -172,6 +173,7 @@ def test_actors_together_keep_to_one_budget(cluster, provider, tmp_path):
     assert set(count_asked(provider).values()) == {1}
 
 
+@full
 def test_an_actor_without_the_key_says_which(cluster, provider, tmp_path, monkeypatch):
     """Keys come from each actor's environment and are never sent; without one nothing is asked."""
     monkeypatch.setenv("ADJUDGE_TEST_KEY", "sk-only-here")
