@@ -13,8 +13,9 @@ the machine does meets all of them alike:
     judged        a gate with a rubric and a model at 50 ms (bench/mock_llm.py), the ledger on
 
 Every connection is kept alive and sends its next request when it has the answer. Printed are the medians of the rounds:
-requests a second, p50, p99 and the greatest memory of the process so far. Anything but 200 is counted. At the end the
-ledger is verified, and must hold exactly one decision for every answer.
+requests a second, p50, p99, the server's processor time for one answer (which other work on the machine changes least),
+and its greatest memory so far. Anything but 200 is counted. At the end the ledger is verified, and must hold exactly
+one decision for every answer.
 """
 
 from __future__ import annotations
@@ -111,12 +112,18 @@ class Target:
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text("utf-8"))
         return int(found[1]) / 1024 if found else float("nan")
 
+    def read_cpu(self) -> float:
+        """Seconds of processor time so far, user and system, of all threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one target did in one round; times in ms, memory in MB."""
+    """What one target did in one round; times in ms, ``cpu`` for each answer, memory in MB."""
 
     rate: float
+    cpu: float
     p50: float
     p99: float
     memory: float
@@ -142,7 +149,7 @@ async def drive(target: Target, connections: int, seconds: float) -> Round:
         finally:
             writer.close()
 
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), target.read_cpu()
     async with asyncio.TaskGroup() as group:
         for _ in range(connections):
             group.create_task(ask())
@@ -151,6 +158,7 @@ async def drive(target: Target, connections: int, seconds: float) -> Round:
     cuts = statistics.quantiles(times, n=100) if len(times) > 1 else [float("nan")] * 99
     return Round(
         rate=statuses[200] / took,
+        cpu=(target.read_cpu() - cpu) / max(1, len(times)) * 1000,
         p50=cuts[49] * 1000,
         p99=cuts[98] * 1000,
         memory=target.read_memory(),
@@ -225,7 +233,8 @@ async def measure(targets: list[Target], arguments: argparse.Namespace) -> None:
     """Ask every target in turn, and print a row for each number of connections."""
     for target in targets:
         await drive(target, 8, 1.0)
-    print(f"{'connections':>11}  {'server':<12} {'req/s':>8} {'p50 ms':>8} {'p99 ms':>8} {'MB':>6} {'not 200':>8}")
+    heads = ("req/s", "p50 ms", "p99 ms", "CPU ms", "MB", "not 200")
+    print(f"{'connections':>11}  {'server':<12} " + " ".join(f"{head:>8}" for head in heads))
     for connections in arguments.connections:
         rounds: dict[str, list[Round]] = {target.name: [] for target in targets}
         for _ in range(arguments.rounds):
@@ -236,7 +245,7 @@ async def measure(targets: list[Target], arguments: argparse.Namespace) -> None:
             refused = sum(item.refused for item in found)
             print(
                 f"{connections:>11}  {name:<12} {row['rate']:>8.0f} {row['p50']:>8.1f} {row['p99']:>8.1f} "
-                f"{row['memory']:>6.0f} {refused:>8}",
+                f"{row['cpu']:>8.2f} {row['memory']:>8.0f} {refused:>8}",
                 flush=True,
             )
 
