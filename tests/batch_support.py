@@ -108,6 +108,8 @@ class BatchServer:
     most_queued: int | None = None
     """Requests that may be queued at once; a job that is more fails for it (OpenAI)."""
     page: int = 100
+    oldest_first: bool = False
+    """Whether lists begin with the oldest job, as no document says."""
     port: int = 0
     jobs: dict[str, ServerJob] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -299,7 +301,8 @@ class BatchServer:
         newest = list(reversed(self.jobs.values()))
         for job in newest:  # time goes by, whether a job is looked at by itself or in a list
             self.advance(job)
-        return newest[self.hides :]
+        shown = newest[self.hides :]
+        return shown[::-1] if self.oldest_first else shown
 
     async def _send_rows(self, request: web.Request, job: ServerJob, rows: list[bytes]) -> web.StreamResponse:
         data = b"".join(row + b"\n" for row in rows)

@@ -243,6 +243,19 @@ def test_a_lost_creation_is_found_behind_many_others(tmp_path: Path, kind: str):
     assert done.counts["undecided"] == 0
 
 
+@every_provider
+def test_a_list_in_another_order_is_read_to_its_end(kind: str):
+    """Jobs from long ago come first here: one that is overlooked would be created, and paid for, once more."""
+    with serve(kind, lose_answers=1, page=3, oldest_first=True) as server:
+        for number in range(10):
+            made = server.make_job([(f"other-{number}", _other_body(kind))], f"x{number}")
+            made.created_at -= 10 * 86_400 - number
+        done = go(server, make_cases(4))
+
+        assert server.creations == 1
+    assert done.counts["undecided"] == 0
+
+
 def _other_body(kind: str) -> dict[str, Any]:
     text = "<<content abcdefgh>>\ngood\n<<end content abcdefgh>>"
     if kind == "gemini":

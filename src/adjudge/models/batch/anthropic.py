@@ -13,7 +13,7 @@ from datetime import datetime
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.models.batch.job import Job, Limits, Line, Word, classify
+from adjudge.models.batch.job import Job, Limits, Line, Word, classify, went_past
 from adjudge.models.batch.wire import BatchWire
 from adjudge.models.model import Request
 from adjudge.models.providers.anthropic import Anthropic
@@ -135,9 +135,12 @@ class AnthropicBatches:
         after = ""
         for _ in range(_MOST_PAGES):
             page = await self._wire.read(f"{self._url}?limit={_PAGE}{after}", _Page)
-            found += [_make_job(item) for item in page.data]
-            oldest = found[-1].created_at if found else None
-            if not page.has_more or not page.data or (oldest is not None and oldest < since):
+            jobs = [_make_job(item) for item in page.data]
+            more = len(jobs) >= _PAGE if page.has_more is None else page.has_more
+            if {job.id for job in jobs} <= {job.id for job in found}:  # nothing, or a server that knows no pages
+                return found
+            found += jobs
+            if not more or went_past(jobs, since):
                 return found
             after = f"&after_id={page.data[-1].id}"
         raise ModelError(f"{self._wire.access.host} lists jobs without end")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, Line, Word, classify
+from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, Line, Word, classify, went_past
 from adjudge.models.batch.wire import BatchWire
 from adjudge.models.model import Request
 from adjudge.models.providers.gemini import Gemini
@@ -188,9 +188,9 @@ class GeminiBatches:
         after = ""
         for _ in range(_MOST_PAGES):
             page = await self._wire.read(f"{self._wire.access.base}/batches?pageSize={_PAGE}{after}", _Page)
-            found += [self._make_job(item) for item in page.operations]
-            oldest = found[-1].created_at if found else None
-            if not page.next_page_token or (oldest is not None and oldest < since):
+            jobs = [self._make_job(item) for item in page.operations]
+            found += jobs
+            if not page.next_page_token or went_past(jobs, since):
                 return found
             after = f"&pageToken={page.next_page_token}"
         raise ModelError(f"{self._wire.access.host} lists jobs without end")

@@ -157,6 +157,15 @@ class BatchApi(Protocol):
         ...
 
 
+def went_past(page: Sequence[Job], since: float) -> bool:
+    """Whether a page of a list that begins with the newest job has reached those from before a time.
+
+    A list in another order is read to its end: a job that is overlooked is created, and paid for, once more.
+    """
+    times = [job.created_at for job in page if job.created_at is not None]
+    return len(times) == len(page) > 1 and times[0] > times[-1] and times[-1] < since
+
+
 AGAIN_STATUS = frozenset({408, 409, 429})
 
 AGAIN_NAMES = frozenset({
