@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -133,3 +134,57 @@ def test_an_approval_that_nobody_gave_cannot_be_made(changes: dict[str, Any], sa
         with pytest.raises(UsageError) as caught:
             make()
         assert names(caught.value, *said.split(" … "))
+
+
+UNDO = 10
+
+VOTES = st.sampled_from(["yes", "yes", "no", "undo"])
+
+ACTIONS = st.lists(st.tuples(st.sampled_from(PEOPLE), VOTES, st.sampled_from([0, 1, 9, 10, 30])), max_size=14)
+
+
+@settings(max_examples=20)
+@given(steps=ACTIONS, terms=TERMS, undo=st.lists(st.sampled_from([0, UNDO]), min_size=14, max_size=14))
+def test_no_vote_counts_that_was_taken_back_and_no_denial_is_passed_over(
+    steps: Any, terms: dict[str, Any], undo: list[int]
+):
+    """Whatever the order of votes and withdrawals, read back from the ledger: what counted, and when."""
+    clock = Clock()
+    began = clock()
+
+    async def work(approvals: Approvals) -> tuple[Approval, Any]:
+        ident = await approvals.request(make_result(), "Publish it?", **terms, expires_in=100)
+        for (by, action, pause), seconds in zip(steps, undo, strict=False):
+            clock.pass_by(pause)
+            with suppress(UsageError):
+                if action == "undo":
+                    await approvals.withdraw(ident, by)
+                else:
+                    await approvals.decide(ident, by, action == "yes", undo_seconds=seconds)
+        clock.pass_by(UNDO)
+        return await approvals.get(ident), await approvals.history(ident)
+
+    with TemporaryDirectory() as folder:
+        approval, entries = use(f"sqlite:///{Path(folder) / 'adjudge.db'}", work, clock=clock)
+    said = [(entry.kind.removeprefix("approval."), entry.seq, entry.payload) for entry in entries]
+    given = {seq: vote for kind, seq, vote in said if kind == "vote_pending"}
+    withdrawn = {vote["vote"] for kind, _, vote in said if kind == "vote_withdrawn"}
+    counted = [vote for kind, _, vote in said if kind == "voted" and vote["accepted"]]
+    closed = approval.closed_at
+
+    assert withdrawn <= set(given)
+    assert len({vote["by"] for vote in counted}) == len(counted)
+    for vote in counted:
+        same = [seq for seq, other in given.items() if (other["by"], other["at"]) == (vote["by"], vote["at"])]
+        assert not withdrawn.intersection(same)
+    if approval.status == "approved" and approval.decided_by == "human":
+        assert closed is not None
+        assert len({vote["by"] for vote in counted if vote["approved"]}) >= terms["required"]
+        assert all(vote["approved"] for vote in counted)
+        # Nobody who said no before it was approved, and did not take that back, was passed over.
+        noes = [seq for seq, vote in given.items() if not vote["approved"] and vote["at"] < closed.isoformat()]
+        assert set(noes) <= withdrawn
+    if closed is not None:
+        assert closed <= began + timedelta(seconds=sum(pause for _, _, pause in steps) + UNDO)
+    if approval.status != "open":
+        assert approval.pending_votes == ()
