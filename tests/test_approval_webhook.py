@@ -278,3 +278,34 @@ def test_the_receiver_chooses_its_tolerance():
     assert verify_webhook(headers, BODY, KEY, tolerance=5, clock=lambda: 1005.0)
     assert "more than 5 s" in complaint(verify_webhook, headers, BODY, KEY, tolerance=5, clock=lambda: 1006.0)
     assert names(complaint(verify_webhook, headers, "{}", KEY), "the body", "bytes as they came", "str")
+
+
+def test_a_link_to_the_page_goes_with_a_request_that_opens(tmp_path: Path):
+    """Nothing else has one, and a function that fails holds up no delivery."""
+    calls: list[str] = []
+
+    async def link(approval: Any) -> str:
+        calls.append(approval.id)
+        if len(calls) > 1:
+            raise OSError("no network")
+        return f"https://adjudge.example/approvals/{approval.id}"
+
+    async def work(approvals: Approvals) -> list[str]:
+        ids = [await approvals.request(make_result(), "Publish it?", approvers=["ana"]) for _ in range(2)]
+        await approvals.decide(ids[0], "ana", True)
+        return ids
+
+    receiver = Receiver()
+    ids = deliver(tmp_path, receiver, work, make_link=link)
+    said = {
+        (body["type"], body["data"]["approval"]): body["data"].get("link") for body in map(_read_body, receiver.got)
+    }
+    assert said == {
+        ("approval.requested", ids[0]): f"https://adjudge.example/approvals/{ids[0]}",
+        ("approval.requested", ids[1]): None,
+        ("approval.closed", ids[0]): None,
+    }
+
+
+def _read_body(got: tuple[Any, bytes]) -> Any:
+    return json.loads(got[1])

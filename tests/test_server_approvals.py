@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import html
+import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -499,3 +502,37 @@ def test_the_api_refuses_to_approve_what_is_not_kept_unless_told(server: Running
     changed = client.post(path, json={"approved": True, "reason": "yes", "complete": False, "seen": "0" * 64})
     assert (changed.status_code, changed.json()["code"]) == (409, "changed")
     assert client.post(path, json={"approved": True, "reason": "yes", "complete": False}).status_code == 200
+
+
+def test_the_webhook_of_a_server_has_the_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A program that sends a message needs no command."""
+    got: list[Any] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    monkeypatch.setenv("HOOK_SECRET", "a secret of enough bytes")
+    hook = f'webhook = {{url = "http://127.0.0.1:{receiver.server_port}/x", secret_env = "HOOK_SECRET"}}\n'
+    try:
+        with run_server(tmp_path, config=CONFIG.replace("[approvals]\n", f"[approvals]\n{hook}")) as server:
+            server.add_account("Ana", "approve")
+            client = server.open_client(key=server.make_key("judge"))
+            client.post("/v1/gates/replies/check", json={"content": "x" * 50})
+            deadline = time.monotonic() + 10
+            while not got and time.monotonic() < deadline:
+                time.sleep(0.02)
+            link = got[0]["data"]["link"]
+            path = link[link.index("/approvals/") :]
+            assert server.sign_in("Ana").get(path).status_code == 200
+            assert server.sign_in("Ana").get(f"{path}x").status_code == 403
+    finally:
+        receiver.shutdown()
+        receiver.server_close()

@@ -54,12 +54,14 @@ async def serve(receiver: Receiver) -> AsyncIterator[Receiver]:
         await runner.cleanup()
 
 
-def deliver(tmp_path: Path, receiver: Receiver, work: Any, *, clock: Any = None, **how: Any) -> Any:
+def deliver(
+    tmp_path: Path, receiver: Receiver, work: Any, *, clock: Any = None, make_link: Any = None, **how: Any
+) -> Any:
     """What an async function makes of approvals whose webhook is the receiver; pauses pass at once."""
 
     async def go() -> Any:
         async with serve(receiver):
-            options = {"clock": clock} if clock else {}
+            options: dict[str, Any] = {"make_link": make_link} | ({"clock": clock} if clock else {})
             hook = Webhook(receiver.url, secret=KEY, **how)
             async with Approvals(f"sqlite:///{tmp_path / 'adjudge.db'}", webhook=hook, **options) as approvals:
                 assert approvals._courier is not None

@@ -24,6 +24,7 @@ from adjudge.rules.shipped import as_rule
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approvals import Approvals
+    from adjudge.guards.approval.webhook import MakeLink
     from adjudge.ledger.ledger import Ledger
 
 
@@ -42,8 +43,10 @@ def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
     return terms
 
 
-def open_approvals(config: Config, ledger: Ledger, *, quiet: bool = True) -> Approvals:
-    """The approvals beside a ledger, with the webhook of ``[approvals]``.
+def open_approvals(
+    config: Config, ledger: Ledger, *, quiet: bool = True, make_link: MakeLink | None = None
+) -> Approvals:
+    """The approvals beside a ledger, with the webhook of ``[approvals]``, which is told the links that are made.
 
     ``quiet`` leaves out one whose secret is not here, for somebody who only decides; else that is a ``UsageError``.
     """
@@ -59,7 +62,7 @@ def open_approvals(config: Config, ledger: Ledger, *, quiet: bool = True) -> App
     if is_secret_missing(config):
         raise UsageError(f"{where}: the environment variable {show(name)} is not set; it holds the webhook's secret")
     try:
-        return Approvals(ledger, webhook=Webhook(table["url"], secret=os.environ[name]))
+        return Approvals(ledger, webhook=Webhook(table["url"], secret=os.environ[name]), make_link=make_link)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 

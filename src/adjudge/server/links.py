@@ -9,11 +9,13 @@ from __future__ import annotations
 import hmac
 import secrets
 from base64 import urlsafe_b64encode
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
+from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.webhook import MakeLink
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import SECRETS, find_table, read, write
 
@@ -24,6 +26,8 @@ _NAME = "links"
 
 _BYTES = 32
 
+_LIFETIME = timedelta(days=7)
+
 
 async def make_link(ledger: Ledger, base_url: str, ident: str, *, until: datetime) -> str:
     """The address of a request's page, signed, which can be opened until a time.
@@ -33,6 +37,20 @@ async def make_link(ledger: Ledger, base_url: str, ident: str, *, until: datetim
     stamp = int(until.timestamp())
     signature = _sign(await _find_secret(ledger), ident, stamp)
     return f"{base_url}/approvals/{ident}?until={stamp}&link={signature}"
+
+
+def make_linker(ledger: Ledger, base_url: str) -> MakeLink:
+    """A function that makes the link of a request, for a webhook: until it expires, else for 7 days."""
+
+    async def link(approval: Approval) -> str:
+        return await make_link(ledger, base_url, approval.id, until=find_end(approval, datetime.now(UTC)))
+
+    return link
+
+
+def find_end(approval: Approval, now: datetime) -> datetime:
+    """Until when a link can be opened where nobody says: until the request expires, else for 7 days."""
+    return approval.expires_at or now + _LIFETIME
 
 
 async def check_link(ledger: Ledger, ident: str, *, until: int, signature: str, now: datetime) -> None:

@@ -25,6 +25,7 @@ from adjudge.ledger.ledger import Ledger
 from adjudge.server.database import make_tables
 from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.limits import SignInThrottle, WorkQueue
+from adjudge.server.links import make_linker
 from adjudge.server.run_folders import LabelDesk
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ class StateHolder:
                 "leave out --allow-anonymous, or listen on 127.0.0.1"
             )
         assert self.ledger is not None  # noqa: S101 - for the type checker; open() comes first
-        approvals = open_approvals(config, self.ledger, quiet=False)
+        link = make_linker(self.ledger, settings.base_url)
+        approvals = open_approvals(config, self.ledger, quiet=False, make_link=link)
         recorder = CommandRecorder(self.ledger)
         gates = {name: open_gate(name, config, recorder=recorder, approvals=approvals) for name in config.gates}
         for name, gate in gates.items():

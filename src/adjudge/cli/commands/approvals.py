@@ -179,8 +179,6 @@ approvals_app = typer.Typer(
 
 T = TypeVar("T")
 
-_LINK_HOURS = 168
-
 _MOST_HOURS = 8_760
 
 _STATUSES = ("open", "approved", "denied", "all")
@@ -336,7 +334,7 @@ def link(
     the server, and decides there: the link itself decides nothing. A request that never expires has a link for 7 days.
     """
     from adjudge.config.server import read_server
-    from adjudge.server.links import make_link
+    from adjudge.server.links import find_end, make_link
 
     if hours is not None and not 0 < hours <= _MOST_HOURS:
         raise UsageError(f"--hours is a number above 0 and up to {_MOST_HOURS:,}, got {hours:g}")
@@ -345,9 +343,7 @@ def link(
     async def work(approvals: Approvals) -> str:
         found = await approvals.get(await approvals.find(ident))
         now = datetime.now(UTC)
-        until = found.expires_at or now + timedelta(hours=_LINK_HOURS)
-        if hours is not None:
-            until = now + timedelta(hours=hours)
+        until = find_end(found, now) if hours is None else now + timedelta(hours=hours)
         return await make_link(approvals.ledger, settings.base_url, found.id, until=until)
 
     print_line(_use(ledger, config, key, work))

@@ -68,7 +68,7 @@ from adjudge.guards.approval.store import (
     make_voting_tables,
     read_shown,
 )
-from adjudge.guards.approval.webhook import DeliveryQueue, Event, Webhook
+from adjudge.guards.approval.webhook import DeliveryQueue, Event, MakeLink, Webhook
 from adjudge.guards.decision import ApprovalAnswer, Decision
 from adjudge.hooks import logger
 from adjudge.judges.evaluate import JudgeLike
@@ -146,6 +146,7 @@ class Approvals:
     Args:
         store: A ``Ledger``, or the address of one, which is then opened and closed here.
         webhook: Notified when a request opens or closes.
+        make_link: Makes the address of the page on which people decide a request, for the webhook.
         clock: Returns the time, as an aware datetime. A request expires by the clock of the process that looks.
 
     Raises:
@@ -153,7 +154,12 @@ class Approvals:
     """
 
     def __init__(
-        self, store: Ledger | str, *, webhook: Webhook | None = None, clock: Callable[[], datetime] = _now
+        self,
+        store: Ledger | str,
+        *,
+        webhook: Webhook | None = None,
+        make_link: MakeLink | None = None,
+        clock: Callable[[], datetime] = _now,
     ) -> None:
         if not isinstance(store, Ledger | str):
             raise UsageError(f"approvals are kept beside a Ledger or at its address, got {type(store).__name__}")
@@ -163,7 +169,7 @@ class Approvals:
         self.ledger = Ledger(store) if isinstance(store, str) else store
         """The ledger that holds every step."""
         self._clock = clock
-        self._courier = DeliveryQueue(webhook) if webhook is not None else None
+        self._courier = DeliveryQueue(webhook, make_link=make_link) if webhook is not None else None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} beside {self.ledger!r}>"

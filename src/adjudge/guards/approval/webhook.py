@@ -14,7 +14,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -119,20 +119,35 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def render_event(event: Event, approval: Approval) -> bytes:
-    """The body: who is asked, about which result, and how it stands; no text that can quote the content."""
+MakeLink = Callable[[Approval], Awaitable[str]]
+"""Makes the address of the page on which people decide a request."""
+
+
+def render_event(event: Event, approval: Approval, link: str | None = None) -> bytes:
+    """The body: who is asked, about which result, and its state; no text that can quote the content.
+
+    ``link`` is the address of the page on which people decide it, where there is one.
+    """
     names = ("status", "approvers", "required", "created_at", "expires_at", "on_expiry", "closed_at", "decided_by")
     names += ("result_id", "outcome", "undecided_because", "score", "threshold", "judge", "subject", "gate")
     about: dict[str, Any] = {"approval": approval.id}
     about |= {name: to_plain(getattr(approval, name)) for name in (*names, "execution")}
+    about |= {} if link is None else {"link": link}
     return json.dumps({"schema": SCHEMA, "type": event, "data": about}).encode()
 
 
 class DeliveryQueue:
     """Deliveries under way. Each is a task of the loop that it began in; ``drain`` waits for them."""
 
-    def __init__(self, webhook: Webhook, *, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        webhook: Webhook,
+        *,
+        make_link: MakeLink | None = None,
+        sleep: Callable[[float], Any] = asyncio.sleep,
+    ) -> None:
         self.webhook = webhook
+        self._make_link = make_link
         self._sleep = sleep
         # Never through a proxy to this machine: that may be plain http.
         self._transport = Transport(proxies_this_machine=False)
@@ -161,12 +176,23 @@ class DeliveryQueue:
 
     async def _deliver(self, event: Event, approval: Approval) -> None:
         try:
-            said = await self._try_all(f"{approval.id}:{event}", render_event(event, approval))
+            body = render_event(event, approval, await self._find_link(event, approval))
+            said = await self._try_all(f"{approval.id}:{event}", body)
         except Exception as error:  # noqa: BLE001 - whatever it is, a delivery stops nobody
             said = type(error).__name__
             logger.debug("what a webhook's delivery raised", exc_info=error)
         if said is not None:
             logger.error("webhook: %s of approval %s was not delivered: %s", event, approval.id, said)
+
+    async def _find_link(self, event: Event, approval: Approval) -> str | None:
+        """Where people decide a request that is open; ``None`` where that is not known, which holds up no delivery."""
+        if self._make_link is None or event != "approval.requested":
+            return None
+        try:
+            return await self._make_link(approval)
+        except Exception as error:  # noqa: BLE001 - somebody's own function, or a store that fails
+            logger.warning("webhook: there is no link to approval %s: %s", approval.id, type(error).__name__)
+            return None
 
     async def _try_all(self, ident: str, body: bytes) -> str | None:
         """Send until it is taken; ``None``, or why it was not."""
