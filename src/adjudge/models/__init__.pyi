@@ -26,6 +26,7 @@ from adjudge.models.price import Prices as Prices
 from adjudge.models.recording import RecordingModel as RecordingModel
 from adjudge.models.replay import MissingRecording as MissingRecording
 from adjudge.models.replay import ReplayModel as ReplayModel
+from adjudge.models.retirement import Lifecycle as Lifecycle
 from adjudge.models.retirement import Retirement as Retirement
 from adjudge.models.retirement import find_retirement as find_retirement
 from adjudge.result import Usage as Usage
