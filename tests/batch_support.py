@@ -525,7 +525,7 @@ def serve(kind: str = "openai", **options: Any) -> Iterator[BatchServer]:
 
 def options(**changes: Any) -> BatchOptions:
     """Options of a run that is in a hurry."""
-    return BatchOptions(**({"poll": 0.05, "check": 0} | changes))
+    return BatchOptions(**({"poll": 0.01, "check": 0} | changes))
 
 
 def go(server: BatchServer, cases: Any, out: Path | None = None, judge: Any = None, **how: Any) -> Any:

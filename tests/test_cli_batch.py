@@ -40,7 +40,7 @@ def spec(server: BatchServer) -> str:
 def ask(server: BatchServer, *more: str) -> tuple[str, ...]:
     """A run by batches that is in a hurry."""
     words = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", spec(server), "--batch")
-    return (*words, "--batch-poll", "0.05", "--out", "R", *more)
+    return (*words, "--batch-poll", "0.02", "--out", "R", *more)
 
 
 def test_a_data_set_is_judged_by_batch(line: Line, server: BatchServer):
@@ -81,7 +81,7 @@ def test_an_interrupt_leaves_batches_which_can_be_collected_and_judged(line: Lin
     server.looks = 1_000_000
     process = cli_support.start(tmp_path, *ask(server, "--batch-check", "0"))
     assert server.created.wait(30)
-    time.sleep(0.5)
+    time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     left = cli_support.finish(process)
     assert left.status == 130, left.err
@@ -89,7 +89,7 @@ def test_an_interrupt_leaves_batches_which_can_be_collected_and_judged(line: Lin
     assert "--out R --resume" in left.err
 
     server.looks = 0
-    collected = line("batch", "collect", "R", "--wait", "--batch-poll", "0.05", "--json")
+    collected = line("batch", "collect", "R", "--wait", "--batch-poll", "0.02", "--json")
     assert [item["state"] for item in collected.document["batches"]] == ["collected"]
     assert sum(open_run("R").counts.values()) == 0
 
@@ -105,7 +105,7 @@ def test_a_batch_can_be_cancelled(line: Line, server: BatchServer, tmp_path: Pat
     server.looks = 1_000_000
     process = cli_support.start(tmp_path, *ask(server, "--batch-check", "0"))
     assert server.created.wait(30)
-    time.sleep(0.5)
+    time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     cli_support.finish(process)
 

@@ -32,7 +32,7 @@ def leave_soon(server: BatchServer, running: Any) -> Any:
 
     def wind_down() -> None:
         server.created.wait(10)
-        time.sleep(0.3)
+        time.sleep(0.1)
         running.wind_down()
 
     thread = threading.Thread(target=wind_down)
@@ -325,10 +325,10 @@ def test_a_model_that_no_batch_is_created_for_stops_the_run(tmp_path: Path):
 
 def test_a_full_queue_is_waited_for_in_smaller_parts():
     """OpenAI counts queued tokens, and says so by a batch that fails."""
-    with serve(most_queued=20) as server:
-        done = go(server, make_cases(50))
+    with serve(most_queued=8) as server:
+        done = go(server, make_cases(20))
 
-        assert max(len(job.lines) for job in server.jobs.values() if job.end == "completed") <= 20
+        assert max(len(job.lines) for job in server.jobs.values() if job.end == "completed") <= 8
         assert paid_once(server)
     assert done.counts["undecided"] == 0
 
@@ -336,10 +336,10 @@ def test_a_full_queue_is_waited_for_in_smaller_parts():
 def test_no_more_tokens_are_queued_than_the_account_may():
     """Each part is asked when the one before it has ended."""
     with serve() as server:
-        done = go(server, make_cases(30), batch=options(tokens=6_000))
+        done = go(server, make_cases(15), batch=options(tokens=3_000))
 
         sizes = [len(job.lines) for job in server.jobs.values()]
-        assert (sum(sizes), max(sizes) < 20) == (30, True)
+        assert (sum(sizes), max(sizes) < 10) == (15, True)
     assert done.counts["undecided"] == 0
 
 
@@ -607,12 +607,12 @@ def test_a_budget_holds_for_batches():
     """The whole of a part is held before it is created; what does not fit is undecided, and not sent."""
     with serve() as server:
         judge = Judge(server.open(), max_output_tokens=100)
-        done = go(server, make_cases(60), judge=judge, budget=20.0, prices=PRICES)
+        done = go(server, make_cases(20), judge=judge, budget=10.0, prices=PRICES)
 
         spent = 0.94 * len(server.run)
-    assert spent <= 20.0
+    assert spent <= 10.0
     assert set(reasons(done)) == {"budget"}
-    assert done.counts["undecided"] == 60 - len(server.run)
+    assert done.counts["undecided"] == 20 - len(server.run)
 
 
 def test_a_run_that_goes_on_holds_what_is_under_way_once(tmp_path: Path):
@@ -620,7 +620,7 @@ def test_a_run_that_goes_on_holds_what_is_under_way_once(tmp_path: Path):
     with serve(looks=1_000_000) as server:
         judge = Judge(server.open(), max_output_tokens=100)
         cases = make_cases(10)
-        for _ in range(4):
+        for _ in range(3):
             how: Any = {"batch": options(), "budget": 60.0, "prices": PRICES, "resume": True}
             running = run(cases, judge, criteria="Is good.", out=tmp_path / "R", **how)
 
