@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,20 @@ def test_nothing_of_what_was_judged_becomes_html(server: RunningServer, ana: Any
 
 
 # ---------------------------------------------------------------- deciding
+
+
+def test_the_result_shows_what_people_were_shown_only_if_that_is_what_was_judged(server: RunningServer, ana: Any):
+    """By the digest in the ledger: the text beside it can be changed by somebody who can write to the database."""
+    ident = make_request(server, "You will have the money within 24 hours, Zoe.")
+    page = ana.get(f"/results/{ident}").text
+    assert "Zoe." in page
+
+    with closing(sqlite3.connect(server.folder / "adjudge.db")) as database, database:
+        database.execute("UPDATE adjudge_approvals SET body = replace(body, 'Zoe.', 'Kim.')")
+    page = ana.get(f"/results/{ident}").text
+    assert "Zoe." not in page
+    assert "Kim." not in page
+    assert "The content is not here" in page
 
 
 def test_an_approval_can_be_undone_and_counts_afterwards(server: RunningServer, ana: Any):

@@ -7,12 +7,13 @@ if it were what somebody wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from fastapi import APIRouter
 
+from adjudge.content import digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
 from adjudge.guards.decision import Decision
@@ -24,7 +25,7 @@ from adjudge.server.caller import AnyCaller
 from adjudge.server.pages.page import add_page
 from adjudge.server.problem import Problem
 from adjudge.server.recorded import Recorded, read_newest, read_row
-from adjudge.server.state import CurrentState
+from adjudge.server.state import CurrentState, ServerState
 from adjudge.templates.evidence import MarkedText, mark_evidence
 
 router = APIRouter()
@@ -157,8 +158,9 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
     # A held decision is recorded again once people decided: the story is told from its end.
     last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), found)
     row = read_row(last) or row
+    content = await _find_content(state, related, row)
+    row = replace(row, content=content)
     decision, result = _read_parts(last)
-    content = row.content if row.content and not row.content.startswith("sha256:") else None
     quotations = [text for item in result.criteria for text in item.evidence] if result is not None else []
     marked = mark_evidence(content, quotations) if content is not None else None
     approval = _make_approval(row.approval_id, related)
@@ -174,7 +176,7 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
         kept=str((genesis.payload or {}).get("store_content", "hash")),
         rules=() if result is None else result.rule_results,
         judged=_make_judged(result, marked) if result is not None else None,
-        policy="" if decision is None else decision.detail,
+        policy="" if decision is None else _find_policy(related, decision),
         mode="" if decision is None else decision.mode,
         config=None if decision is None else decision.config,
         approval=approval,
@@ -213,6 +215,25 @@ async def _list_related(ledger: Ledger, entry: Entry, row: Recorded) -> Sequence
         if len(found) >= _MOST_RELATED:
             break
     return found or [entry]
+
+
+async def _find_content(state: ServerState, related: Sequence[Entry], row: Recorded) -> str | None:
+    """The content as the ledger holds it, else as people were shown it, if that is exactly what was judged."""
+    kept = [row, *filter(None, map(read_row, related))]
+    content = next((one.content for one in kept if one.content and not one.content.startswith("sha256:")), None)
+    if content is not None or row.approval_id is None:
+        return content
+    try:
+        asked = await state.approvals.get(row.approval_id)
+    except UsageError:  # another store asked, or the request was erased
+        return None
+    # Somebody who can write to the database can change this text; the digest in the ledger says what was judged.
+    return asked.content if asked.content is not None and digest_text(asked.content) == row.subject else None
+
+
+def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
+    asked = (entry.payload or {} for entry in related if entry.kind == "decision")
+    return next((str(said.get("detail") or "") for said in asked if said.get("pending") is True), decision.detail)
 
 
 def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
