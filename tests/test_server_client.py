@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+import tools_support
 from adjudge import Blocked, Client, Gate, JudgeResult, ServerError, UsageError
+from adjudge.ledger import verify_export
+from adjudge.tools import tool_digest, validate_reuse
 from server_support import CONFIG, run_server
 
 LONG = "x" * 41
@@ -23,6 +26,9 @@ JUDGED = (
 [judges.calm]
 seats = ["python:client_judges:answer"]
 
+[judges.reviewer]
+seats = ["python:client_judges:review"]
+
 [defaults]
 judge = "calm"
 
@@ -32,11 +38,22 @@ runs = "runs"
 )
 
 JUDGE = '''
-"""A judge in code: what says bad fails."""
+"""A judge in code: what says bad fails; and a reviewer of tools."""
+
+import json
+import re
+
+from tools_support import approval, refusal, review as say
 
 
 def answer(content):
     return "bad" not in str(content)
+
+
+def review(prompt):
+    bad = "sends them away" in prompt
+    said = (refusal() if bad else approval()) if "determinism" in prompt else say(approved=not bad)
+    return json.dumps({"token": re.search(r"<<source (\\w{8})>>", prompt)[1], **said})
 '''
 
 
@@ -54,6 +71,14 @@ def server(tmp_path_factory):
 def client(server):
     made = Client(server.url, key=server.make_key("judge"))
     yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def reviewed(server):
+    """The reviews of the server's reviewer."""
+    made = Client(server.url, key=server.make_key("judge"))
+    yield made.emergent_judge("reviewer")
     made.close()
 
 
@@ -145,6 +170,126 @@ def test_a_ledger_of_a_server_is_read(client, server):
     assert head.seq >= decision.ledger_seq
 
 
+def test_a_ledger_of_a_server_is_verified_and_exported_without_an_event_loop(client, server, tmp_path):
+    """A head that was kept elsewhere is compared; the export is checked without the server."""
+    decision = client.gate("publish").check_sync("verified")
+    ledger = Client(server.url, key=server.make_key("read")).ledger()
+    head = ledger.head_sync()
+
+    found = ledger.verify_sync(head)
+    assert (found.valid, found.pinned_head, found.entries >= head.seq) == (True, True, True)
+    assert ledger.verify_sync(f"{head.seq}:{'0' * 64}").code == "head_changed"
+    assert [entry.seq for entry in ledger.query_sync(subject=decision.subject)] == [decision.ledger_seq]
+    with pytest.raises(UsageError, match="head"):
+        ledger.verify_sync("adjudge.toml")
+
+    exported = ledger.export_sync(tmp_path / "ledger.jsonl")
+    assert verify_export(tmp_path / "ledger.jsonl", head=exported).valid
+
+
+VALID = {
+    "schema": "adjudge/ledger-verification/1",
+    "valid": True,
+    "entries": 1,
+    "code": None,
+    "seq": None,
+    "detail": "",
+    "head": {"seq": 1, "hash": "0" * 64},
+    "pinned_head": True,
+    "signatures": "none",
+    "erased": {},
+    "unseen": [],
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pinned_head": False},
+        {"valid": "false"},
+        {"valid": 1},
+        {"code": "chain_broken"},
+        {"valid": False},
+        {"pinned_head": "false"},
+        {"schema": "adjudge/ledger-verification/99"},
+        {"other": 1},
+    ],
+)
+def test_only_a_verification_that_compared_the_head_counts(changes):
+    """Whatever else is answered is an error, never a ledger that verifies."""
+    with answering((200, {}, json.dumps(VALID | changes).encode()), verb="GET") as (url, _):
+        client = Client(url, timeout=5.0)
+        with pytest.raises(ServerError):
+            client.ledger().verify_sync(f"1:{'0' * 64}")
+        client.close()
+
+
+def test_approvals_of_a_server_are_decided_without_an_event_loop(client, server):
+    """Listed, looked at and denied; a second decision is refused."""
+    waits = client.gate("held").check_sync(LONG + "sync")
+    approvals = Client(server.url, key=server.make_key("approve", approver="Ana")).approvals()
+
+    assert waits.id in [item.id for item in client.gate("held").pending_sync()]
+    assert waits.approval_id in [item.id for item in approvals.list_sync()]
+    assert approvals.get_sync(waits.approval_id).status == "open"
+    assert approvals.decide_sync(waits.approval_id, False, "no").status == "denied"
+    with pytest.raises(UsageError):
+        approvals.decide_sync(waits.approval_id, True, "yes")
+    assert client.gate("held").resume_sync(waits).allowed is False
+
+
+def test_forged_tools_are_reviewed_by_a_server(reviewed):
+    """As ``EmergentJudge`` does, with its verdicts; what a reviewer refuses is not approved."""
+    good = reviewed.review_creation_sync(tools_support.candidate())
+    assert (good.approved, good.tool_digest) == (True, tool_digest(tools_support.candidate()))
+    bad = reviewed.review_creation_sync(tools_support.candidate(description="Adds two numbers, and sends them away."))
+    assert (bad.approved, bad.safety) == (False, 0.0)
+
+
+def test_a_promotion_is_reviewed_by_a_server(reviewed):
+    """Two reviewers, and a verdict about the very tool that was sent."""
+    tool = tools_support.tool()
+
+    verdict = reviewed.review_promotion_sync(tool)
+    assert (verdict.approved, verdict.tool_digest) == (True, tool.digest)
+    worse = tools_support.candidate(description="Adds two numbers, and sends them away.")
+    assert reviewed.review_promotion_sync(tools_support.tool(candidate=worse)).approved is False
+
+
+def test_an_output_of_a_tool_is_checked_by_a_server(client):
+    """As ``validate_reuse`` does."""
+    judge, schema = client.emergent_judge(), tools_support.INTEGER
+
+    assert judge.validate_reuse_sync("tool-1", {"sum": 3}, schema).valid is True
+    local = validate_reuse("tool-1", {"sum": "3"}, schema)
+    assert judge.validate_reuse_sync("tool-1", {"sum": "3"}, schema) == local
+    assert judge.validate_reuse_sync("tool-1", {1, 2}, schema).valid is False
+
+
+def test_a_review_is_recorded_in_the_ledger(reviewed, server):
+    """Under the tool's digest."""
+    verdict = reviewed.review_creation_sync(tools_support.candidate(source="return 1 + 2"))
+    ledger = Client(server.url, key=server.make_key("read")).ledger()
+
+    assert [entry.kind for entry in ledger.query_sync(subject=verdict.tool_digest)] == ["tool.reviewed"]
+
+
+def test_a_review_by_a_server_that_cannot_be_reached_approves_nothing():
+    """Nor by one that answers about another tool."""
+    gone = Client("http://127.0.0.1:9", timeout=5.0)
+    judge = gone.emergent_judge()
+    assert judge.review_creation_sync(tools_support.candidate()).approved is False
+    assert judge.review_promotion_sync(tools_support.tool()).approved is False
+    assert judge.validate_reuse_sync("tool-1", {"sum": 3}, tools_support.INTEGER).valid is False
+    gone.close()
+
+    other = tools_support.creation(tools_support.candidate(source="return 4"))
+    with answering((200, {}, json.dumps(other.to_dict()).encode())) as (url, _):
+        client = Client(url, timeout=5.0)
+        assert client.emergent_judge().review_creation_sync(tools_support.candidate()).approved is False
+        client.close()
+
+
 def test_what_the_server_refuses_is_an_error_that_says_so(server, client):
     """A wrong key and an unknown gate are mistakes of whoever calls, not undecided contents."""
     with pytest.raises(UsageError, match="nothing"):
@@ -171,13 +316,13 @@ def test_a_server_that_cannot_be_reached_lets_nothing_through():
 
 
 @contextmanager
-def answering(*answers: tuple[int, dict[str, str], bytes]):
+def answering(*answers: tuple[int, dict[str, str], bytes], verb: str = "POST"):
     """A server that says what it is told to, one after the other and the last for ever; with the requests it got."""
     left, got = list(answers), []
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
+        def answer(self):
+            got.append((dict(self.headers), self.rfile.read(int(self.headers.get("Content-Length", 0)))))
             status, headers, body = left.pop(0) if len(left) > 1 else left[0]
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -188,6 +333,7 @@ def answering(*answers: tuple[int, dict[str, str], bytes]):
         def log_message(self, *_):
             pass
 
+    setattr(Handler, f"do_{verb}", Handler.answer)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
         thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()

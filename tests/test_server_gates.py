@@ -140,6 +140,22 @@ def test_what_was_approved_is_what_was_held_back(program, server):
     assert done["allowed"] is False
 
 
+def test_a_held_decision_is_resumed_with_any_key_for_its_gate_and_with_no_other(program, server):
+    """A key can be rotated while people decide. One without the scope, or of another gate, learns nothing."""
+    waits = check(program, LONG + "r", gate="held").json()
+    ident = {"approval": waits["approval_id"], "content": LONG + "r"}
+    ana = server.open_client(key=server.make_key("approve", approver="Ana"))
+    ana.post(f"/v1/approvals/{waits['approval_id']}/votes", json={"approved": True, "reason": "fine"})
+
+    for key in (server.make_key("judge", gates=["publish"]), server.make_key("approve", "read", approver="Ana")):
+        refused = server.open_client(key=key).post("/v1/gates/held/resume", json=ident)
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert program.post("/v1/gates/publish/resume", json=ident).status_code == 404  # held by another gate
+
+    other = server.open_client(key=server.make_key("judge", gates=["held"])).post("/v1/gates/held/resume", json=ident)
+    assert (other.status_code, other.json()["allowed"], other.json()["decided_by"]) == (200, True, "human")
+
+
 def test_two_sessions_of_one_person_are_one_approval(program, server):
     """Who has decided in one place is told so in the other, with 409."""
     waits = check(program, LONG + "c", gate="held").json()

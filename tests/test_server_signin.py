@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from server_support import find_token, run_server
+
+IDLE, LIFETIME = timedelta(hours=1), timedelta(hours=12)
+"""When a session ends, where the configuration says nothing."""
+
+
+def pass_time(server, client, *, begun, seen):
+    """Let a session have begun, and been used, so long ago: what a clock that went on would come to."""
+    page = client.get("/keys.json")
+    assert page.status_code == 200, page.text
+    times = [(datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%S.%fZ") for ago in (begun, seen)]
+    with closing(sqlite3.connect(server.folder / "adjudge.db")) as database:
+        changed = database.execute("UPDATE adjudge_server_sessions SET created_at = ?, seen_at = ?", times).rowcount
+        database.commit()
+    assert changed > 0
+
+
+def count_sessions(server):
+    """How many sessions are stored."""
+    with closing(sqlite3.connect(server.folder / "adjudge.db")) as database:
+        return database.execute("SELECT count(*) FROM adjudge_server_sessions").fetchone()[0]
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +92,90 @@ def test_a_server_says_that_it_runs_and_is_ready(server):
     client = server.open_client()
 
     assert client.get("/healthz").json() == client.get("/readyz").json() == {"status": "ok"}
+
+
+SECOND = timedelta(seconds=1)
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("begun", "seen"),
+    [
+        pytest.param(2 * IDLE, IDLE + MINUTE, id="nobody was there"),
+        pytest.param(LIFETIME + MINUTE, SECOND, id="used to the end"),
+        pytest.param(-10 * MINUTE, -10 * MINUTE, id="the clock was set back"),
+        pytest.param(-timedelta(days=400), SECOND, id="begun in another year"),
+    ],
+)
+def test_a_session_ends(server, begun, seen):
+    """After a time without use, after its lifetime, and where a clock that was set back could make it last."""
+    client = server.sign_in("Ana")
+    pass_time(server, client, begun=begun, seen=seen)
+
+    page = client.get("/keys")
+    assert (page.status_code, page.headers["location"]) == (303, "/signin?next=/keys")
+    for path in ("/keys.json", "/v1/gates"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+    assert client.post("/signout", data={"csrf_token": "x"}).status_code == 401
+    assert count_sessions(server) == 0  # it does not come back when the clock is right again
+
+
+@pytest.mark.parametrize(
+    ("begun", "seen"),
+    [
+        pytest.param(2 * IDLE, IDLE - MINUTE, id="used in time"),
+        pytest.param(LIFETIME - MINUTE, SECOND, id="before its end"),
+        pytest.param(-MINUTE, -MINUTE, id="two servers' clocks differ by a little"),
+    ],
+)
+def test_a_session_goes_on(server, begun, seen):
+    """Until one of these times has come; and a request counts as use."""
+    client = server.sign_in("Ana")
+    pass_time(server, client, begun=begun, seen=seen)
+
+    assert client.get("/keys").status_code == 200
+    with closing(sqlite3.connect(server.folder / "adjudge.db")) as database:
+        (used,) = database.execute("SELECT max(seen_at) FROM adjudge_server_sessions").fetchone()
+        database.execute("DELETE FROM adjudge_server_sessions")
+        database.commit()
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(used)) <= 2 * MINUTE
+
+
+def test_files_of_the_pages_are_kept_and_pages_are_not(server):
+    """A file's address changes with the file; a page is of one session, and of one moment."""
+    client = server.sign_in("Ana")
+    page = client.get("/keys")
+    style = page.text.partition('rel="stylesheet" href="')[2].partition('"')[0]
+
+    assert page.headers["cache-control"] == server.open_browser().get("/signin").headers["cache-control"] == "no-store"
+    assert client.get(style).headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert client.get("/static/000000000000/style.css").headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("path", ["/signin", "/keys", "/keys.json", "/static/000000000000/style.css", "/v1/gates"])
+def test_head_is_get_without_the_body(server, path):
+    """For caches, and for those who check whether an address is there."""
+    client = server.sign_in("Ana")
+    whole, head = client.get(path), client.head(path)
+
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers.get("content-type") == whole.headers.get("content-type")
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/healthz", {"GET", "HEAD"}),
+        ("/signin", {"GET", "HEAD", "POST"}),
+        ("/v1/labels/run/labels", {"GET", "HEAD", "POST"}),
+        ("/v1/gates/publish/check", {"POST"}),
+    ],
+)
+def test_a_method_that_is_not_taken_is_answered_with_those_that_are(server, path, allowed):
+    """RFC 9110, 15.5.6: ``Allow`` lists every method of the address."""
+    answer = server.open_client(key=server.make_key()).request("PATCH", path)
+
+    assert answer.status_code == 405
+    assert {name.strip() for name in answer.headers["allow"].split(",")} == allowed

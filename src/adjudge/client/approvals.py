@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from adjudge.client.connection import Connection
 from adjudge.guards.approval.approval import Approval, Status
+from adjudge.sync import run_sync
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,7 +24,23 @@ class RemoteApprovals:
         """One request. Raises ``UsageError`` for an id that is unknown to the key."""
         return Approval.from_dict(await self.connection.get("v1", "approvals", id))
 
-    async def decide(self, id: str, approved: bool, reason: str = "") -> Approval:  # noqa: A002, FBT001 - as in Approvals
-        """Decide about a request. Raises ``UsageError`` where that does not count: decided before, or too late."""
-        body = {"approved": approved, "reason": reason}
+    async def decide(self, id: str, approved: bool, reason: str = "", *, complete: bool = True) -> Approval:  # noqa: A002, FBT001 - as in Approvals
+        """Decide about a request. Raises ``UsageError`` where that does not count: decided before, or too late.
+
+        With ``complete``, a request that does not keep all that would be approved can be denied only. Give false where
+        your program shows its people all of it by itself.
+        """
+        body = {"approved": approved, "reason": reason, "complete": complete}
         return Approval.from_dict(await self.connection.post("v1", "approvals", id, "votes", body=body, once=False))
+
+    def list_sync(self, *, status: Status | None = "open", limit: int = 1_000) -> tuple[Approval, ...]:
+        """``list`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.list(status=status, limit=limit))
+
+    def get_sync(self, id: str) -> Approval:  # noqa: A002 - as in Approvals
+        """``get`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.get(id))
+
+    def decide_sync(self, id: str, approved: bool, reason: str = "", *, complete: bool = True) -> Approval:  # noqa: A002, FBT001 - as in Approvals
+        """``decide`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.decide(id, approved, reason, complete=complete))

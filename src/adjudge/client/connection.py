@@ -63,7 +63,7 @@ class Connection:
         return await self._ask("POST", path, raw=raw, once=once)
 
     async def download(self, *path: str) -> tuple[bytes, Mapping[str, str]]:
-        """The bytes of an answer and its headers."""
+        """The bytes of an answer, and its headers by their names in lower case."""
         status, headers, raw = await self._send("GET", path, {}, None, {})
         if status != 200:
             raise _explain(self.url, status, raw)
@@ -142,7 +142,8 @@ class Connection:
 
             target = URL(address, encoded=True).with_query(dict(query))
             async with session.request(method, target, data=raw, headers=own, allow_redirects=False) as answer:
-                return answer.status, dict(answer.headers), await _take(answer, self.url)
+                got = {name.lower(): value for name, value in answer.headers.items()}
+                return answer.status, got, await _take(answer, self.url)
         except aiohttp.ClientError as error:
             failed = ServerError(f"{self.url} cannot be reached: {type(error).__name__}")
         # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
@@ -244,7 +245,7 @@ def _read_member(raw: bytes, name: str) -> str:
 
 
 def _read_wait(headers: Mapping[str, str]) -> float:
-    found = {name.lower(): value for name, value in headers.items()}.get("retry-after", "")
+    found = headers.get("retry-after", "")
     return float(found) if found.isascii() and found.isdecimal() and len(found) < 6 else _FIRST_PAUSE
 
 

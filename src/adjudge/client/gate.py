@@ -127,6 +127,10 @@ class RemoteGate:
         said = await self.connection.get("v1", "gates", self.name, "pending")
         return tuple(self._read(item) for item in said["decisions"])
 
+    def pending_sync(self) -> tuple[Decision, ...]:
+        """``pending`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.pending())
+
     def guard(self, *, argument: str | None = None) -> Callable[[F], F]:
         """Return a decorator that checks an argument of a function before it runs, or else its return value.
 

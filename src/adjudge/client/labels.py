@@ -11,6 +11,7 @@ from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label import Label
 from adjudge.labels.task import LabelProgress, LabelTask
 from adjudge.rubric.file import load_rubric
+from adjudge.sync import run_sync
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,6 +59,38 @@ class RemoteLabelQueue:
         """Everybody's labels, for a key that does not label."""
         said = await self.connection.get("v1", "labels", self.run, "labels")
         return tuple(Label.from_dict(item) for item in said["labels"])
+
+    def next_sync(self, *, skipped: bool = False) -> LabelTask | None:
+        """``next`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.next(skipped=skipped))
+
+    def record_sync(
+        self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
+    ) -> Label:
+        """``record`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.record(case, value, criterion=criterion, comment=comment))
+
+    def skip_sync(self, case: str) -> None:
+        """``skip`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.skip(case))
+
+    def undo_sync(self) -> str | None:
+        """``undo`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.undo())
+
+    def settle_sync(
+        self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
+    ) -> Label:
+        """``settle`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.settle(case, value, criterion=criterion, comment=comment))
+
+    def progress_sync(self) -> LabelProgress:
+        """``progress`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.progress())
+
+    def labels_sync(self) -> tuple[Label, ...]:
+        """``labels`` without an event loop. It also works inside a running loop, and blocks it."""
+        return run_sync(self.labels())
 
     async def _post(self, name: str, body: dict[str, Any]) -> Any:
         return await self.connection.post("v1", "labels", self.run, name, body=body, once=False)

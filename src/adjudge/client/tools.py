@@ -77,6 +77,19 @@ class RemoteEmergentJudge:
         except ServerError as error:
             return ReuseVerdict(valid=False, schema_errors=(f"the output: cannot be checked ({error})",))
 
+    def validate_reuse_sync(
+        self,
+        tool_id: str,
+        output: object,
+        schema: object,
+        *,
+        history: ToolHistory | None = None,
+        strict_properties: bool = False,
+    ) -> ReuseVerdict:
+        """``validate_reuse`` without an event loop. It also works inside a running loop, and blocks it."""
+        work = self.validate_reuse(tool_id, output, schema, history=history, strict_properties=strict_properties)
+        return run_sync(work)
+
     async def _post(self, name: str, body: dict[str, Any]) -> Any:
         return await self.connection.post("v1", "tools", name, body=body)
 

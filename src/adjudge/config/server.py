@@ -41,8 +41,6 @@ class ServerSettings:
     """The judge of ``/v1/evaluate`` and of the firewalls; that of ``[defaults]`` where this is not given."""
     runs: str | None = None
     """The folder whose run folders are listed and labelled, from the folder of ``adjudge.toml``."""
-    tools: str | None = None
-    """The tool registry, from the folder of ``adjudge.toml``."""
     largest_body: int = 1_000_000
     deadline: float = 60.0
     """How long one request may take, its time in the queue included."""
@@ -94,7 +92,7 @@ class ServerSettings:
         return frozenset(own | set(LOOPBACK_NAMES) if self.is_local else own)
 
 
-_TEXTS = ("host", "public_url", "judge", "runs", "tools")
+_TEXTS = ("host", "public_url", "judge", "runs")
 
 _COUNTS = {"largest_body": 1_000, "concurrency": 1, "queue": 0, "retry_after": 1, "labels_per_case": 1}
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes
 
@@ -78,6 +79,28 @@ class Verification:
         data["head"] = self.head.to_dict() if self.head else None
         data["erased"] = {str(seq): by for seq, by in self.erased.items()}
         return {"schema": "adjudge/ledger-verification/1"} | data | {"unseen": list(self.unseen)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The verification that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        told = {name: item for name, item in data.items() if name != "unseen"} if isinstance(data, Mapping) else {}
+        if told.pop("schema", None) != "adjudge/ledger-verification/1":
+            raise UsageError("a verification is read from a dictionary of schema adjudge/ledger-verification/1")
+        try:
+            told["head"] = None if told["head"] is None else Head.parse(json.dumps(told["head"]))
+            told["erased"] = {int(seq): int(by) for seq, by in told["erased"].items()}
+            found = cls(**told)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"this is not a dictionary that to_dict wrote: {type(error).__name__}") from None
+        # Exactly true or false, and no fault named beside true: else a text such as "false" would count as valid.
+        if (found.valid, found.code is None) not in ((True, True), (False, False)) or not _is_exact(found):
+            raise UsageError("this is not a dictionary that to_dict wrote: its members contradict one another")
+        return found
+
+
+def _is_exact(found: Verification) -> bool:
+    """Whether what a program goes by has exactly its type."""
+    return type(found.valid) is bool and type(found.pinned_head) is bool and type(found.entries) is int
 
 
 SignatureCheck = Callable[[str, bytes], bool]

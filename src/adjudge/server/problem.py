@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Match
 
 from adjudge.errors import LedgerError
 from adjudge.formats.text import flatten
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 logger = logging.getLogger("adjudge.server")
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -51,6 +54,14 @@ def render_problem(problem: Problem) -> Response:
     return JSONResponse(jsonable_encoder(said), problem.status_code, headers=problem.headers, media_type=PROBLEM_JSON)
 
 
+def explain_http(request: Request, error: HTTPException) -> Problem:
+    """The problem for an error of the framework's own, such as an address that is not there."""
+    said = {404: "there is nothing at this address", 405: "this address does not take this method"}
+    detail = said.get(error.status_code, http.HTTPStatus(error.status_code).phrase)
+    headers = {**(error.headers or {}), "Allow": _list_methods(request)} if error.status_code == 405 else error.headers
+    return Problem(error.status_code, detail, headers=headers)
+
+
 def add_handlers(app: FastAPI) -> None:
     """Have every error of an application answered as a problem."""
     app.add_exception_handler(Problem, _handle_problem)
@@ -65,11 +76,20 @@ async def _handle_problem(_request: Request, error: Exception) -> Response:
     return render_problem(error)
 
 
-async def _handle_http(_request: Request, error: Exception) -> Response:
+async def _handle_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
-    said = {404: "there is nothing at this address", 405: "this address does not take this method"}
-    detail = said.get(error.status_code, http.HTTPStatus(error.status_code).phrase)
-    return render_problem(Problem(error.status_code, detail, headers=error.headers))
+    return render_problem(explain_http(request, error))
+
+
+def _list_methods(request: Request) -> str:
+    """The methods of an address. The framework names those of one route, and an address can have several."""
+    routes = request.app.routes
+    asked = [method for method in _METHODS if any(_takes(route, request, method) for route in routes)]
+    return ", ".join(["HEAD", *asked] if "GET" in asked else asked)
+
+
+def _takes(route: BaseRoute, request: Request, method: str) -> bool:
+    return route.matches({**request.scope, "method": method})[0] is Match.FULL
 
 
 async def _handle_invalid(_request: Request, error: Exception) -> Response:

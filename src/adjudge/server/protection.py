@@ -54,7 +54,10 @@ class RequestProtection:
             await send({"type": "websocket.close", "code": 1003})
             return
         state, started = self._holder.enter(), time.perf_counter()
-        sender = _HeaderSender(send, state.settings)
+        sender = _HeaderSender(send, state.settings, is_head=scope["method"] == "HEAD")
+        method = _name_method(scope)
+        if sender.is_head:
+            scope = {**scope, "method": "GET"}  # the same answer, of which the sender leaves out the body
         try:
             scope[STATE] = state
             await self._serve(scope, receive, sender, state.settings)
@@ -62,7 +65,7 @@ class RequestProtection:
             self._holder.leave(state)
             # Of an address that leads nowhere only that: else whoever asks could make any number of counts.
             route = getattr(scope.get("route"), "path", "other")
-            self._metrics.count_request(route, _name_method(scope), sender.status, time.perf_counter() - started)
+            self._metrics.count_request(route, method, sender.status, time.perf_counter() - started)
 
     async def _serve(self, scope: Scope, receive: Receive, send: _HeaderSender, settings: ServerSettings) -> None:
         request = Request(scope)
@@ -92,8 +95,8 @@ async def _refuse(problem: Problem, scope: Scope, receive: Receive, send: _Heade
 class _HeaderSender:
     """Sends, and adds what every answer carries."""
 
-    def __init__(self, send: Send, settings: ServerSettings) -> None:
-        self._send, self._settings = send, settings
+    def __init__(self, send: Send, settings: ServerSettings, *, is_head: bool = False) -> None:
+        self._send, self._settings, self.is_head = send, settings, is_head
         self.started = False
         self.status = 0
         self.on_start = lambda: None
@@ -108,7 +111,12 @@ class _HeaderSender:
             headers.setdefault("cache-control", "no-store")
             if self._settings.is_secure:
                 headers["strict-transport-security"] = "max-age=31536000"
+        elif self.is_head:
+            return
         await self._send(message)
+        if self.is_head:
+            # At once: an answer without end, such as an event stream, ends with this.
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _BodyReceiver:

@@ -160,7 +160,16 @@ class ReuseVerdict:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        return _make(cls, _read(data, cls.schema))
+        given = _read(data, cls.schema)
+        found = given.get("schema_errors", [])
+        # Exactly true or false: a text such as "false" would count as valid.
+        if not isinstance(found, list | tuple) or not all(isinstance(item, str) for item in found):
+            raise UsageError("schema_errors of a verdict must be texts")
+        if any(type(given.get(name, False)) is not bool for name in ("valid", "anomaly")):
+            raise UsageError("valid and anomaly of a verdict must be true or false")
+        if given.get("valid") and found:
+            raise UsageError("a verdict that is valid has no schema_errors, and this one has")
+        return _make(cls, {**given, "schema_errors": tuple(found)})
 
 
 def read_verdict(data: Mapping[str, Any]) -> ToolVerdict:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from adjudge.server.caller import Unauthenticated, find_caller_or_none
 from adjudge.server.pages.page import lead_to_signin, render_page, wants_page
-from adjudge.server.problem import Problem, render_problem
+from adjudge.server.problem import Problem, explain_http, render_problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,7 @@ async def _show_problem(request: Request, error: Exception) -> Response:
 
 async def _show_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
-    said = {404: "there is nothing at this address", 405: "this address does not take this method"}
-    detail = said.get(error.status_code, http.HTTPStatus(error.status_code).phrase)
-    problem = Problem(error.status_code, detail, headers=error.headers)
+    problem = explain_http(request, error)
     return await _show(request, problem) if _is_for_people(request) else render_problem(problem)
 
 
