@@ -53,12 +53,14 @@ class RunningServer:
     url: str
     folder: Path
     app: Any = field(repr=False, default=None)
+    ledger: str | None = None
+    """Its database, where that is not ``adjudge.db``."""
     clients: list[httpx.Client] = field(repr=False, default_factory=list)
     """Closed with the server."""
 
     @property
     def ledger_url(self) -> str:
-        return f"sqlite:///{self.folder / 'adjudge.db'}"
+        return self.ledger or f"sqlite:///{self.folder / 'adjudge.db'}"
 
     def change(self, work: Callable[[Ledger], Coroutine[Any, Any, Any]]) -> Any:
         """What a function does with the server's database, from outside, as the command line does."""
@@ -108,7 +110,9 @@ def find_token(client: httpx.Client, path: str = "/signin") -> str:
 
 
 @contextmanager
-def run_server(folder: Path, config: str = CONFIG, *, allow_anonymous: bool = False) -> Iterator[RunningServer]:
+def run_server(
+    folder: Path, config: str = CONFIG, *, allow_anonymous: bool = False, ledger: str | None = None
+) -> Iterator[RunningServer]:
     """A server over a configuration in a folder, on a free port, until the block ends."""
     (folder / "adjudge.toml").write_text(config, encoding="utf-8")
     listener = _listen()
@@ -116,7 +120,7 @@ def run_server(folder: Path, config: str = CONFIG, *, allow_anonymous: bool = Fa
     app = serving.make_app(folder / "adjudge.toml", port=port, allow_anonymous=allow_anonymous)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", server_header=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    running = RunningServer(url=f"http://127.0.0.1:{port}", folder=folder, app=app)
+    running = RunningServer(url=f"http://127.0.0.1:{port}", folder=folder, app=app, ledger=ledger)
     thread.start()
     try:
         deadline = time.monotonic() + 20

@@ -110,3 +110,24 @@ def test_a_run_that_is_not_there_is_an_error_for_the_client(server):
 
     with pytest.raises(UsageError, match="nothing"):
         run(ask())
+
+
+def test_so_many_people_label_each_case_as_the_configuration_says(tmp_path):
+    """With two, a case that one has labelled is complete once another has. No third is asked."""
+    maker = threading.Thread(target=make_run, args=(tmp_path / "runs" / "first",), kwargs={"cases": 1})
+    maker.start()
+    maker.join()
+    with run_server(tmp_path, CONFIG + '\n[server]\nruns = "runs"\nlabels_per_case = 2\n') as server:
+        complete = []
+        for rater in ("Ana", "Ben"):
+            queue = open_queue(server, rater).label_queue("first")
+            task = queue.next_sync()
+            queue.record_sync(task.case, True)
+            assert queue.next_sync() is None
+            complete.append(queue.progress_sync().complete)
+        assert complete == [0, 1]
+
+        queue = open_queue(server, "Eve").label_queue("first")
+        assert queue.next_sync() is None
+        exported = open_queue(server, None, "read").label_queue("first").labels_sync()
+        assert sorted((label.rater, label.value) for label in exported) == [("Ana", True), ("Ben", True)]

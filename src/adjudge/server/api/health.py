@@ -26,7 +26,10 @@ async def get_health() -> HealthReply:
     return HealthReply()
 
 
-@router.get("/readyz", responses={503: {"description": "The ledger cannot be reached."}})
+@router.get(
+    "/readyz",
+    responses={503: {"description": "The ledger cannot be reached.", "content": {"application/problem+json": {}}}},
+)
 async def get_readiness(state: CurrentState) -> HealthReply:
     """Whether the ledger can be reached. A failure means that requests should go to another server."""
     if state.stopping.is_set():

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import PlainTextResponse, Response
 
+from adjudge.server.api.endpoint import PROBLEMS
 from adjudge.server.caller import Caller, require
 from adjudge.server.metrics import Metrics, get_metrics
 from adjudge.server.state import CurrentState
@@ -14,7 +15,11 @@ from adjudge.server.state import CurrentState
 router = APIRouter(tags=["health"])
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={status: PROBLEMS[status] for status in (401, 403, 421, 503, 504)},
+)
 async def show_metrics(
     state: CurrentState,
     _caller: Annotated[Caller, Depends(require("read"))],

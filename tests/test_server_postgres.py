@@ -1,0 +1,53 @@
+"""What a team does in a day, once, with the server's ledger, keys, accounts and sessions in PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ledger_support
+from adjudge import Client
+from server_support import CONFIG, find_token, run_server
+
+LONG = "x" * 41
+
+
+@pytest.fixture(name="postgres")
+def make_postgres(require: Any):
+    with ledger_support.open_schema(require) as url:
+        yield url
+
+
+def test_people_and_programs_share_a_server_on_postgresql(tmp_path, postgres):
+    """Sign in, hold back, approve by the page's server, resume, read and verify the ledger, sign out."""
+    with run_server(tmp_path, CONFIG.replace("sqlite:///adjudge.db", postgres), ledger=postgres) as server:
+        server.add_account("Ana")
+        browser = server.sign_in("Ana")
+        assert browser.get("/keys").status_code == 200
+
+        program = Client(server.url, key=server.make_key("judge", "read"))
+        gate = program.gate("held")
+        assert gate.check_sync("short").allowed is True
+        waits = gate.check_sync(LONG)
+        assert (waits.pending, waits.allowed) == (True, False)
+
+        vote = {"approved": True, "reason": "It is fine."}
+        token = {"x-csrf-token": find_token(browser, "/keys")}
+        voted = browser.post(f"/v1/approvals/{waits.approval_id}/votes", json=vote, headers=token)
+        assert (voted.status_code, voted.json()["status"]) == (200, "approved")
+        assert gate.resume_sync(waits, content=LONG).allowed is True
+
+        ledger = program.ledger()
+        head = ledger.head_sync()
+        assert ledger.verify_sync(head).valid is True
+        kinds = [entry.kind for entry in ledger.query_sync()]
+        assert kinds.count("decision") == 3
+        assert (browser.get("/").status_code, browser.get("/approvals").status_code) == (200, 200)
+        assert browser.get("/ledger").status_code == 200
+
+        out = browser.post("/signout", data={"csrf_token": token["x-csrf-token"]})
+        assert (out.status_code, browser.get("/keys.json").status_code) == (303, 401)
+        program.close()
+
+    assert ledger_support.verify(postgres)
