@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -173,6 +173,11 @@ class Provider:
     bodies: list[Any] = field(default_factory=list)
     """The requests, in order."""
     keys: list[str | None] = field(default_factory=list)
+    usage: Callable[[str, str], Mapping[str, int]] = lambda _prompt, _reply: {
+        "prompt_tokens": 9,
+        "completion_tokens": 2,
+    }
+    """From all that was sent and what is replied to the tokens that it counts."""
     asked: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
 
@@ -213,7 +218,7 @@ class Provider:
             "id": "1",
             "model": "small-1",
             "choices": [choice],
-            "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+            "usage": dict(self.usage(prompt + json.dumps(schema), text)),
         }
 
     async def list(self, _request: web.Request) -> web.StreamResponse:

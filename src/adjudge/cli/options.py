@@ -235,6 +235,15 @@ PayAgain = Annotated[
 
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in RUN; nothing recorded is asked again.")]
 
+Estimate = Annotated[
+    bool, typer.Option("--estimate", help="Say what the run would ask and cost, live and by batch; ask nobody.")
+]
+
+EstimateFrom = Annotated[
+    Path | None,
+    typer.Option("--estimate-from", metavar="RUN", help="With --estimate: use the averages of this run."),
+]
+
 Retry = Annotated[
     list[str] | None,
     typer.Option("--retry", metavar="REASON", help="With --resume: judge again cases undecided for this reason."),

@@ -111,13 +111,18 @@ def make_manifest(**about: Any) -> dict[str, Any]:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write a manifest in one step, readable by its owner alone: there is the old one or the new one."""
-    path, fresh = folder / MANIFEST_FILE, folder / f"{MANIFEST_FILE}.new"
+    write_document(folder, MANIFEST_FILE, manifest)
+
+
+def write_document(folder: Path, name: str, document: Mapping[str, Any]) -> None:
+    """Write a JSON document of a run in one step, readable by its owner alone."""
+    path, fresh = folder / name, folder / f"{name}.new"
     try:
         # A new file, and never through a link that somebody put there: it would overwrite what that points to.
         fresh.unlink(missing_ok=True)
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(manifest, indent=2).encode() + b"\n")
+            file.write(json.dumps(document, indent=2).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from adjudge.dataset.case import Case
@@ -39,7 +39,7 @@ async def ask_successor(
     Raises ``UsageError`` where the question cannot be put again as it was: with code that a run does not hold, or
     worded otherwise than this version of adjudge does.
     """
-    rubric, how, on_conflict = _read_question(before)
+    rubric, how, on_conflict = read_question(before)
     asker = as_judge(judge, keep_name=True)
     given = {"cases_bring": lambda: any(case.brings_own for case in cases)}
     if on_conflict is None:
@@ -74,10 +74,13 @@ def check_same_question(before: Run, name: str, found: str | None) -> None:
         )
 
 
-def _read_question(before: Run) -> tuple[Any, Any, Any]:
-    """The rubric, the arguments and what pairs come to, as a manifest has them."""
+def read_question(before: Run, *, leave_out: Collection[str] = ()) -> tuple[Any, Any, Any]:
+    """The rubric, the arguments and what pairs come to, as a manifest has them.
+
+    Raises ``UsageError`` for a question with code that a manifest does not hold, unless it may be left out.
+    """
     asked: Mapping[str, Any] = before.manifest.get("asked") or {}
-    unknown = sorted(name for name, value in asked.items() if value and name not in _KNOWN)
+    unknown = sorted(name for name, value in asked.items() if value and name not in _KNOWN.union(leave_out))
     if unknown:
         raise UsageError(
             f"{before.folder} was asked with {', '.join(unknown)}, which a run does not hold; judge its data with the "

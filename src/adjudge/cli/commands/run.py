@@ -13,6 +13,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, cast
 
+import msgspec
+
 from adjudge.cli import options as option
 from adjudge.cli.commands.dataset import report_notes
 from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
@@ -48,6 +50,7 @@ from adjudge.models.wrapper import find_innermost
 from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.batch.session import BatchProgress
 from adjudge.runs.batch.store import OPEN
+from adjudge.runs.estimate.kept_estimate import find_estimate
 from adjudge.runs.folder import MANIFEST_FILE, Run, keep_retirements, read_manifest
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
@@ -97,6 +100,8 @@ def run_data(
     batch_tokens: option.BatchTokens = None,
     batch_poll: option.BatchPoll = None,
     pay_again: option.PayAgain = False,
+    estimate: option.Estimate = False,
+    estimate_from: option.EstimateFrom = None,
     fail_under: option.FailUnder = None,
     kind: option.DataKind = None,
     content: option.FieldContent = None,
@@ -136,6 +141,9 @@ def run_data(
     was sent at the provider; --resume goes on, here or on another machine with the folder. adjudge batch lists,
     collects and cancels.
 
+    With --estimate nobody is asked: it says how many tokens the run would take, and what they cost live and by batch.
+    --estimate-from takes the averages of a run that is there, so judge 20 cases with --sample first.
+
     With --labels, or with --measured-on, it also says what people would pass; this needs pip install 'adjudge[trust]'.
     --label-file puts labels into the cases that are kept; --labels only compares with them.
 
@@ -148,7 +156,8 @@ def run_data(
     found = read_config(config)
     own = read_own(found, case_criteria=case_criteria, criteria_field=criteria_field)
     wanted = choose_rubric(rubric, criteria, threshold, found, needed=not own.asked and kind not in SUITES)
-    how = list_arguments(criteria, threshold, rules) | _choose_engine(engine, ray_address, ray_actors)
+    how_asked = list_arguments(criteria, threshold, rules)
+    how = how_asked | _choose_engine(engine, ray_address, ray_actors)
     options = {"strategy": strategy, "quorum": quorum, "hedge_after": hedge_after, "escalate_below": escalate_below}
     options |= {"fail_open": fail_open or None}
     chain = tuple((option_name, value) for option_name, value in options.items() if value is not None)
@@ -158,6 +167,7 @@ def run_data(
     asked: Any = {"labels_are": labels_are, "target": target, "limits": limits, "measured_on": measured_on}
     request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
+    _check_estimate(estimate_from, estimate=estimate, resume=resume)
     said: Any = {"check": batch_check, "then": batch_then, "size": batch_size, "tokens": batch_tokens}
     by_batch = read_batch(out, said | {"poll": batch_poll}, batch=batch, resume=resume, pay_again=pay_again)
     _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
@@ -168,6 +178,12 @@ def run_data(
     given |= {"on_bad_row": on_bad_row, "check_ids": False, "own": own}
     dataset = open_counted(data, kind, fields=parts, other=other, **given)
     chosen = choose(panel, found, wanted)
+    if estimate:
+        from adjudge.cli.commands.estimate import estimate_data
+
+        asked_by = {"how": how_asked, "on_conflict": (on_conflict or "tie") if pairs else None, "batch": by_batch}
+        asked_by |= {"repeat": repeat, "sample": sample, "seed": seed, "prices": found.prices}
+        return estimate_data(dataset, chosen, asked_by, recorded=estimate_from, out=out, as_json=as_json)
     _note_choice(chosen, found.prices, as_json=as_json, caches=cache is not None, by_batch=by_batch is not None)
     folder = out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
     running = run(
@@ -227,6 +243,13 @@ def _check(
     for reason in retry or ():
         if reason not in REASONS:
             raise UsageError(f"--retry: unknown reason {reason!r}; use one of {', '.join(REASONS)}")
+
+
+def _check_estimate(recorded: Path | None, *, estimate: bool, resume: bool) -> None:
+    if recorded is not None and not estimate:
+        raise UsageError("--estimate-from belongs to --estimate: it says which run the averages are taken from")
+    if estimate and resume:
+        raise UsageError("--estimate is of a whole run, before it begins; leave --resume out")
 
 
 def _choose_engine(engine: str, address: str | None, actors: int | None) -> dict[str, Any]:
@@ -383,6 +406,8 @@ class RunSession:
         if self.as_json:
             more = {"pairs": done.sum_up_pairs().to_dict()} if done.compares else {}
             more |= {"measurement": measured.to_dict()} if measured is not None else {}
+            estimated = find_estimate(done.folder, done.manifest)
+            more |= {"estimate": msgspec.to_builtins(estimated)} if estimated is not None else {}
             write_json(done.to_dict() | {"folder": str(done.folder)} | more)
         else:
             print_summary(done)
@@ -548,9 +573,25 @@ def print_summary(done: Run) -> None:
     if found["input_tokens"] is not None:
         add_row(table, "tokens", f"{found['input_tokens']:,} in", f"{found['output_tokens']:,} out")
     add_row(table, "cost", _format_cost(found), "")
+    _add_estimate(table, done)
     show_drawing(table)
     note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
     _note_what_is_missing(done)
+
+
+def _add_estimate(table: Any, done: Run) -> None:
+    """What was estimated before, beside what was counted."""
+    estimated = find_estimate(done.folder, done.manifest)
+    if estimated is None:
+        return
+    total = estimated.total
+    add_row(table, "tokens estimated", f"{total.input_tokens:,.0f} in", f"{total.output_tokens:,.0f} out")
+    by_batch = done.manifest["options"].get("batch") is not None
+    usd = total.batch_usd if by_batch else total.live_usd
+    between = ""
+    if not by_batch and total.least_usd is not None and total.most_usd is not None:
+        between = f"{total.least_usd:,.4f} to {total.most_usd:,.4f}"
+    add_row(table, "cost estimated", "unknown" if usd is None else f"${usd:,.4f}", between)
 
 
 def _count_preferences(found: PairSummary) -> dict[str, int]:

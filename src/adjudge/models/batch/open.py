@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from adjudge.errors import UsageError
 from adjudge.models.batch.anthropic import AnthropicBatches
 from adjudge.models.batch.gemini import GeminiBatches
@@ -20,15 +23,27 @@ nothing could be tried first; Mistral, Together and OpenRouter have interfaces o
 _KNOWN = "openai:, anthropic:, gemini:, groq:, or a server at http://... that has /v1/batches"
 
 
+def _find_api(model: Model) -> Callable[[Any], BatchApi] | None:
+    if isinstance(model, Anthropic):
+        return AnthropicBatches
+    if isinstance(model, Gemini):
+        return GeminiBatches
+    if isinstance(model, OpenAICompatible) and model.place.provider.prefix in _OPENAI_LIKE:
+        return OpenAIBatches
+    return None
+
+
 def open_batch_api(model: Model) -> BatchApi:
     """The batch interface for a model; raises ``UsageError`` where there is none here, or no key."""
-    if isinstance(model, Anthropic):
-        return AnthropicBatches(model)
-    if isinstance(model, Gemini):
-        return GeminiBatches(model)
-    if isinstance(model, OpenAICompatible) and model.place.provider.prefix in _OPENAI_LIKE:
-        return OpenAIBatches(model)
-    raise UsageError(f"{model.name} cannot be asked by batch here; use {_KNOWN}, or leave batch (--batch) out")
+    make = _find_api(model)
+    if make is None:
+        raise UsageError(f"{model.name} cannot be asked by batch here; use {_KNOWN}, or leave batch (--batch) out")
+    return make(model)
+
+
+def knows_batches(model: Model) -> bool:
+    """Whether there is a batch interface for a model here; no key is needed to know."""
+    return _find_api(model) is not None
 
 
 def has_batches(model: Model) -> bool:

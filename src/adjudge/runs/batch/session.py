@@ -44,7 +44,7 @@ class BatchProgress:
 
 def check_judge(judge: Any) -> None:
     """Raise ``UsageError`` for a judge that cannot be asked by batch."""
-    _check_strategies(judge)
+    check_strategies(judge)
     found = False
     for leaf in list_leaves(judge):
         if not asks_as(leaf, Judge):
@@ -60,7 +60,8 @@ def check_judge(judge: Any) -> None:
         )
 
 
-def _check_strategies(judge: Any) -> None:
+def check_strategies(judge: Any) -> None:
+    """Raise ``UsageError`` for a chain whose strategy cannot wait for batches."""
     if not isinstance(judge, JudgeChain):
         return
     if judge.strategy == "hedged":
@@ -69,7 +70,7 @@ def _check_strategies(judge: Any) -> None:
             "use fallback, or leave batch (--batch) out"
         )
     for _, seat in judge.seats:
-        _check_strategies(seat)
+        check_strategies(seat)
 
 
 def make_patient(judge: Any) -> Any:

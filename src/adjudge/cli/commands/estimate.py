@@ -1,0 +1,117 @@
+"""``adjudge run --estimate``: what a run would ask and cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, watch, write_json
+from adjudge.config.judges import Choice
+from adjudge.dataset.dataset import Dataset
+from adjudge.errors import UsageError
+from adjudge.runs.estimate.estimate import CACHED_FROM, RunEstimate, SeatEstimate, estimate_run
+from adjudge.runs.estimate.kept_estimate import keep_estimate
+from adjudge.runs.estimate.recorded_usage import RecordedUsage, read_usage
+from adjudge.runs.folder import open_run
+
+DONE = 0
+
+
+def estimate_data(
+    dataset: Dataset,
+    chosen: Choice,
+    asked_by: dict[str, Any],
+    *,
+    recorded: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Estimate, print, keep the estimate in the folder of the run to come, and return the exit status."""
+    found = asyncio.run(_estimate(dataset, chosen, asked_by, recorded))
+    if not found.cases:
+        raise UsageError("the data set has no case, so there is nothing to judge")
+    kept = keep_estimate(out, found) if out is not None else None
+    if as_json:
+        write_json(found.to_dict())
+        return DONE
+    print_estimate(found)
+    if kept is not None and out is not None:
+        note(f"kept in {kept}; the summary of the run shows it, if it is judged with --out {quote(str(out))}")
+    return DONE
+
+
+async def _estimate(dataset: Dataset, chosen: Choice, asked_by: dict[str, Any], recorded: Path | None) -> RunEstimate:
+    try:
+        with watch(lambda: "counting what would be asked"):
+            usage = await _read_recorded(recorded)
+            return await estimate_run(dataset, chosen.judge, chosen.rubric, recorded=usage, **asked_by)
+    finally:
+        await chosen.judge.aclose()
+
+
+async def _read_recorded(recorded: Path | None) -> RecordedUsage | None:
+    if recorded is None:
+        return None
+    with open_run(recorded) as before:
+        return await read_usage(before)
+
+
+def print_estimate(found: RunEstimate) -> None:
+    """Everything for a person: a table, then what it rests on."""
+    title = f"{found.judgements:,} judgements of {found.cases:,} cases, estimated; nobody was asked"
+    table = make_table(title, ("", "calls", "tokens in", "tokens out", "live", "by batch", "cached at best"))
+    for seat in found.seats:
+        _add(table, seat.model, seat, [seat.live_usd, seat.batch_usd, seat.cached_usd])
+    if len(found.seats) != 1:
+        _add(table, "together", found, [found.add_up(name) for name in ("live_usd", "batch_usd", "cached_usd")])
+    show_drawing(table)
+    least, most = found.add_up("least_usd"), found.add_up("most_usd")
+    if least is not None and most is not None and found.seats:
+        print_line(f"live between {_dollars(least)} and {_dollars(most)}, by the prices of {found.made_on}")
+    for said in _explain(found):
+        print_line(said)
+
+
+def _add(table: Any, name: str, what: SeatEstimate | RunEstimate, usd: list[float | None]) -> None:
+    counts = [f"{number:,.0f}" for number in (what.calls, what.input_tokens, what.output_tokens)]
+    add_row(table, name, *counts, *map(_dollars, usd))
+
+
+def _dollars(usd: float | None) -> str:
+    return "unknown" if usd is None else f"${usd:,.4f}"
+
+
+def _explain(found: RunEstimate) -> Iterator[str]:
+    for seat in found.seats:
+        yield f"{seat.model}: tokens in by {seat.input_basis}; tokens out: {seat.output_basis}"
+        if seat.share != 1.0:
+            yield f"{seat.model}: {seat.share_basis}"
+        if seat.why_unknown:
+            yield seat.why_unknown
+    if any(seat.output_basis.startswith("assumed") for seat in found.seats):
+        yield "what a model thinks before it replies is not in the tokens out; --estimate-from RUN counts it"
+    yield from _explain_cache(found)
+    if found.settled:
+        yield f"{found.settled:,} judgements ask no model: rules or code decide them"
+    if found.checked and any(seat.batch_usd is not None for seat in found.seats):
+        yield f"by batch, the first {found.checked:,} judgements are made live, at the full price"
+
+
+def _explain_cache(found: RunEstimate) -> Iterator[str]:
+    calls, constant = found.calls, sum(seat.constant_tokens for seat in found.seats)
+    if found.own:
+        yield (
+            f"{found.own:,} of {found.cases:,} cases bring criteria of their own: their prompts begin differently, so "
+            "they find nothing in a provider's prompt cache"
+        )
+    if calls and constant:
+        share, least = constant / found.input_tokens, max(constant / calls, 1.0)
+        small = (
+            ""
+            if least >= CACHED_FROM
+            else f"; providers keep parts from about {CACHED_FROM:,} tokens, so it is too short"
+        )
+        yield f"the same first part of the prompts is {100 * share:.0f} % of the tokens in, {least:,.0f} a call{small}"

@@ -1,0 +1,1 @@
+"""What a run will ask and cost, estimated before anybody is asked."""

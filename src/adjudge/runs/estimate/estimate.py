@@ -1,0 +1,387 @@
+"""What a run will ask and cost: each request is made and counted, priced by its own size, and sent to nobody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from adjudge.dataset.case import Case
+from adjudge.errors import UsageError
+from adjudge.formats.plain import to_plain
+from adjudge.judges.evaluate import EvaluateArguments, RubricSource
+from adjudge.judges.judge import Judge, asks_as
+from adjudge.judges.layers import rewire
+from adjudge.judges.open import as_judge
+from adjudge.judges.pair import OnConflict
+from adjudge.models.batch.open import knows_batches
+from adjudge.models.model import Model, Request, find_function
+from adjudge.models.price import Price, Prices, make_finder
+from adjudge.models.token_count import CharacterCounter, TokenCounter, choose_counter, count_request
+from adjudge.models.wrapper import find_innermost
+from adjudge.result import Usage
+from adjudge.runs.batch.options import BatchOptions
+from adjudge.runs.batch.session import check_strategies, make_patient
+from adjudge.runs.estimate.metered_model import MeteredModel
+from adjudge.runs.estimate.recorded_usage import RecordedUsage, SeatKey, SeatUsage
+from adjudge.runs.estimate.seat_share import SeatShare, list_shares
+from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
+from adjudge.runs.options import DataSource, draw, make_source
+
+SCHEMA = "adjudge/estimate/1"
+
+OUTPUT_TOKENS = 80.0
+"""Tokens of a reply besides the criteria, where nothing says more: the token, the verdict as a whole, suggestions."""
+
+OUTPUT_TOKENS_OF_CRITERION = 70.0
+"""Tokens of a reply for each criterion: its name, the reasoning and the score."""
+
+OUTPUT_RANGE = (0.5, 2.0)
+"""From how much to how much of that replies may be: models differ, and those that think write more."""
+
+CACHED_FROM = 1_024
+"""Tokens that the constant part of a prompt needs, so that providers keep it in their prompt cache. Some need more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatEstimate:
+    """What one seat will be asked, and what it will cost in US dollars; ``None`` is unknown."""
+
+    model: str
+    seat: int
+    """How many seats before this one have the same model."""
+    share: float
+    """The share of the judgements for which it is asked."""
+    share_basis: str
+    calls: float
+    input_tokens: float
+    output_tokens: float
+    constant_tokens: float
+    """Input tokens in the constant first part of prompts, which a provider may keep in its prompt cache."""
+    live_usd: float | None
+    least_usd: float | None
+    most_usd: float | None
+    batch_usd: float | None
+    cached_usd: float | None
+    """Asked live, when every prompt but the first finds its constant part in the provider's prompt cache."""
+    input_basis: str
+    output_basis: str
+    why_unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimate:
+    """What a run will ask and cost."""
+
+    cases: int
+    judgements: int
+    own: int
+    """Cases with criteria of their own."""
+    settled: int
+    """Judgements for which nobody is asked: rules decide them."""
+    checked: int
+    """Judgements that a run by batches makes live first."""
+    seats: tuple[SeatEstimate, ...]
+    digests: Mapping[str, str | None]
+    options: Mapping[str, Any]
+    made_on: str
+    """The day of the prices, as YYYY-MM-DD."""
+
+    @property
+    def calls(self) -> float:
+        """Of all seats."""
+        return sum(seat.calls for seat in self.seats)
+
+    @property
+    def input_tokens(self) -> float:
+        """Of all seats."""
+        return sum(seat.input_tokens for seat in self.seats)
+
+    @property
+    def output_tokens(self) -> float:
+        """Of all seats."""
+        return sum(seat.output_tokens for seat in self.seats)
+
+    def add_up(self, name: str) -> float | None:
+        """The sum of a cost (``live_usd``, ``batch_usd``, ...) over all seats; ``None`` if one is unknown."""
+        amounts = [getattr(seat, name) for seat in self.seats]
+        return None if None in amounts else sum(amounts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain data."""
+        costs = ("live_usd", "least_usd", "most_usd", "batch_usd", "cached_usd")
+        total = {"calls": self.calls, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        seats = [{name: getattr(seat, name) for name in SeatEstimate.__dataclass_fields__} for seat in self.seats]
+        return {
+            "schema": SCHEMA,
+            "made_on": self.made_on,
+            "cases": self.cases,
+            "judgements": self.judgements,
+            "own_criteria": self.own,
+            "settled_by_rules": self.settled,
+            "checked_live": self.checked,
+            "total": total | {name: self.add_up(name) for name in costs},
+            "seats": seats,
+            "digests": dict(self.digests),
+            "options": to_plain(dict(self.options)),
+        }
+
+
+async def estimate_run(
+    dataset: DataSource,
+    judge: Any,
+    rubric: RubricSource | None = None,
+    *,
+    how: EvaluateArguments | None = None,
+    on_conflict: OnConflict | None = None,
+    repeat: int = 1,
+    sample: int | None = None,
+    seed: int = 0,
+    prices: Prices | None = None,
+    batch: BatchOptions | None = None,
+    recorded: RecordedUsage | None = None,
+) -> RunEstimate:
+    """Estimate a run with the same arguments; nobody is asked, and no key is needed.
+
+    ``on_conflict`` says that the cases are pairs. ``recorded`` is what an earlier run used, whose averages are then
+    used. Raises ``UsageError`` for what a run would refuse.
+    """
+    asker = as_judge(judge, keep_name=True)
+    tally = _Tally(asker, prices, batch or BatchOptions(), recorded)
+    judged = rewire(make_patient(asker), tally.wrap)
+    source = make_source(dataset)
+    bring = source.bring_criteria
+    if on_conflict is None:
+        asked = await settle(judged, rubric, how or {}, cases_bring=bring)
+    else:
+        asked = settle_pairs(judged, rubric, how or {}, on_conflict, cases_bring=bring)
+    places = draw(await source.count(), sample, seed) if sample is not None else None
+    async for place, case in source.iterate_cases():
+        if places is not None and place not in places:
+            continue
+        try:
+            asked.check_case(case)
+        except UsageError as error:
+            source.refuse(place, str(error))
+            continue
+        await tally.add(asked, case, repeat)
+    described = None if asked.rubric is None else asked.rubric.to_dict()
+    return tally.conclude(
+        digests={
+            "judge": digest_judge(describe_judge(asker)),
+            "rubric": digest(described),
+            "asked": digest(asked.described),
+        },
+        options={"repeat": repeat, "sample": sample, "seed": seed},
+    )
+
+
+@dataclass(slots=True)
+class _Amounts:
+    """What requests to one seat come to."""
+
+    calls: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    constant: float = 0.0
+    live: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
+    batch: float = 0.0
+    cached: float = 0.0
+
+
+class _Seat:
+    """One seat while its requests are counted."""
+
+    def __init__(
+        self, model: Model, share: SeatShare, usage: SeatUsage | None, recorded: RecordedUsage | None, *, is_seat: bool
+    ) -> None:
+        self.model = model
+        self.usage = usage
+        self.share, self.share_basis, self.calls = share, share.assumed or "asked every time", share.expected
+        if usage is not None and is_seat and recorded is not None:
+            self.calls = usage.calls
+            self.share_basis = f"recorded: {usage.calls:.2f} calls for a judgement"
+            self.share = replace(share, least=usage.calls, most=usage.calls)
+        self.counter: TokenCounter = choose_counter(model)
+        self.plain = CharacterCounter()
+        self.input_basis = self.counter.basis
+        self.output_basis = (
+            f"assumed: {OUTPUT_TOKENS:g} tokens, and {OUTPUT_TOKENS_OF_CRITERION:g} for each criterion; "
+            "it may be half of that or twice"
+        )
+        if usage is not None and recorded is not None:
+            self.input_basis = f"{usage.replies:,} replies in {recorded.source}"
+            self.output_basis = f"{usage.output_tokens:,.0f} on average there"
+        self.live: Price | None = None
+        self.batch: Price | None = None
+        self.why = ""
+        self.sums = _Amounts()
+
+    def add(self, request: Request, *, criteria: int, times: int, checked: int, constant: bool) -> None:
+        """Count a request that is made so many times, of which the first ``checked`` are live in a run by batches."""
+        first, tokens = count_request(self.counter, request)
+        low, high = 1 - self.counter.uncertainty, 1 + self.counter.uncertainty
+        output = min(OUTPUT_TOKENS + OUTPUT_TOKENS_OF_CRITERION * criteria, request.max_output_tokens or 10**9)
+        least, most = OUTPUT_RANGE
+        if self.usage is not None:
+            size_of_first, size = count_request(self.plain, request)
+            tokens = self.usage.predict(size)
+            first = tokens * size_of_first / size if size else 0.0
+            low, high = 1 - self.usage.uncertainty, 1 + self.usage.uncertainty
+            output = self.usage.output_tokens
+            least, most = 1 - self.usage.output_uncertainty, 1 + self.usage.output_uncertainty
+        first = first if constant else 0.0
+        calls, sums = self.calls * times, self.sums
+        sums.calls += calls
+        sums.input_tokens += calls * tokens
+        sums.output_tokens += calls * output
+        sums.constant += calls * first
+        at_once = self.calls * checked
+        if self.live is not None:
+            usd = self._cost(self.live, tokens, output)
+            sums.live += calls * usd
+            sums.least += self.share.least * times * self._cost(self.live, tokens * low, output * least)
+            sums.most += self.share.most * times * self._cost(self.live, tokens * high, output * most)
+            kept = first if first >= CACHED_FROM else 0.0
+            sums.cached += calls * self.live.cost_of(_make_usage(tokens, output, cached=kept))
+            sums.batch += at_once * usd
+        if self.batch is not None:
+            sums.batch += (calls - at_once) * self._cost(self.batch, tokens, output)
+
+    def _cost(self, price: Price, tokens: float, output: float) -> float:
+        """As recorded replies found the provider's prompt cache; without a record, nothing was in it."""
+        cached = written = 0.0
+        if self.usage is not None:
+            cached, written = tokens * self.usage.cached, tokens * self.usage.written
+        return price.cost_of(_make_usage(tokens, output, cached=cached, written=written))
+
+    def conclude(self, key: SeatKey, judgements: int) -> SeatEstimate:
+        sums, known = self.sums, self.live is not None
+        return SeatEstimate(
+            model=key[0],
+            seat=key[1],
+            share=sums.calls / judgements if judgements else self.calls,
+            share_basis=self.share_basis,
+            calls=sums.calls,
+            input_tokens=sums.input_tokens,
+            output_tokens=sums.output_tokens,
+            constant_tokens=sums.constant,
+            live_usd=sums.live if known else None,
+            least_usd=sums.least if known else None,
+            most_usd=sums.most if known else None,
+            batch_usd=sums.batch if known and self.batch is not None else None,
+            cached_usd=sums.cached if known else None,
+            input_basis=self.input_basis,
+            output_basis=self.output_basis,
+            why_unknown=self.why,
+        )
+
+
+class _Tally:
+    """All seats of a judge, and the cases that were counted."""
+
+    def __init__(self, asker: Any, prices: Prices | None, batch: BatchOptions, recorded: RecordedUsage | None) -> None:
+        self._find_live, self._find_batch = make_finder(prices), make_finder(prices, processing="batch")
+        self._batch, self._recorded = batch, recorded
+        self._waits = _can_wait(asker)
+        self._shares: dict[SeatKey, SeatShare] = {}
+        met: Counter[str] = Counter()
+        for leaf, share in list_shares(asker):
+            if not asks_as(leaf, Judge):
+                raise UsageError(
+                    f"{getattr(leaf, 'name', leaf)!r} is no Judge or JudgeChain, so nobody knows what it asks; give "
+                    "its model to a Judge, or leave the estimate out"
+                )
+            name = leaf.own_model.name
+            self._shares[name, met[name]] = share
+            met[name] += 1
+        self._seats: dict[SeatKey, _Seat] = {}
+        self._cases = self._own = self._judgements = self._settled = self._checked = 0
+        self._criteria, self._constant = 1, True
+        self._now: tuple[int, int] = (1, 0)
+        self._asked = False
+
+    def wrap(self, model: Model, number: int) -> Model:
+        """What is put in the place of a model; its seat is in the estimate even if it is never asked."""
+        if find_function(model) is None:
+            self._find_seat(model, number)
+        return MeteredModel(model, self._meter, seat=number)
+
+    async def add(self, asked: Assignment, case: Case, repeat: int) -> None:
+        """Count what is asked about a case."""
+        rubric = asked.terms.find_rubric(case)
+        self._criteria = 1 if rubric is None or asked.on_conflict is not None else len(rubric.criteria)
+        # Of criteria that a case brings, the prompt's first part is the case's own, and no other prompt begins so.
+        brings = case.criteria is not None or case.rubric is not None
+        self._constant = not brings and self._cases > 0
+        checked = min(max(self._batch.check - self._judgements, 0), repeat)
+        self._now, self._asked = (repeat, checked), False
+        await asked.judge_case(case, 0)
+        self._cases += 1
+        self._own += brings
+        self._judgements += repeat
+        self._checked += checked
+        self._settled += 0 if self._asked else repeat
+
+    def conclude(self, *, digests: Mapping[str, str | None], options: Mapping[str, Any]) -> RunEstimate:
+        """The estimate of all that was counted."""
+        return RunEstimate(
+            cases=self._cases,
+            judgements=self._judgements,
+            own=self._own,
+            settled=self._settled,
+            checked=self._checked,
+            seats=tuple(seat.conclude(key, self._judgements) for key, seat in self._seats.items()),
+            digests=digests,
+            options=options,
+            made_on=datetime.now(UTC).date().isoformat(),
+        )
+
+    def _meter(self, model: Model, number: int, request: Request) -> None:
+        self._asked = True
+        times, checked = self._now
+        seat = self._find_seat(model, number)
+        seat.add(request, criteria=self._criteria, times=times, checked=checked, constant=self._constant)
+
+    def _find_seat(self, model: Model, number: int) -> _Seat:
+        key = (model.name, number)
+        if key not in self._seats:
+            whole = SeatShare(expected=1.0, least=1.0, most=1.0)
+            usage = None if self._recorded is None else self._recorded.seats.get(key)
+            is_seat = usage is not None
+            if usage is None and self._recorded is not None:
+                usage = self._recorded.find_model(model.name)
+            seat = _Seat(model, self._shares.get(key, whole), usage, self._recorded, is_seat=is_seat)
+            seat.live = self._find_live(model)
+            by_batch = self._waits and knows_batches(find_innermost(model))
+            seat.batch = self._find_batch(model) if by_batch else None
+            seat.why = _explain_unknown(seat)
+            self._seats[key] = seat
+        return self._seats[key]
+
+
+def _can_wait(judge: Any) -> bool:
+    """Whether a judge can be asked by batch, as far as its chains go."""
+    try:
+        check_strategies(judge)
+    except UsageError:
+        return False
+    return True
+
+
+def _explain_unknown(seat: _Seat) -> str:
+    if seat.live is None:
+        return f"the price of {seat.model.name} is not known; give it under [prices], or install 'adjudge[cost]'"
+    if seat.batch is None:
+        return f"{seat.model.name} cannot be asked by batch here, or the price of that is not known"
+    return ""
+
+
+def _make_usage(tokens: float, output: float, *, cached: float = 0.0, written: float = 0.0) -> Usage:
+    return Usage(
+        input_tokens=round(tokens), output_tokens=round(output), cached_tokens=int(cached), written_tokens=int(written)
+    )

@@ -1,0 +1,73 @@
+"""The estimate of a run in its folder, which the run is compared with when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.typed import read_typed_json
+from adjudge.runs.estimate.estimate import SCHEMA, RunEstimate
+from adjudge.runs.folder import MANIFEST_FILE, write_document
+
+ESTIMATE_FILE = "estimate.json"
+
+_LARGEST = 10_000_000
+"""Bytes of the largest file that is read; one has some thousand."""
+
+
+class EstimatedTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What was estimated of a whole run."""
+
+    calls: float
+    input_tokens: float
+    output_tokens: float
+    live_usd: float | None = None
+    least_usd: float | None = None
+    most_usd: float | None = None
+    batch_usd: float | None = None
+    cached_usd: float | None = None
+
+
+class KeptEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """An estimate as its file has it."""
+
+    schema: str
+    judgements: int
+    total: EstimatedTotal
+    digests: dict[str, str | None]
+    options: dict[str, Any]
+
+
+def keep_estimate(folder: Path, estimate: RunEstimate) -> Path:
+    """Write an estimate into the folder of the run to come; raises ``UsageError`` where a run has begun in it."""
+    if (folder / MANIFEST_FILE).exists():
+        raise UsageError(
+            f"{folder} holds a run already, and an estimate is made before one begins; leave --out out, or name "
+            "another folder"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise AdjudgeError(f"the run {folder} cannot be written: {error.strerror}; name another folder") from None
+    write_document(folder, ESTIMATE_FILE, estimate.to_dict())
+    return folder / ESTIMATE_FILE
+
+
+def find_estimate(folder: Path, manifest: Mapping[str, Any]) -> KeptEstimate | None:
+    """The estimate of this very run; ``None`` if there is none, or if it is of another question or another judge."""
+    path = folder / ESTIMATE_FILE
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            return None
+        found = read_typed_json(path.read_bytes(), KeptEstimate)
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return None
+    options = manifest.get("options") or {}
+    same = found.digests == manifest.get("digests") and all(
+        options.get(name) == value for name, value in found.options.items()
+    )
+    return found if found.schema == SCHEMA and same else None

@@ -1,0 +1,35 @@
+"""A model that counts what it would be asked, and asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+from adjudge.errors import ReplyError
+from adjudge.models.model import Model, Reply, Request
+from adjudge.models.wrapper import WrapperModel
+
+Meter = Callable[[Model, int, Request], None]
+"""Told of each request: by which model, and how many seats before this one have the same model."""
+
+
+class MeteredModel(WrapperModel):
+    """A model in whose place a request is counted. Each judgement that reaches it is undecided and not asked again."""
+
+    def __init__(self, model: Model, meter: Meter, *, seat: int = 0) -> None:
+        super().__init__(model)
+        self.seat = seat
+        self._meter = meter
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Count the request, and raise ``ReplyError``."""
+        # A judge in code is not asked either: what it does when it is called is not known here.
+        if self.function_identity is None:
+            self._meter(self.model, self.seat, request)
+        raise ReplyError("error", "an estimate asks nobody")
+
+    def check(self) -> None:
+        """Find nothing wrong: an estimate needs no key, and nobody is asked."""
+
+    def _again(self, model: Model) -> Self:
+        return type(self)(model, self._meter, seat=self.seat)

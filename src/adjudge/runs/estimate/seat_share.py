@@ -1,0 +1,49 @@
+"""Which part of the judgements reaches each seat of a chain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.judges.chain import JudgeChain, list_leaves
+from adjudge.judges.chain_outcome import COUNTING
+from adjudge.judges.judge import asks_as
+
+ESCALATED = 0.3
+"""The share of judgements that a seat of a cascade hands on, where nothing says more."""
+
+FAILED = 0.02
+"""The share that a seat of a fallback, or a hedged chain, hands on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatShare:
+    """The share of the judgements for which a seat is asked."""
+
+    expected: float
+    least: float
+    most: float
+    assumed: str = ""
+    """What was assumed, in words; empty where the share is certain or recorded."""
+
+
+def list_shares(judge: Any) -> list[tuple[object, SeatShare]]:
+    """Everybody who is asked in a judge or chain, in order, each with the share that is assumed of it."""
+    if not asks_as(judge, JudgeChain):
+        return [(leaf, SeatShare(expected=1.0, least=1.0, most=1.0)) for leaf in list_leaves(judge)]
+    found: list[tuple[object, SeatShare]] = []
+    for place, (_, seat) in enumerate(judge.seats):
+        for leaf, inner in list_shares(seat):
+            found.append((leaf, _reach(inner, judge.strategy, place)))
+    return found
+
+
+def _reach(inner: SeatShare, strategy: str, place: int) -> SeatShare:
+    """The share of a seat within the chain that it is the ``place``-th of."""
+    if strategy in COUNTING or place == 0:
+        return inner
+    handed_on = ESCALATED if strategy == "cascade" else FAILED
+    what = "goes on to the next seat of the cascade" if strategy == "cascade" else "goes on to the next seat"
+    said = f"assumed: {100 * handed_on:g} % of what a seat judges {what}"
+    expected = inner.expected * handed_on**place
+    return SeatShare(expected=expected, least=0.0, most=inner.most, assumed=said)

@@ -1,0 +1,81 @@
+"""What of an estimate is not to be had through public names: price steps, lines through points, a tokenizer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge import Case, Judge, JudgeChain, open_model
+from adjudge.models import Price
+from adjudge.models.token_count import CharacterCounter, choose_counter, open_encoding
+from adjudge.runs.estimate.estimate import RunEstimate, estimate_run
+from adjudge.runs.estimate.recorded_usage import fit_line
+from adjudge.runs.estimate.seat_share import list_shares
+
+
+def estimate(cases: list[Case], price: Price) -> RunEstimate:
+    judge = Judge(open_model("openai:small", base_url="http://127.0.0.1:9/v1"))
+    return asyncio.run(estimate_run(cases, judge, how={"criteria": "Is good."}, prices={"small": price}))
+
+
+def test_each_case_is_priced_by_its_own_size():
+    """A price that is ten times as high above a step: the average is below it, and some cases are not."""
+    price = Price(input=1.0, output=0.0, above=10_000, beyond=Price(input=10.0, output=0.0))
+    short, long = Case(id="short", content="word " * 100), Case(id="long", content="word " * 12_000)
+    alone, other = estimate([short], price), estimate([long], price)
+    assert alone.input_tokens < 10_000 < other.input_tokens
+    assert alone.add_up("live_usd") == pytest.approx(alone.input_tokens * 1e-6, rel=0.01)
+    assert other.add_up("live_usd") == pytest.approx(other.input_tokens * 1e-5, rel=0.01)
+
+    cases = [Case(id=str(n), content=short.content if n % 4 else long.content) for n in range(20)]
+    found = estimate(cases, price)
+    assert found.input_tokens / 20 < 10_000
+    assert found.add_up("live_usd") == pytest.approx(
+        15 * alone.input_tokens * 1e-6 + 5 * other.input_tokens * 1e-5, rel=0.01
+    )
+
+
+@given(fixed=st.floats(0, 500), slope=st.floats(0.3, 3), sizes=st.lists(st.floats(10, 5_000), min_size=3, max_size=30))
+def test_a_line_goes_through_points_that_are_on_one(fixed: float, slope: float, sizes: list[float]):
+    """At any of their sizes; where they hardly differ, at their mean."""
+    points = [(size, fixed + slope * size) for size in sizes]
+    found_fixed, found_slope, _ = fit_line(points)
+
+    mean = sum(sizes) / len(sizes)
+    assert found_fixed + found_slope * mean == pytest.approx(fixed + slope * mean, rel=1e-6)
+    if max(sizes) - min(sizes) > 0.5 * mean:
+        assert found_slope == pytest.approx(slope, rel=1e-3)
+
+
+def test_seats_of_chains_within_chains_have_the_share_of_all_that_is_before_them():
+    """A cascade hands on 30 %; each seat of a majority hears what the majority hears."""
+    inner = JudgeChain(["openai:a", "openai:b"], strategy="majority")
+    chain = JudgeChain(["openai:c", inner, "openai:d"], strategy="cascade", escalate_below=0.8)
+    shares = [share for _, share in list_shares(chain)]
+
+    assert [share.expected for share in shares] == pytest.approx([1.0, 0.3, 0.3, 0.09])
+    assert [(share.least, share.most) for share in shares] == [(1.0, 1.0), (0.0, 1.0), (0.0, 1.0), (0.0, 1.0)]
+
+
+def test_a_tokenizer_file_that_is_missing_or_damaged_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The package would fetch it; characters are counted instead."""
+    tiktoken = pytest.importorskip("tiktoken")
+
+    def fetch(*_: object) -> None:
+        raise AssertionError("something was to be downloaded")
+
+    monkeypatch.setattr(tiktoken, "get_encoding", fetch)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    url = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+    for there in (False, True):
+        if there:
+            (tmp_path / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).write_bytes(b"damaged")
+        open_encoding.cache_clear()
+        counter = choose_counter(open_model("openai:small", base_url="http://127.0.0.1:9/v1"))
+        assert isinstance(counter, CharacterCounter)
+    open_encoding.cache_clear()
