@@ -17,6 +17,7 @@ import msgspec
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.dataset import report_notes
+from adjudge.cli.commands.estimate import estimate_data
 from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
 from adjudge.cli.input import SUITES, open_from_options
 from adjudge.cli.measurement import MeasureRequest, make_request, print_short
@@ -178,32 +179,25 @@ def run_data(
     given |= {"on_bad_row": on_bad_row, "check_ids": False, "own": own}
     dataset = open_counted(data, kind, fields=parts, other=other, **given)
     chosen = choose(panel, found, wanted)
+    drawn: Any = {"repeat": repeat, "sample": sample, "seed": seed, "prices": found.prices}
     if estimate:
-        from adjudge.cli.commands.estimate import estimate_data
-
-        asked_by = {"how": how_asked, "on_conflict": (on_conflict or "tie") if pairs else None, "batch": by_batch}
-        asked_by |= {"repeat": repeat, "sample": sample, "seed": seed, "prices": found.prices}
-        return estimate_data(dataset, chosen, asked_by, recorded=estimate_from, out=out, as_json=as_json)
+        asked = {"on_conflict": (on_conflict or "tie") if pairs else None, "batch": by_batch, "how": how_asked}
+        return estimate_data(dataset, chosen, asked | drawn, recorded=estimate_from, out=out, as_json=as_json)
     _note_choice(chosen, found.prices, as_json=as_json, caches=cache is not None, by_batch=by_batch is not None)
     folder = out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
+    kept: Any = {"out": folder, "resume": resume, "cache": cache, "budget": budget}
     running = run(
         dataset,
         chosen.judge,
         chosen.rubric,
-        out=folder,
         concurrency=concurrency,
-        repeat=repeat,
-        sample=sample,
-        seed=seed,
-        resume=resume,
         retry=("budget", *cast("list[Any]", retry or ())),
         command=["adjudge", *sys.argv[1:]],
-        cache=cache,
-        budget=budget,
-        prices=found.prices,
         pairs=pairs,
         on_conflict=cast("Any", on_conflict or "tie"),
         batch=by_batch or False,
+        **drawn,
+        **kept,
         **how,
     )
     said = {"folder": folder, "as_json": as_json, "fail_under": fail_under, "dataset": dataset}
