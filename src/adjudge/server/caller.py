@@ -49,6 +49,10 @@ class Caller:
         """Whether a scope, and a gate where one is named, is allowed to the caller."""
         return self.permissions.may(scope, gate)
 
+    def covers(self, scope: PermissionScope, gate: str | None) -> bool:
+        """Whether a scope is allowed to the caller for something of a gate, or, with ``None``, of no gate."""
+        return self.permissions.covers(scope, gate)
+
     def check(self, scope: PermissionScope, gate: str | None = None) -> None:
         """Raise ``Problem`` (403) unless ``may``."""
         if not self.may(scope, gate):
@@ -119,10 +123,12 @@ async def _find_by_key(header: str, state: ServerState) -> Caller:
     return Caller(kind="key", name=key.prefix, permissions=key.permissions)
 
 
-def require(*scopes: PermissionScope) -> Callable[[Request], Awaitable[Caller]]:
+def require(*scopes: PermissionScope, by_gate: bool = False) -> Callable[[Request], Awaitable[Caller]]:
     """A dependency that gives the caller, who has at least one of some scopes; 401 or 403 otherwise.
 
-    Without scopes, any caller will do. Where a gate is named in the path (``{gate}``), the scope has to cover it.
+    Without scopes, any caller will do. Where a gate is named in the path (``{gate}``), the scope has to cover it. An
+    address without one is closed to callers that are limited to gates, unless it says that it goes ``by_gate``: it then
+    leaves out or refuses by itself what is not of the caller's gates. So an address that is new is closed to them.
     """
 
     async def find(request: Request) -> Caller:
@@ -130,9 +136,17 @@ def require(*scopes: PermissionScope) -> Callable[[Request], Awaitable[Caller]]:
         gate = request.path_params.get("gate")
         if scopes and not any(caller.may(scope, gate) for scope in scopes):
             caller.check(scopes[0], gate)
+        if scopes and gate is None and not by_gate:
+            check_all_gates(caller)
         return caller
 
     return find
+
+
+def check_all_gates(caller: Caller) -> None:
+    """Raise ``Problem`` (403) for a caller that is limited to gates: what it asks here is no gate's."""
+    if caller.permissions.gates is not None:
+        raise Problem(403, "this is limited to gates, and here is none", code="forbidden")
 
 
 AnyCaller = Annotated[Caller, Depends(require())]

@@ -35,6 +35,13 @@ class Permissions:
         """Whether it covers a scope and, where a gate is named, that gate."""
         return scope in self.scopes and (gate is None or self.gates is None or gate in self.gates)
 
+    def covers(self, scope: PermissionScope, gate: str | None) -> bool:
+        """Whether it covers a scope for something that is a gate's; what is no gate's (``None``) only without a limit.
+
+        ``may`` asks about the scope alone where no gate is named, and would open what has none to everybody.
+        """
+        return self.may(scope, gate) and (gate is not None or self.gates is None)
+
 
 def make_permissions(
     scopes: Iterable[str],

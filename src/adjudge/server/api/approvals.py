@@ -21,9 +21,9 @@ router = make_router("approvals")
 
 MOST = 1_000
 
-Looking = Annotated[Caller, Depends(require("approve", "read"))]
+Looking = Annotated[Caller, Depends(require("approve", "read", by_gate=True))]
 
-Deciding = Annotated[Caller, Depends(require("approve"))]
+Deciding = Annotated[Caller, Depends(require("approve", by_gate=True))]
 
 
 class VoteBody(StrictModel):
@@ -85,10 +85,9 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
 
 def can_see(approval: Approval, caller: Caller) -> bool:
     """Whether a request is the caller's to look at."""
-    gate = approval.gate
-    if caller.permissions.gates is not None and gate not in caller.permissions.gates:
-        return False
-    return caller.may("read") or (caller.may("approve") and caller.approver in approval.approvers)
+    if caller.covers("read", approval.gate):
+        return True
+    return caller.covers("approve", approval.gate) and caller.approver in approval.approvers
 
 
 async def find_approval(ident: str, state: ServerState, caller: Caller) -> Approval:

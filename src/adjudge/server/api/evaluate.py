@@ -13,7 +13,6 @@ from adjudge.rules.shipped import as_rule
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
-from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
 
 router = make_router("judges")
@@ -58,7 +57,6 @@ async def evaluate(
 
     It is recorded in the ledger; where that fails, the answer is 503 and there is no result.
     """
-    check_all_gates(caller)
     with explaining_usage():
         judge = state.judges.find_judge(body.judge)
         rubric = state.judges.find_rubric(body.rubric)
@@ -83,9 +81,3 @@ async def evaluate(
         return answer(result.to_dict())
 
     return await answer_once(request, state, caller, judge_it)
-
-
-def check_all_gates(caller: Caller) -> None:
-    """Raise ``Problem`` (403) for a caller that is limited to gates: what it asks here is no gate's."""
-    if caller.permissions.gates is not None:
-        raise Problem(403, "this is limited to gates, and here is none", code="forbidden")

@@ -14,7 +14,6 @@ from adjudge.guards.firewall.input import InputFirewall
 from adjudge.guards.firewall.prompt import PromptFirewall
 from adjudge.guards.firewall.verdict import FirewallVerdict, InputVerdict
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
-from adjudge.server.api.evaluate import check_all_gates
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.state import CurrentState, ServerState
@@ -45,7 +44,6 @@ class PromptBody(StrictModel):
 @router.post("/firewall/input")
 async def check_input(request: Request, body: InputBody, state: CurrentState, caller: Judging) -> Response:
     """Whether some arguments may reach a function; ``passed`` says so."""
-    check_all_gates(caller)
     with explaining_usage():
         firewall = InputFirewall(state.judges.find_judge(body.judge), tool_name=body.tool)
     return await answer_once(request, state, caller, _make_work(state, lambda: firewall.check(body.arguments)))
@@ -54,7 +52,6 @@ async def check_input(request: Request, body: InputBody, state: CurrentState, ca
 @router.post("/firewall/prompt")
 async def check_prompt(request: Request, body: PromptBody, state: CurrentState, caller: Judging) -> Response:
     """Which of some rules may reach a prompt; ``allowed`` holds them."""
-    check_all_gates(caller)
     with explaining_usage():
         firewall = PromptFirewall(state.judges.find_judge(body.judge), on_unsafe=body.on_unsafe)
     return await answer_once(request, state, caller, _make_work(state, lambda: firewall.check(body.rules)))

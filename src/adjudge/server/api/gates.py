@@ -26,7 +26,7 @@ router = make_router("gates")
 CALLER = "adjudge_caller"
 """The member of a decision's metadata that says who asked; a request cannot say it."""
 
-Judging = Annotated[Caller, Depends(require("judge"))]
+Judging = Annotated[Caller, Depends(require("judge", by_gate=True))]
 
 
 class CheckBody(StrictModel):

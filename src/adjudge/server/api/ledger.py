@@ -15,7 +15,6 @@ from starlette.responses import Response, StreamingResponse
 from adjudge.ledger.entry import Head
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.api.endpoint import answer, explaining_usage, make_router
-from adjudge.server.api.evaluate import check_all_gates
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
@@ -28,13 +27,15 @@ _PIECE = 65_536
 
 Reading = Annotated[Caller, Depends(require("read"))]
 
+ReadingOfGates = Annotated[Caller, Depends(require("read", by_gate=True))]
+
 Words = Annotated[str | None, Query(max_length=500)]
 
 
 @router.get("/ledger")
 async def query_ledger(  # noqa: PLR0917 - each is a member of the query
     state: CurrentState,
-    caller: Reading,
+    caller: ReadingOfGates,
     kind: Words = None,
     outcome: Words = None,
     judge: Words = None,
@@ -61,18 +62,16 @@ async def query_ledger(  # noqa: PLR0917 - each is a member of the query
 
 
 @router.get("/ledger/head")
-async def get_head(state: CurrentState, caller: Reading) -> Response:
+async def get_head(state: CurrentState, _caller: Reading) -> Response:
     """The place and the hash of the last entry, to keep elsewhere."""
-    check_all_gates(caller)
     return answer((await state.ledger.head()).to_dict())
 
 
 @router.get("/ledger/verify")
 async def verify_ledger(
-    state: CurrentState, caller: Reading, head: Annotated[str | None, Query(max_length=500)] = None
+    state: CurrentState, _caller: Reading, head: Annotated[str | None, Query(max_length=500)] = None
 ) -> Response:
     """Check every entry; ``valid`` says whether it is unchanged. ``head`` is a SEQ:HASH that was kept elsewhere."""
-    check_all_gates(caller)
     with explaining_usage():
         # Parsed here: the library would take any other text for the path of a file.
         pinned = None if head is None else Head.parse(head)
@@ -86,9 +85,8 @@ async def verify_ledger(
     response_class=StreamingResponse,
     responses={200: {"description": "JSON Lines.", "content": {"application/jsonl": {}}}},
 )
-async def export_ledger(state: CurrentState, caller: Reading) -> Response:
+async def export_ledger(state: CurrentState, _caller: Reading) -> Response:
     """Every entry, one JSON object a line. ``adjudge ledger verify`` checks the file without the ledger."""
-    check_all_gates(caller)
     async with state.queue.enter():
         folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="adjudge-export-")
         try:

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
-from adjudge.server.api.evaluate import check_all_gates
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.state import CurrentState
@@ -52,7 +51,6 @@ class ReuseBody(StrictModel):
 @router.post("/tools/review")
 async def review_candidate(request: Request, body: ReviewBody, state: CurrentState, caller: Judging) -> Response:
     """Whether a candidate may become a tool; ``approved`` says so."""
-    check_all_gates(caller)
     with explaining_usage():
         candidate = ToolCandidate.from_dict(body.candidate)
         reviewer = EmergentJudge(state.judges.find_judge(body.judge))
@@ -70,7 +68,6 @@ async def review_candidate(request: Request, body: ReviewBody, state: CurrentSta
 @router.post("/tools/promotion")
 async def review_promotion(request: Request, body: PromotionBody, state: CurrentState, caller: Judging) -> Response:
     """Whether a tool may be raised by one tier, by two reviewers; ``approved`` says so. Nothing is raised by this."""
-    check_all_gates(caller)
     with explaining_usage():
         tool = EmergentTool.from_dict(body.tool)
         reviewer = EmergentJudge(state.judges.find_judge(body.judge))
@@ -86,9 +83,8 @@ async def review_promotion(request: Request, body: PromotionBody, state: Current
 
 
 @router.post("/tools/reuse")
-async def check_reuse(body: ReuseBody, state: CurrentState, caller: Judging) -> Response:
+async def check_reuse(body: ReuseBody, state: CurrentState, _caller: Judging) -> Response:
     """Whether an output fits its schema; computed, without asking anybody."""
-    check_all_gates(caller)
     with explaining_usage():
         history = None if body.history is None else ToolHistory.from_dict(body.history)
     work = partial(

@@ -39,7 +39,7 @@ from adjudge.server.state import CurrentState, ServerState
 
 router = APIRouter()
 
-Approver = Annotated[Caller, Depends(require("approve"))]
+Approver = Annotated[Caller, Depends(require("approve", by_gate=True))]
 
 HIDES_JUDGE = "judge"
 """The cookie of somebody who chose to decide without the judge, or to see it at once."""
@@ -327,7 +327,7 @@ def mark_standing(approval: Approval, reader: Reader) -> str:
 
 async def _list_open(state: ServerState, caller: Caller) -> list[Approval]:
     found = await state.approvals.list()
-    return sort_queue(item for item in found if caller.may("approve", item.gate))
+    return sort_queue(item for item in found if caller.covers("approve", item.gate))
 
 
 async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
@@ -336,7 +336,7 @@ async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
         approval = await state.approvals.get(ident)
     except UsageError:
         approval = None
-    if approval is None or not caller.may("approve", approval.gate):
+    if approval is None or not caller.covers("approve", approval.gate):
         raise Problem(404, "there is no such request for approval, or it is not for you", code="unknown")
     return approval
 
@@ -400,6 +400,6 @@ def _now() -> datetime:
 
 
 # In this order: "/approvals/deny" would otherwise be the page of a request of that name.
-add_page(router, "/approvals/deny", view_deny_several, template="approvals_deny.html", scope="approve")
-add_page(router, "/approvals", view_queue, template="approvals.html", scope="approve")
-add_page(router, "/approvals/{id}", view_request, template="approvals.html", scope="approve")
+add_page(router, "/approvals/deny", view_deny_several, template="approvals_deny.html", scope="approve", by_gate=True)
+add_page(router, "/approvals", view_queue, template="approvals.html", scope="approve", by_gate=True)
+add_page(router, "/approvals/{id}", view_request, template="approvals.html", scope="approve", by_gate=True)

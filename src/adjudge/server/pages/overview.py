@@ -114,7 +114,7 @@ async def view_overview(
     now = get_now()
     first = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days - 1)
     read, more = await read_recorded(state.ledger, since=first - timedelta(days=days))
-    seen = [row for row in read if _may_see(caller, row)]
+    seen = [row for row in read if caller.covers("read", row.gate)]
     # People's answer to a held one is recorded as a decision of its own; it was counted when it was held.
     counted = [row for row in seen if row.state in STATES and (row.held or row.approval_id is None)]
     current = [row for row in counted if row.at >= first]
@@ -152,10 +152,6 @@ def make_ticks(most: int) -> tuple[int, ...]:
     size = 10 ** floor(log10(most / 4))
     step = next(int(size * part) for part in (1, 2, 5, 10) if size * part * 4 >= most)
     return tuple(range(0, step * ceil(most / step) + 1, step))
-
-
-def _may_see(caller: Caller, row: Recorded) -> bool:
-    return caller.may("read", row.gate) and (row.gate is not None or caller.permissions.gates is None)
 
 
 def _list_days(rows: Sequence[Recorded], first: datetime, days: int) -> Iterator[Day]:
@@ -223,7 +219,7 @@ async def _list_needs(
 
 
 async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> list[Need]:
-    waiting = [item for item in await state.approvals.list() if caller.may("read", item.gate)]
+    waiting = [item for item in await state.approvals.list() if caller.covers("read", item.gate)]
     if not waiting:
         return []
     ends = [item.expires_at for item in waiting if item.expires_at is not None]
@@ -252,4 +248,4 @@ def _find_undecided(figures: Sequence[GateFigures]) -> list[Need]:
     return found
 
 
-add_page(router, "/", view_overview, template="overview.html", scope="read", twin="/overview.json")
+add_page(router, "/", view_overview, template="overview.html", scope="read", twin="/overview.json", by_gate=True)

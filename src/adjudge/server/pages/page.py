@@ -37,14 +37,15 @@ def add_page(
     template: str,
     scope: PermissionScope | tuple[PermissionScope, ...],
     twin: str | None = None,
+    by_gate: bool = False,
 ) -> None:
     """Serve a view at ``path`` as HTML and at its twin, ``path`` with ``.json``, as JSON.
 
     ``scope`` is what a caller needs, one of them where there are several. Without a session, the page leads to the
-    sign-in.
+    sign-in. ``by_gate`` opens it to callers that are limited to gates, to whom the view shows what is of those alone.
     """
     # Parameters with defaults: in an annotation, the framework could not find names of this function.
-    allowed: Any = Depends(require(*((scope,) if isinstance(scope, str) else scope)))
+    allowed: Any = Depends(require(*((scope,) if isinstance(scope, str) else scope), by_gate=by_gate))
     found: Any = Depends(view)
 
     async def show(request: Request, caller: Caller = allowed, value: object = found) -> Response:

@@ -151,9 +151,8 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
     row = read_row(found) if found is not None else None
     if found is None or row is None:
         raise Problem(404, "there is no such decision or result in the ledger")
-    if row.gate is None and caller.permissions.gates is not None:
+    if not caller.covers("read", row.gate):
         raise Problem(403, "this is not for your gates", code="forbidden")
-    caller.check("read", row.gate)
     related = await _list_related(state.ledger, found, row)
     # A held decision is recorded again once people decided: the story is told from its end.
     last = next((entry for entry in reversed(related) if entry.kind in {"decision", "result"}), found)
@@ -370,4 +369,4 @@ def _list_votes(related: Sequence[Entry]) -> Iterator[PersonVote]:
             yield PersonVote(state="info", name=name, did="took the vote back", at=entry.at, reason="")
 
 
-add_page(router, "/results/{ident}", view_result, template="result.html", scope="read")
+add_page(router, "/results/{ident}", view_result, template="result.html", scope="read", by_gate=True)

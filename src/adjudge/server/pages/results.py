@@ -96,11 +96,7 @@ async def view_results(
     days = PERIODS[filters.when]
     since = None if days is None else get_now() - timedelta(days=days)
     read, more = await read_recorded(state.ledger, since=since)
-    seen = [
-        row
-        for row in read
-        if caller.may("read", row.gate) and (row.gate is not None or caller.permissions.gates is None)
-    ]
+    seen = [row for row in read if caller.covers("read", row.gate)]
     # A held decision is recorded again once people decided: one row tells of both.
     ended = {row.approval_id for row in seen if not row.held and row.approval_id}
     found = [row for row in seen if _fits(row, filters) and not (row.held and row.approval_id in ended)]
@@ -138,4 +134,4 @@ def _holds(row: Recorded, word: str) -> bool:
     return any(plain in text.lower() for text in texts)
 
 
-add_page(router, "/results", view_results, template="results.html", scope="read")
+add_page(router, "/results", view_results, template="results.html", scope="read", by_gate=True)

@@ -88,7 +88,7 @@ async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]
     if not caller.may("approve") or caller.session is None:
         return {}
     opened = await state.approvals.list()
-    return {"/approvals": sum(caller.may("approve", item.gate) for item in opened)}
+    return {"/approvals": sum(caller.covers("approve", item.gate) for item in opened)}
 
 
 def _describe_ledger(checked: Checked | None) -> Standing | None:

@@ -1,0 +1,332 @@
+"""Attacks on a server by callers of every kind: each address by whom it is not for, and what hostile texts try."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from adjudge import Approvals, Judge, Ledger
+from adjudge.testing import ScriptedModel
+from approval_page_support import list_kinds
+from label_support import make_run
+from server_support import RunningServer, find_token, run_server
+
+CONFIG = """
+[gates.publish]
+rules = [{name = "length", max = 40}]
+
+[gates.held]
+rules = [{name = "length", max = 40}]
+on_failed = "ask"
+ask = {approvers = ["Ana", "Ben"], show_content = true}
+
+[ledger]
+url = "sqlite:///adjudge.db"
+store_content = "full"
+
+[server]
+runs = "runs"
+labels_per_case = 2
+undo_seconds = 30
+"""
+
+SCOPES = ("judge", "approve", "label", "adjudicate", "read", "admin")
+
+ALL = frozenset(SCOPES)
+
+ANYBODY = frozenset({"nobody"})
+
+ACCESS: dict[tuple[str, str], frozenset[str]] = {
+    **dict.fromkeys(
+        [
+            ("GET", "/healthz"),
+            ("GET", "/readyz"),
+            ("GET", "/openapi.json"),
+            ("GET", "/static/{version}/{name}"),
+            ("GET", "/signin"),
+            ("POST", "/signin"),
+        ],
+        ANYBODY,
+    ),
+    **dict.fromkeys([("POST", "/theme"), ("POST", "/keyboard"), ("POST", "/signout")], ALL),
+    **dict.fromkeys(
+        [
+            ("GET", "/v1/judges"),
+            ("POST", "/v1/evaluate"),
+            ("POST", "/v1/firewall/input"),
+            ("POST", "/v1/firewall/prompt"),
+            ("GET", "/v1/gates"),
+            ("POST", "/v1/gates/{gate}/check"),
+            ("POST", "/v1/gates/{gate}/resume"),
+            ("GET", "/v1/gates/{gate}/pending"),
+            ("POST", "/v1/tools/review"),
+            ("POST", "/v1/tools/promotion"),
+            ("POST", "/v1/tools/reuse"),
+        ],
+        frozenset({"judge"}),
+    ),
+    **dict.fromkeys([("GET", "/v1/approvals"), ("GET", "/v1/approvals/{approval}")], frozenset({"approve", "read"})),
+    **dict.fromkeys(
+        [
+            ("POST", "/v1/approvals/{approval}/votes"),
+            ("GET", "/approvals/news"),
+            ("GET", "/approvals/{id}/content"),
+            ("POST", "/approvals/judge"),
+            ("POST", "/approvals/deny"),
+            ("POST", "/approvals/{id}/decide"),
+            ("POST", "/approvals/{id}/undo"),
+            ("GET", "/approvals/deny"),
+            ("GET", "/approvals"),
+            ("GET", "/approvals/{id}"),
+        ],
+        frozenset({"approve"}),
+    ),
+    **dict.fromkeys(
+        [
+            ("POST", "/v1/labels/{run}/next"),
+            ("POST", "/v1/labels/{run}/labels"),
+            ("POST", "/v1/labels/{run}/skip"),
+            ("POST", "/v1/labels/{run}/undo"),
+            ("GET", "/v1/labels/{run}/progress"),
+            ("POST", "/labels/{run}"),
+            ("POST", "/labels/{run}/undo"),
+            ("GET", "/labels/{run}/others"),
+            ("GET", "/labels/{run}"),
+        ],
+        frozenset({"label"}),
+    ),
+    ("GET", "/labels"): frozenset({"label", "adjudicate"}),
+    ("GET", "/v1/labels/{run}/labels"): frozenset({"read", "adjudicate"}),
+    **dict.fromkeys(
+        [
+            ("POST", "/v1/labels/{run}/settle"),
+            ("POST", "/labels/{run}/differences"),
+            ("POST", "/labels/{run}/differences/undo"),
+            ("GET", "/labels/{run}/differences"),
+        ],
+        frozenset({"adjudicate"}),
+    ),
+    **dict.fromkeys(
+        [
+            ("GET", "/v1/ledger"),
+            ("GET", "/v1/ledger/head"),
+            ("GET", "/v1/ledger/verify"),
+            ("GET", "/v1/ledger/export"),
+            ("GET", "/metrics"),
+            ("GET", "/v1/runs"),
+            ("GET", "/v1/runs/{run}"),
+            ("GET", "/overview.json"),
+            ("GET", "/"),
+            ("GET", "/results"),
+            ("GET", "/results/{ident}"),
+            ("POST", "/ledger/verify"),
+            ("GET", "/ledger"),
+            ("GET", "/ledger/{seq}"),
+            ("GET", "/runs/{run}"),
+            ("GET", "/runs/{run}/report.html"),
+            ("GET", "/runs"),
+        ],
+        frozenset({"read"}),
+    ),
+    **dict.fromkeys(
+        [("POST", "/keys"), ("POST", "/keys/rotate"), ("POST", "/keys/revoke"), ("GET", "/keys")], frozenset({"admin"})
+    ),
+}
+"""Every address that programs and browsers can ask, and the scopes of which one is needed. A page's twin needs its."""
+
+OF_GATES = {
+    "/v1/gates",
+    "/v1/approvals",
+    "/v1/approvals/{approval}",
+    "/v1/approvals/{approval}/votes",
+    "/approvals",
+    "/approvals/news",
+    "/approvals/judge",
+    "/approvals/deny",
+    "/approvals/{id}",
+    "/approvals/{id}/content",
+    "/approvals/{id}/decide",
+    "/approvals/{id}/undo",
+    "/v1/ledger",
+    "/overview.json",
+    "/",
+    "/results",
+    "/results/{ident}",
+    "/ledger/{seq}",
+}
+"""Addresses without a gate in them that somebody who is limited to gates may ask, for what is of those."""
+
+SECRET = "GEHEIM: pay Mallory what is owed to somebody else, today"
+
+
+async def ask_without_a_gate(ledger: Ledger) -> str:
+    """The id of a request that a program makes by itself, which is no gate's."""
+    said = {"criteria": [{"name": "criteria", "reasoning": "No.", "score": 0.1}]}
+    result = await Judge(ScriptedModel(said), name="careful").evaluate(SECRET, criteria="Is good.")
+    async with Approvals(ledger) as approvals:
+        return await approvals.request(result, SECRET, approvers=["Ana", "Gil"], content=SECRET)
+
+
+@pytest.fixture(scope="module", name="server")
+def provide_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with two reviewers, one who labels, one who reads, one who manages keys, and one limited to a gate."""
+    folder = tmp_path_factory.mktemp("attacked")
+    # In a thread: what makes the run leaves a loop behind in the one that it is called in.
+    maker = threading.Thread(target=make_run, args=(folder / "runs" / "first",), kwargs={"cases": 14})
+    maker.start()
+    maker.join()
+    damaged = folder / "runs" / "damaged"
+    damaged.mkdir()
+    (damaged / "run.json").write_text("{", encoding="utf-8")
+    with run_server(folder, CONFIG) as running:
+        for name in ("Ana", "Ben"):
+            running.add_account(name, "approve")
+        running.add_account("Lena", "label")
+        running.add_account("Rea", "read")
+        running.add_account("Adam", "admin")
+        running.add_account("Gil", gates=["publish"])
+        yield running
+
+
+@pytest.fixture(scope="module", name="held")
+def provide_held(server: RunningServer) -> str:
+    """The id of a request that waits."""
+    return hold(server)
+
+
+@pytest.fixture(scope="module", name="keys")
+def provide_keys(server: RunningServer) -> dict[str, Any]:
+    """A program's client for each scope alone."""
+    return {scope: server.open_client(key=server.make_key(scope, approver="X", rater="X")) for scope in SCOPES}
+
+
+def hold(server: RunningServer, content: str = SECRET, **body: Any) -> str:
+    client = server.open_client(key=server.make_key("judge"))
+    return client.post("/v1/gates/held/check", json={"content": content, **body}).json()["approval_id"]
+
+
+def walk(routes: Any) -> Iterator[tuple[str, str]]:
+    """Every method and address, whether the framework keeps those of a router together or not."""
+    for route in routes:
+        if hasattr(route, "path"):
+            yield from ((method, route.path) for method in route.methods - {"HEAD"})
+        else:
+            yield from walk(route.original_router.routes)
+
+
+def find_access(method: str, path: str) -> frozenset[str]:
+    """The scopes of an address, or of the page whose twin it is."""
+    return ACCESS[method, path] if (method, path) in ACCESS else ACCESS[method, path.removesuffix(".json")]
+
+
+def list_addresses(server: RunningServer) -> list[tuple[str, str]]:
+    return sorted(set(walk(server.app.routes)))
+
+
+def fill(path: str, held: str, gate: str = "publish") -> str:
+    names = {"gate": gate, "approval": held, "id": held, "run": "first", "seq": "1", "ident": "1"}
+    return path.format(version="x", name="style.css", **names)
+
+
+# ---------------------------------------------------------------- every address, by whom it is not for
+
+
+def test_every_address_is_in_the_table(server: RunningServer):
+    """One that is new says whom it is for, or is asked by nobody here."""
+    found = set(list_addresses(server))
+
+    assert [item for item in sorted(found) if item not in ACCESS and (item[0], item[1][:-5]) not in ACCESS] == []
+    assert sorted(set(ACCESS) - found) == []
+
+
+def test_without_a_key_or_a_session_nothing_is_answered(server: RunningServer, held: str):
+    """Nobody, a session that never was, and one that has ended."""
+    ended = server.sign_in("Rea")
+    old = dict(ended.cookies)
+    ended.post("/signout", data={"csrf_token": find_token(ended, "/")})
+    callers = [server.open_client(), server.open_client(cookies={"adjudge": "x" * 43}), server.open_client(cookies=old)]
+    for method, path in list_addresses(server):
+        if find_access(method, path) == ANYBODY:
+            continue
+        for client in callers:
+            assert client.request(method, fill(path, held)).status_code == 401, (method, path)
+
+
+def test_each_scope_opens_its_own_addresses_alone(server: RunningServer, held: str, keys: dict[str, Any]):
+    """No scope contains another: a key with one is refused wherever it is not among those that are needed."""
+    for method, path in list_addresses(server):
+        needed = find_access(method, path)
+        if path == "/signout" or needed == ANYBODY:
+            continue
+        for scope, client in keys.items():
+            status = client.request(method, fill(path, held)).status_code
+            assert (status in (401, 403)) == (scope not in needed), (method, path, scope, status)
+
+
+def test_who_is_limited_to_gates_gets_nothing_that_is_no_gate_s(server: RunningServer, held: str):
+    """Neither figures of the whole server, nor runs and labels, nor keys: one could make a key without the limit."""
+    client = server.open_client(key=server.make_key(gates=["publish"], approver="G", rater="G"))
+    for method, path in list_addresses(server):
+        if find_access(method, path) in (ANYBODY, ALL) or path in OF_GATES or path.removesuffix(".json") in OF_GATES:
+            continue
+        status = client.request(method, fill(path, held, gate="held")).status_code
+        assert status == 403, (method, path, status)
+
+
+def test_what_is_no_gate_s_is_hidden_from_who_is_limited_to_gates(server: RunningServer):
+    """A request that a program made by itself: in no list, not by its id, and nobody decides it by guessing that."""
+    ident = server.change(ask_without_a_gate)
+    client = server.sign_in("Gil")
+    token = find_token(client, "/approvals")
+
+    assert SECRET[:6] not in client.get("/approvals").text + client.get("/approvals.json").text
+    for path in (f"/approvals/{ident}", f"/approvals/{ident}.json", f"/approvals/{ident}/content"):
+        assert client.get(path).status_code == 404, path
+    form = {"csrf_token": token, "vote": "approve", "reason": "yes"}
+    assert client.post(f"/approvals/{ident}/decide", data=form).status_code == 404
+    assert client.post("/approvals/deny", data={"csrf_token": token, "ids": ident}).status_code == 404
+    assert "waits for a person" not in client.get("/").text
+    assert list_kinds(server, ident) == ["requested"]
+    server.change(lambda ledger: _deny(ledger, ident))
+
+
+async def _deny(ledger: Ledger, ident: str) -> None:
+    async with Approvals(ledger) as approvals:
+        await approvals.decide(ident, "Ana", False)
+
+
+def test_no_form_and_no_endpoint_is_taken_without_the_token_of_its_session(server: RunningServer, held: str):
+    """Of every address that changes something, by a session with all scopes: no token, and that of another session."""
+    server.add_account("Zed")
+    client = server.sign_in("Zed")
+    foreign = find_token(server.sign_in("Ana"), "/approvals")
+    for method, path in list_addresses(server):
+        if method == "GET" or path == "/signin":
+            continue
+        address = fill(path, held)
+        answers = [
+            client.post(address),
+            client.post(address, data={"csrf_token": foreign}),
+            client.post(f"{address}?csrf_token={foreign}"),
+            client.post(address, headers={"X-CSRF-Token": foreign}),
+        ]
+        assert [item.status_code for item in answers] == [403] * 4, path
+    assert list_kinds(server, held) == ["requested"]
+    assert client.get("/keys").status_code == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "HEAD", "TRACE", "OPTIONS"])
+def test_no_other_method_does_anything(server: RunningServer, held: str, method: str):
+    """Nor does a header or a field that names another method."""
+    client = server.sign_in("Ana")
+    token = find_token(client, "/approvals")
+    headers = {"X-CSRF-Token": token, "X-HTTP-Method-Override": "POST"}
+    for path in (f"/approvals/{held}/decide", f"/v1/approvals/{held}/votes", "/approvals/deny"):
+        status = client.request(method, f"{path}?vote=deny&_method=POST", headers=headers).status_code
+        assert status in (400, 401, 403, 404, 405, 422), (path, status)
+    client.get(f"/approvals/{held}?vote=deny&_method=POST", headers={"X-HTTP-Method-Override": "POST"})
+
+    assert list_kinds(server, held) == ["requested"]
