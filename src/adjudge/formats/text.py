@@ -6,18 +6,33 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
+from adjudge.formats.invisible import has_unseen, is_unseen
+
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def clean(text: str, *, keep_lines: bool = True) -> str:
     """Text without control, format and invisible characters: escape sequences and direction marks become ``·``."""
-    if text.isprintable():  # nearly every text, and nothing hidden is printable
+    # Printable is not seen: fillers of Hangul and selectors of variants are letters and marks to Python.
+    if text.isprintable() and not has_unseen(text):
         return text
     kept = "\n\t" if keep_lines else ""
+    hidden = {char for char in set(text) if char not in kept and _is_hidden(char)}
     return "".join(
-        char if char in kept or unicodedata.category(char) not in _HIDDEN else " " if char in "\n\t" else "·"
-        for char in text
+        char if char not in hidden or _selects_picture(text, place) else " " if char in "\n\t" else "·"
+        for place, char in enumerate(text)
     )
+
+
+def _is_hidden(char: str) -> bool:
+    return unicodedata.category(char) in _HIDDEN or is_unseen(char)
+
+
+def _selects_picture(text: str, place: int) -> bool:
+    """Whether a selector says how the picture before it is drawn, as in nearly every text with emoji."""
+    if text[place] not in "\ufe0e\ufe0f" or not place:
+        return False
+    return unicodedata.category(text[place - 1]) == "So" or text[place + 1 : place + 2] == "\u20e3"
 
 
 LONGEST_ID = 200
