@@ -94,8 +94,12 @@ class SignInThrottle:
     """Seconds for which a failure counts."""
     _failures: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
 
-    def check(self, address: str, name: str) -> None:
-        """Raise ``Problem`` (429) where too many attempts have failed."""
+    def count(self, address: str, name: str) -> None:
+        """Count an attempt that is to be made; raises ``Problem`` (429) where too many have failed.
+
+        Before the password is looked at, which takes its time: else any number of attempts that come at once would all
+        be let through before the first of them has failed.
+        """
         now = self.clock()
         for key, most in _list_counts(address, name):
             failed = self._failures.get(key)
@@ -106,18 +110,20 @@ class SignInThrottle:
                 said = "too many attempts to sign in have failed; wait, or ask whoever runs this server"
                 raise Problem(429, said, code="throttled", headers={"Retry-After": str(wait)})
 
-    def note(self, address: str, name: str) -> None:
-        """Count a failure."""
         for key, most in _list_counts(address, name):
             failed = self._failures.setdefault(key, deque(maxlen=most))
-            failed.append(self.clock())
+            failed.append(now)
             self._failures.move_to_end(key)
         while len(self._failures) > _MOST_COUNTED:
             self._failures.popitem(last=False)
 
     def forget(self, address: str, name: str) -> None:
-        """Begin anew for somebody who has signed in from there."""
-        self._failures.pop(_list_counts(address, name)[0][0], None)
+        """Begin anew for somebody who has signed in from there, whose attempt was no failure."""
+        both, *others = (key for key, _ in _list_counts(address, name))
+        self._failures.pop(both, None)
+        for key in others:
+            if self._failures.get(key):
+                self._failures[key].pop()
 
 
 _MOST_COUNTED = 10_000

@@ -60,10 +60,9 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
     if not planted or not hmac.compare_digest(planted.encode(), form.csrf_token.encode()):
         return _render(request, state, _say(view, "This form is too old. Nothing was sent on; try again."), status=403)
     address = request.client.host if request.client is not None else ""
-    state.throttle.check(address, form.name)
+    state.throttle.count(address, form.name)
     account = await check_password(state.ledger, form.name, form.password)
     if account is None:
-        state.throttle.note(address, form.name)
         # The same for an unknown name, a wrong password and an account that is disabled.
         return _render(request, state, _say(view, "Name and password do not belong together."), status=403)
     state.throttle.forget(address, form.name)
