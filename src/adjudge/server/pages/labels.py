@@ -125,6 +125,9 @@ async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelVi
         progress = queue.progress(who)
         # From one label to the next, the agreement would say what others said of the case before.
         agreement = compute_label_agreement(queue.labels()) if task is None else None
+        # So would the rate, where a case counts once two people have labelled it: who undoes their answer could give
+        # that of the other, and it would be held for a blind one.
+        live = estimate_live(queue) if task is None or state.settings.labels_per_case == 1 else None
         last = queue.find_undoable(who, session=caller.identity)
         return LabelView(
             run=run,
@@ -132,7 +135,7 @@ async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelVi
             why_none="" if task is not None else explain_none(progress),
             progress=progress,
             to_go=find_to_go(progress),
-            live=estimate_live(queue),
+            live=live,
             last=make_last_view(last, is_pair=task is not None and task.is_pair),
             agreement=agreement,
             can_settle=settles,
