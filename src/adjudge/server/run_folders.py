@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from adjudge.errors import UsageError
-from adjudge.formats.text import show
+from adjudge.formats.text import flatten, show
 from adjudge.labels.queue import LabelQueue, open_label_queue
 from adjudge.runs.folder import MANIFEST_FILE
 
@@ -38,6 +39,11 @@ def find_run_folder(folder: Path | None, name: str) -> Path:
     if folder is not None and _NAME.fullmatch(name) and _is_run(folder / name):
         return folder / name
     raise UsageError(f"there is no run {show(name[:200])} here")
+
+
+def explain_trouble(error: UsageError, folder: Path | None) -> str:
+    """What is wrong with a run, without the path of the folder: where a server keeps its files is not for others."""
+    return flatten(str(error).replace(f"{folder}{os.sep}", ""), 500)
 
 
 def _is_run(path: Path) -> bool:

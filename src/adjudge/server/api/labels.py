@@ -11,12 +11,11 @@ from starlette.responses import Response
 
 from adjudge.dataset.case import LabelValue
 from adjudge.errors import UsageError
-from adjudge.formats.text import flatten
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import find_run_folder
+from adjudge.server.run_folders import explain_trouble, find_run_folder
 from adjudge.server.state import CurrentState, ServerState
 
 router = make_router("labels")
@@ -124,7 +123,7 @@ async def use_queue(state: ServerState, run: str, work: Callable[[LabelQueue], T
     try:
         return await state.labels.use(run, work)
     except UsageError as error:
-        raise Problem(422, flatten(str(error), 500), code="usage") from None
+        raise Problem(422, explain_trouble(error, state.run_folder), code="usage") from None
 
 
 def _read(value: Value) -> LabelValue:

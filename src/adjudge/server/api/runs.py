@@ -14,8 +14,8 @@ from adjudge.report.summary import make_report
 from adjudge.runs.folder import open_run
 from adjudge.server.api.endpoint import answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
-from adjudge.server.problem import logger
-from adjudge.server.run_folders import find_run_folder, list_run_folders
+from adjudge.server.problem import Problem, logger
+from adjudge.server.run_folders import explain_trouble, find_run_folder, list_run_folders
 from adjudge.server.state import CurrentState
 
 router = make_router("runs")
@@ -36,8 +36,10 @@ async def report_run(run: str, state: CurrentState, _caller: Reading) -> Respons
     """The report of a run, as ``adjudge report RUN --json`` writes it."""
     with explaining_usage(404, code="unknown_run"):
         folder = find_run_folder(state.run_folder, run)
-    with explaining_usage(409, code="unreadable_run"):
+    try:
         report = await asyncio.to_thread(make_report, folder)
+    except UsageError as error:
+        raise Problem(409, explain_trouble(error, state.run_folder), code="unreadable_run") from None
     return answer(report.to_dict())
 
 

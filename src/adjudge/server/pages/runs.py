@@ -21,7 +21,7 @@ from adjudge.runs.folder import open_run
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import add_page, render_page
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import find_run_folder, list_run_folders
+from adjudge.server.run_folders import explain_trouble, find_run_folder, list_run_folders
 from adjudge.server.state import CurrentState, ServerState
 from adjudge.trust.intervals import Share
 
@@ -74,7 +74,7 @@ def _describe(folder: Path) -> RunRow:
     except UsageError as error:
         return RunRow(
             name=folder.name, state="failed", status="cannot be read", judge="", dataset="", begun="", counts=(),
-            passed=Share(count=0, of=0), trouble=flatten(str(error), 300),
+            passed=Share(count=0, of=0), trouble=explain_trouble(error, folder.parent),
         )  # fmt: skip
     shown = tuple((name, counts.get(name, 0)) for name in ("passed", "failed", "undecided"))
     return RunRow(
@@ -103,7 +103,7 @@ async def _load(state: ServerState, run: str, *, most: int) -> Report:
     try:
         return await asyncio.to_thread(lambda: make_report(folder, most_cases=most))
     except UsageError as error:
-        raise Problem(409, flatten(str(error), 300), code="unreadable_run") from None
+        raise Problem(409, explain_trouble(error, state.run_folder), code="unreadable_run") from None
 
 
 # By hand, because a report is the view, and its JSON is that of `adjudge report --json`.
