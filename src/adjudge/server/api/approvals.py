@@ -64,6 +64,9 @@ async def get_approval(approval: str, state: CurrentState, caller: Looking) -> R
 async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Deciding) -> Response:
     """Decide about a request, once. Two requests of one person are one decision; the second is answered with 409."""
     await find_approval(approval, state, caller)
+    if not body.complete and caller.session is not None:
+        # A person approves what the page shows. Only a program can show them the rest by itself.
+        raise Problem(403, "complete can be false for a key alone, and not for a session", code="forbidden")
     if caller.approver is None:
         raise Problem(403, "this key or account is nobody's as an approver; give it a name", code="forbidden")
     try:

@@ -19,6 +19,7 @@ from adjudge.guards.approval.completeness import Gap, digest_shown
 from adjudge.guards.approval.figures import ReviewerFigures
 from adjudge.ledger.entry import Entry
 from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, RuleResult
+from adjudge.server.api.gates import CALLER
 from adjudge.templates.difference import DiffLine, make_difference
 from adjudge.templates.evidence import MarkedText, mark_evidence
 
@@ -540,7 +541,10 @@ def _list_comments(history: Iterable[Entry]) -> tuple[CommentView, ...]:
 
 def _find_asker(approval: Approval) -> str:
     asker = approval.metadata.get("agent") or approval.execution
-    return asker if isinstance(asker, str) else ""
+    said = asker if isinstance(asker, str) else ""
+    # What the server knows comes first: the rest is what the program says of itself.
+    known = approval.metadata.get(CALLER)
+    return " as ".join(item for item in (known, said) if isinstance(item, str) and item)
 
 
 def _find_left(approval: Approval, now: datetime) -> float | None:
