@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from adjudge import Approvals, Judge, Ledger
 from adjudge.testing import ScriptedModel
-from approval_page_support import list_kinds
+from approval_page_support import list_kinds, make_request, send
 from label_support import make_run
 from server_support import RunningServer, find_token, run_server
 
@@ -330,3 +331,150 @@ def test_no_other_method_does_anything(server: RunningServer, held: str, method:
     client.get(f"/approvals/{held}?vote=deny&_method=POST", headers={"X-HTTP-Method-Override": "POST"})
 
     assert list_kinds(server, held) == ["requested"]
+
+
+# ---------------------------------------------------------------- signing in
+
+
+def test_passwords_that_are_tried_at_once_count_one_by_one(server: RunningServer):
+    """As many as are sent before the first has failed: five are looked at, and the rest are refused."""
+    browsers = [server.open_browser(timeout=60) for _ in range(12)]
+    forms = [
+        {"name": "Ben", "password": f"guess {number}", "csrf_token": find_token(browser)}
+        for number, browser in enumerate(browsers)
+    ]
+    with ThreadPoolExecutor(len(browsers)) as pool:
+        tried = list(
+            pool.map(lambda pair: pair[0].post("/signin", data=pair[1]).status_code, zip(browsers, forms, strict=True))
+        )
+
+    assert sorted(tried) == [403] * 5 + [429] * 7
+
+
+# ---------------------------------------------------------------- what an approver sees
+
+UNSEEN = "\u3164\u2800\u034f\ufe01\U000e0101\u115f\u17b4\u200b\u202e\U000e0041"
+"""Fillers, selectors, joiners, a direction, a tag: each takes no room, and a model reads it."""
+
+
+def test_nothing_that_is_approved_is_unseen(server: RunningServer):
+    """An instruction can be written in characters that take no room: each is a dot on the page, and counted."""
+    client = server.sign_in("Ana")
+    ident = hold(server, f"Pay Ana 10 euros ❤\ufe0f.{UNSEEN}{'x' * 40}")
+    page = client.get(f"/approvals/{ident}")
+
+    assert client.get(f"/approvals/{ident}.json").json()["item"]["unseen"] == len(UNSEEN)
+    assert [f"U+{ord(char):04X}" for char in UNSEEN if char in page.text] == []
+    assert "❤\ufe0f" in page.text
+
+
+def test_who_asked_is_what_the_server_knows(server: RunningServer):
+    """A program cannot ask in the name of somebody else: its key is named before what it says of itself."""
+    key = server.make_key("judge")
+    body = {"content": SECRET, "metadata": {"agent": "the security team"}}
+    ident = server.open_client(key=key).post("/v1/gates/held/check", json=body).json()["approval_id"]
+    item = server.sign_in("Ana").get(f"/approvals/{ident}.json").json()["item"]
+
+    assert item["asked_by"] == f"key:{key[4:16]} as the security team"
+
+
+def test_a_session_approves_nothing_that_its_page_does_not_show(server: RunningServer):
+    """Neither by its form nor by the endpoint for programs, which has a member for that."""
+    ident = make_request(server, show_content=False)
+    client = server.sign_in("Ana")
+    headers = {"X-CSRF-Token": find_token(client, "/approvals")}
+    body = {"approved": True, "reason": "yes"}
+    votes = f"/v1/approvals/{ident}/votes"
+
+    assert send(client, ident, "approve", "yes", seen="0" * 64).status_code == 422
+    assert client.post(votes, json=body, headers=headers).status_code == 409
+    assert client.post(votes, json={**body, "complete": False}, headers=headers).status_code == 403
+    assert list_kinds(server, ident) == ["requested", "voted"]
+
+
+def test_one_person_decides_once_by_page_and_key_at_the_same_time(server: RunningServer):
+    """A vote that can still be undone is a vote: the key of the same person adds none, whichever comes first."""
+    ident = make_request(server, required=2)
+    key = server.open_client(key=server.make_key("approve", approver="Ana"))
+    page = server.sign_in("Ana")
+    body = {"approved": True, "reason": "yes"}
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(send, page, ident, "approve", "yes")
+        second = pool.submit(key.post, f"/v1/approvals/{ident}/votes", json=body)
+        statuses = {first.result().status_code, second.result().status_code}
+    kinds = list_kinds(server, ident)
+
+    assert statuses in ({303, 409}, {200, 409})
+    assert key.post(f"/v1/approvals/{ident}/votes", json=body).status_code == 409
+    assert "closed" not in kinds
+
+
+# ---------------------------------------------------------------- labelling
+
+
+def test_figures_tell_nobody_what_others_said_of_a_case(server: RunningServer):
+    """Where two people label each case, a rate moves by what the other said: it waits for the last."""
+    label_all(server, "First", count=14)
+    client = server.open_client(key=server.make_key("label", rater="Second"))
+    for _ in range(13):
+        view = client.get("/labels/first.json").json()
+        assert (view["live"], view["agreement"]) == (None, None)
+        case = view["task"]["case"]
+        client.post("/v1/labels/first/labels", json={"case": case, "value": True})
+
+
+def label_all(server: RunningServer, rater: str, *, count: int) -> None:
+    client = server.open_client(key=server.make_key("label", rater=rater))
+    for _ in range(count):
+        case = client.post("/v1/labels/first/next", json={}).json()["task"]["case"]
+        client.post("/v1/labels/first/labels", json={"case": case, "value": True})
+
+
+# ---------------------------------------------------------------- errors
+
+
+def test_no_error_says_where_files_are(server: RunningServer):
+    """Of a run that is damaged its name is told, and not the folder of the server."""
+    client = server.open_client(key=server.make_key(rater="R"))
+    paths = ("/v1/runs/damaged", "/runs.json", "/runs/damaged.json", "/runs/damaged", "/labels/damaged.json")
+    answers = [client.get(path) for path in paths] + [client.post("/v1/labels/damaged/next", json={})]
+
+    assert ["damaged" in item.text for item in answers] == [True] * len(answers)
+    assert [str(server.folder) in item.text for item in answers] == [False] * len(answers)
+
+
+@pytest.mark.parametrize("path", ["/ledger", "/results", "/ledger.json"])
+def test_a_number_that_no_database_holds_is_refused(server: RunningServer, path: str):
+    """As what it is, and not by a failure."""
+    client = server.open_client(key=server.make_key("read"))
+
+    assert client.get(path, params={"before": 10**30}).status_code == 422
+
+
+def test_a_way_back_that_is_no_address_leads_to_the_first_page(server: RunningServer):
+    """Nor does it fail, whatever a browser is made to send."""
+    client = server.sign_in("Rea")
+    form = {"theme": "dark", "csrf_token": find_token(client, "/")}
+    for referer, target in (("http://[x", "/"), ("//evil.example//evil.example", "/"), ("http://x/\\evil", "/")):
+        answer = client.post("/theme", data=form, headers={"Referer": referer})
+        assert (answer.status_code, answer.headers["location"]) == (303, target)
+
+
+def test_a_failure_of_the_server_is_answered_like_everything_else(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+):
+    """With the headers that protect every answer, nothing of the inside, and counted as what it is."""
+    state = server.app.state.holder.get()
+
+    async def fail() -> None:
+        raise RuntimeError(f"inside {server.folder}")
+
+    monkeypatch.setattr(type(state.ledger), "head", lambda _: fail())
+    client = server.open_client(key=server.make_key("read"))
+    answer = client.get("/v1/ledger/head")
+    monkeypatch.undo()
+
+    assert (answer.status_code, answer.json()["code"]) == (500, "crash")
+    assert str(server.folder) not in answer.text
+    assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
+    assert 'route="/v1/ledger/head",status="500"' in client.get("/metrics").text

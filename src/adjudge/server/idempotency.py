@@ -43,7 +43,7 @@ async def answer_once(
     key = _read_key(request)
     if key is None:
         return await work()
-    about = json.dumps([caller.identity, request.method, request.url.path, key])
+    about = json.dumps([caller.identity, request.method, request.scope["path"], key])
     digest = sha256(about.encode()).hexdigest()
     body = sha256(await request.body()).hexdigest()
     known = await write(state.ledger, lambda connection: _begin(connection, digest, body, state))

@@ -111,5 +111,10 @@ async def _handle_ledger(_request: Request, error: Exception) -> Response:
 
 
 async def _handle_crash(_request: Request, error: Exception) -> Response:
+    return render_crash(error)
+
+
+def render_crash(error: Exception) -> Response:
+    """The answer where something failed that should not: what it was is in the log alone."""
     logger.error("a request failed: %s", type(error).__name__, exc_info=error)
     return render_problem(Problem(500, "the server failed, so nothing was decided; its log says why", code="crash"))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 
 from adjudge.config.server import ServerSettings
 from adjudge.server.csrf import check_origin
 from adjudge.server.metrics import Metrics
-from adjudge.server.problem import Problem, render_problem
+from adjudge.server.problem import Problem, render_crash, render_problem
 from adjudge.server.state import STATE, StateHolder
 
 if TYPE_CHECKING:
@@ -80,16 +81,25 @@ class RequestProtection:
         except Problem as problem:
             await _refuse(problem, scope, receive, send)
         except TimeoutError:
-            send.on_start = lambda: None  # a timer that has run out cannot be moved any more
             late = Problem(
                 504, f"this took longer than {settings.deadline:g} s, so nothing was decided", code="deadline"
             )
             await _refuse(late, scope, receive, send)
+        except Exception as error:
+            if send.started:
+                raise
+            # Here and not outside, where the framework would: an answer from there is without the headers and counts.
+            await _send(render_crash(error), scope, receive, send)
 
 
 async def _refuse(problem: Problem, scope: Scope, receive: Receive, send: _HeaderSender) -> None:
     if not send.started:
-        await render_problem(problem)(scope, receive, send)
+        await _send(render_problem(problem), scope, receive, send)
+
+
+async def _send(response: Response, scope: Scope, receive: Receive, send: _HeaderSender) -> None:
+    send.on_start = lambda: None  # a timer that is over cannot be moved any more
+    await response(scope, receive, send)
 
 
 class _HeaderSender:
@@ -155,7 +165,7 @@ def _check_host(request: Request, settings: ServerSettings) -> None:
     A page of another site can have its name point to this machine (DNS rebinding); to the browser it is then of one
     origin with the server, and without this it could ask and read everything that needs no key.
     """
-    if request.url.path in _OPEN_PATHS:
+    if request.scope["path"] in _OPEN_PATHS:
         return
     hosts = request.headers.getlist("host")
     name = _drop_port(hosts[0]).lower() if len(hosts) == 1 else ""

@@ -87,7 +87,7 @@ async def view_ledger(
     kind: Word = "",
     gate: Word = "",
     subject: Word = "",
-    before: Annotated[int | None, Query(ge=1)] = None,
+    before: Annotated[int | None, Query(ge=1, lt=2**62)] = None,
 ) -> LedgerView:
     """The entries that match all filters, the newest first."""
     kinds = (kind,) if kind in KINDS else ()

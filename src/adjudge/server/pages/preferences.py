@@ -49,7 +49,10 @@ async def keep_keys(request: Request, state: CurrentState, _: Person, form: Anno
 
 def _keep(request: Request, state: CurrentState, name: str, value: str) -> Response:
     # Its path alone: whatever host it names, the way back is on this one.
-    came = urlsplit(request.headers.get("referer", "/"))
+    try:
+        came = urlsplit(request.headers.get("referer", "/"))
+    except ValueError:
+        came = urlsplit("/")
     response = redirect(came.path + (f"?{came.query}" if came.query else ""))
     response.set_cookie(
         name, value, max_age=_YEAR, path="/", secure=state.settings.is_secure, httponly=True, samesite="lax"

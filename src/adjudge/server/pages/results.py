@@ -87,7 +87,7 @@ async def view_results(
     by: Word = "",
     judge: Word = "",
     when: Word = "week",
-    before: Annotated[int | None, Query(ge=1)] = None,
+    before: Annotated[int | None, Query(ge=1, lt=2**62)] = None,
 ) -> ResultsView:
     """The results that match all filters."""
     filters = ResultFilters(
