@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
 from adjudge import (
@@ -116,19 +117,20 @@ def make_chain(text: str = "", *, content: str = CONTENT) -> JudgeChainResult:
 
 
 @contextmanager
-def written_at(moment: datetime) -> Iterator[None]:
-    """Entries are recorded as of this moment: a ledger takes its times from the clock alone."""
+def written_at(moment: datetime, module: ModuleType = store) -> Iterator[None]:
+    """What a store keeps is recorded as of this moment: a ledger takes its times from the clock alone."""
 
     class Clock(datetime):
         @classmethod
         def now(cls, tz: Any = None) -> datetime:  # type: ignore[override] - of the plain class
             return moment if tz is None else moment.astimezone(tz)
 
-    store.datetime = Clock  # type: ignore[attr-defined] - the module's own import
+    own = module.datetime  # type: ignore[attr-defined] - the module's own import
+    module.datetime = Clock  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        store.datetime = datetime  # type: ignore[attr-defined]
+        module.datetime = own  # type: ignore[attr-defined]
 
 
 async def fill_ledger(folder: Path, *, days: int = 28, a_day: int = 26, now: datetime | None = None) -> None:

@@ -90,6 +90,7 @@ class SeatView:
     outcome: Outcome
     score: float | None
     reason: str
+    criteria: tuple[CriterionView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +147,7 @@ class EarlierView:
     at: datetime
     by: tuple[str, ...]
     lines: tuple[DiffLine, ...]
+    """Empty where the contents are the same, and where this one was not kept, so that nothing can be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,7 +377,7 @@ def make_request_view(
         unseen=count_unseen(shown or ""),
         hidden=hidden,
         judge=None if result is None else _make_judge_view(approval, result, quotes, marked),
-        earlier=None if earlier is None else _make_earlier(earlier, content or ""),
+        earlier=None if earlier is None else _make_earlier(earlier, content),
         status=approval.status,
         decided_by=approval.decided_by,
         closed_at=approval.closed_at,
@@ -471,9 +473,15 @@ def _make_judge_view(
         judge=result.judge,
         decided_by=result.decided_by,
         first_said=approval.first_said,
-        criteria=tuple(_make_criterion(item, numbers) for item in list_criteria(result)),
+        criteria=tuple(_make_criterion(item, numbers) for item in result.criteria),
         seats=tuple(
-            SeatView(judge=seat.judge, outcome=seat.outcome, score=seat.score, reason=seat.detail or seat.reasoning)
+            SeatView(
+                judge=seat.judge,
+                outcome=seat.outcome,
+                score=seat.score,
+                reason=seat.detail or seat.reasoning,
+                criteria=tuple(_make_criterion(item, numbers) for item in list_criteria(seat)),
+            )
             for seat in seats
         ),
         rules=tuple(sorted(map(_make_rule, result.rule_results), key=lambda rule: _RULE_ORDER.index(rule.state))),
@@ -509,8 +517,8 @@ def _make_rule(rule: RuleResult) -> RuleView:
     return RuleView(name=rule.name, state=state, message=rule.message)
 
 
-def _make_earlier(earlier: Approval, now: str) -> EarlierView:
-    lines = make_difference(earlier.content or "", now)
+def _make_earlier(earlier: Approval, now: str | None) -> EarlierView:
+    lines = () if now is None else make_difference(earlier.content or "", now)
     return EarlierView(id=earlier.id, at=earlier.closed_at or earlier.created_at, by=earlier.closed_by, lines=lines)
 
 

@@ -166,7 +166,7 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
     genesis = await state.ledger.read(1)
     return ResultView(
         row=row,
-        title=row.about or f"Decision of the gate {row.gate}" if row.gate else row.about or "A result",
+        title=_make_title(row, decision),
         word=_make_word(row),
         say=_make_sentence(row, approval),
         asked_at=last.at if result is None else result.created_at,
@@ -228,6 +228,14 @@ async def _find_content(state: ServerState, related: Sequence[Entry], row: Recor
         return None
     # Somebody who can write to the database can change this text; the digest in the ledger says what was judged.
     return asked.content if asked.content is not None and digest_text(asked.content) == row.subject else None
+
+
+def _make_title(row: Recorded, decision: Decision | None) -> str:
+    """As on the page where people decide: what the program called it, else how the content or the reason begins."""
+    named = None if decision is None else decision.metadata.get("title")
+    if isinstance(named, str) and named.strip():
+        return flatten(named, 300)
+    return row.about or (f"Decision of the gate {row.gate}" if row.gate else "A result")
 
 
 def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
