@@ -1,0 +1,63 @@
+"""Every page of the server held to axe: in light and in dark, on a phone, a tablet and a desk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from conftest import FULL, require
+from server_tour import Tour, open_pages, open_tour
+
+TABLE = [(scheme, width) for scheme in ("light", "dark") for width in (390, 768, 1440)]
+
+SAMPLE = [("light", 390), ("dark", 1440)]
+
+
+@pytest.fixture(scope="module", name="tour")
+def start_tour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tour]:
+    require("playwright", find_spec("playwright"), "pip install playwright")
+    require("axe", find_spec("axe_playwright_python"), "pip install axe-playwright-python")
+    require("a browser", shutil.which("chromium"), "apt-get install chromium")
+    with open_tour(tmp_path_factory.mktemp("tour"), days=3) as tour:
+        yield tour
+
+
+@pytest.fixture(scope="module", name="browser")
+def provide_browser(tour: Tour) -> Iterator[Any]:
+    """The system's Chromium; the server is there before, because the driver keeps a loop running."""
+    assert tour
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("scheme", "width"), TABLE if FULL else SAMPLE)
+def test_axe_finds_nothing_serious_on_any_page(tour: Tour, browser: Any, scheme: str, width: int):
+    """Nor is one wider than its screen; with what is folded opened. Without ADJUDGE_FULL, every other page."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page.set_default_timeout(60_000)
+    found: list[str] = []
+    for number, name in enumerate(open_pages(page, tour)):
+        if not FULL and number % 2 == SAMPLE.index((scheme, width)):
+            continue
+        page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        found += [f"{name} is {wide} px wide"] if wide > width else []
+        for item in Axe().run(page).response["violations"]:
+            if item["impact"] in {"serious", "critical"}:
+                found += [f"{name}: {item['id']} {node['html'][:150]}" for node in item["nodes"]]
+    page.close()
+
+    assert found == []
