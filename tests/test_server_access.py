@@ -291,6 +291,22 @@ def test_a_request_of_another_site_is_refused(server, headers):
     assert client.post("/signin", data=form, headers=headers).status_code == 403
 
 
+def test_a_browser_at_another_address_is_told_the_server_s_own(tmp_path):
+    """A page with a link, and nothing happened; a program gets a problem."""
+    config = f'{CONFIG}\n[server]\npublic_url = "https://adjudge.example"\n'
+    with run_server(tmp_path, config) as running:
+        browser = running.open_browser()
+        form = {"name": "Ana", "password": PASSWORD, "csrf_token": find_token(browser)}
+        headers = {"Origin": running.url, "Sec-Fetch-Site": "same-origin"}
+        page = browser.post("/signin", data=form, headers=headers)
+        problem = running.open_client().post("/signin", data=form, headers=headers)
+
+    assert (page.status_code, problem.status_code, problem.json()["code"]) == (403, 403, "cross_site")
+    assert page.headers["content-type"].startswith("text/html")
+    assert 'href="https://adjudge.example/signin"' in page.text
+    assert "https://adjudge.example" in problem.json()["detail"]
+
+
 def test_the_server_s_own_pages_may_send_forms(server):
     """Their origin is the server's."""
     client = server.open_browser(follow_redirects=False)

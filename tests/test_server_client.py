@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -135,6 +136,19 @@ def test_what_people_approve_at_the_server_goes_on_here(client, server):
 
     assert asyncio.run(approve()).status == "approved"
     assert gate.resume_sync(waits, content=LONG).allowed is True
+
+
+@pytest.mark.parametrize("timeout", [0.5, 2.0])
+def test_resuming_what_nobody_decides_returns_within_the_timeout(client, server, timeout):
+    """The decision is pending still, and is resumed later."""
+    waits = client.gate("held").check_sync(LONG + "r")
+    impatient = Client(server.url, key=server.make_key("judge"), timeout=timeout)
+    started = time.monotonic()
+    still = [impatient.gate("held").resume_sync(item) for item in (waits, str(waits.approval_id))]
+    impatient.close()
+
+    assert time.monotonic() - started < 2 * timeout + 1
+    assert [(item.pending, item.allowed, item.approval_id) for item in still] == [(True, False, waits.approval_id)] * 2
 
 
 def test_a_judge_of_a_server_evaluates(client):

@@ -140,6 +140,14 @@ def test_what_was_approved_is_what_was_held_back(program, server):
     assert done["allowed"] is False
 
 
+def test_a_body_that_is_not_sent_as_json_is_answered_with_the_header_to_send(program):
+    """Whatever a tool sends by default."""
+    for headers in ({}, {"Content-Type": "application/x-www-form-urlencoded"}, {"Content-Type": "text/plain"}):
+        refused = program.post("/v1/gates/publish/check", content=b'{"content": "x"}', headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+        assert "Content-Type: application/json" in refused.json()["detail"]
+
+
 def test_a_held_decision_is_resumed_with_any_key_for_its_gate_and_with_no_other(program, server):
     """A key can be rotated while people decide. One without the scope, or of another gate, learns nothing."""
     waits = check(program, LONG + "r", gate="held").json()

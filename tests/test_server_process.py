@@ -114,6 +114,15 @@ def ask(url: str, key: str, gate: str = "publish", content: str = "short", **how
     )
 
 
+def test_a_server_says_where_it_listens_and_its_public_address(folder):
+    """Both, because people open the one and a proxy asks the other."""
+    config = f'{CONFIG}\n[server]\npublic_url = "https://adjudge.example"\n'
+    (folder / "adjudge.toml").write_text(config, encoding="utf-8")
+    with serving(folder) as running:
+        assert httpx.get(f"{running.url}/readyz").status_code == 200
+        assert any(running.url in line and "https://adjudge.example" in line for line in running.lines)
+
+
 def test_a_server_starts_answers_reloads_and_stops(folder, line):
     """With SIGHUP it takes a new configuration, keeps the old one where the new one is bad, and says why."""
     key = line("keys", "create", "ci", "--scope", "judge").out.strip()

@@ -22,6 +22,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PAUSE = 10.0
 """Seconds that the server waits for people in one request."""
 
+_RESERVE = 0.1
+"""The part of the timeout in which no further request to wait begins: its answer could come too late."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RemoteGate:
@@ -88,9 +91,12 @@ class RemoteGate:
     ) -> Decision:
         """Wait until people have decided, and return the decision that replaces the pending one.
 
+        ``Gate.resume`` waits as long as its approvals do; this waits at most the client's ``timeout``. Where people
+        have not decided until then, it returns the pending decision, which can be resumed again.
+
         As with ``Gate.resume``, pass what you are about to use: if it is not what was held back, the decision is
         blocked. Raises ``UsageError`` for a decision that does not wait at this gate, and ``ServerError`` when the
-        server cannot be reached, for whoever waits can wait on.
+        server cannot be reached; what waits can be resumed later.
         """
         ident = decision if isinstance(decision, str) else decision.approval_id
         if not isinstance(decision, str) and (not decision.pending or decision.gate != self.name):
@@ -101,14 +107,18 @@ class RemoteGate:
             for name, value in given.items()
             if value is not ...
         }
-        body |= {"approval": ident, "wait": min(_PAUSE, self.connection.timeout / 2)}
+        timeout = self.connection.timeout
+        until = time.monotonic() + timeout
         while True:
-            said = self._read(await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False))
+            left = until - time.monotonic()
+            # Half of what is left: an answer that came after the end would be lost, though the server has recorded it.
+            body |= {"approval": ident, "wait": min(_PAUSE, left / 2)}
+            said = self._read(await self._ask_to_resume(body, left))
             if isinstance(decision, Decision) and said.subject != decision.subject:
                 check_about(said.subject, decision.subject or "", self.connection.url)
-            if not said.pending:
+            if not said.pending or until - time.monotonic() < timeout * _RESERVE:
                 return said
-            await asyncio.sleep(0.05)  # a server that stops answers at once
+            await asyncio.sleep(min(0.05, timeout * _RESERVE / 2))  # a server that stops answers at once
 
     def resume_sync(
         self,
@@ -137,6 +147,13 @@ class RemoteGate:
         As ``Gate.guard``; it raises ``Blocked`` with the decision.
         """
         return make_guard(Checks(name=self.name, check=self.check, withdraw=_withdraw), argument)
+
+    async def _ask_to_resume(self, body: Mapping[str, Any], seconds: float) -> object:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False)
+        except TimeoutError:
+            raise ServerError(f"{self.connection.url} did not answer within {self.connection.timeout:g} s") from None
 
     async def aclose(self) -> None:
         """Close the connections to the server."""

@@ -92,6 +92,8 @@ def read_head(head: Head | str | os.PathLike[str] | None) -> Head | None:
     """A pinned head: the value itself, its text, or a file that holds it."""
     if head is None or isinstance(head, Head):
         return head
+    if isinstance(head, str) and not head.strip():
+        raise UsageError("the head is empty; give SEQ:HASH, or a file that holds it")
     if isinstance(head, str) and (":" in head and head.partition(":")[0].isdigit()):
         return Head.parse(head)
     try:

@@ -24,11 +24,15 @@ def check_origin(request: Request, settings: ServerSettings) -> None:
     if request.method in SAFE_METHODS:
         return
     site = request.headers.get("sec-fetch-site")
-    if site is not None and site not in ("same-origin", "none"):
-        raise Problem(403, "this request comes from another site, so nothing was done", code="cross_site")
     origin = request.headers.get("origin")
-    if origin is not None and not is_own_origin(origin, settings):
-        raise Problem(403, "this request comes from another site, so nothing was done", code="cross_site")
+    is_foreign = site is not None and site not in ("same-origin", "none")
+    if is_foreign or (origin is not None and not is_own_origin(origin, settings)):
+        raise Problem(
+            403,
+            "this request comes from another site, or from this server under another address than its own, "
+            f"{settings.base_url}, so nothing was done; open {settings.base_url}",
+            code="cross_site",
+        )
 
 
 def is_own_origin(origin: str, settings: ServerSettings) -> bool:

@@ -92,11 +92,23 @@ def _takes(route: BaseRoute, request: Request, method: str) -> bool:
     return route.matches({**request.scope, "method": method})[0] is Match.FULL
 
 
-async def _handle_invalid(_request: Request, error: Exception) -> Response:
+async def _handle_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
+    if _is_undeclared(request):
+        return render_problem(
+            Problem(422, "the body is not sent as JSON; send it with Content-Type: application/json", code="invalid")
+        )
     # Where and what, never the value: a client's log would then hold what was to be judged.
     found = [{"at": _name(item["loc"]), "what": flatten(str(item["msg"]), 200)} for item in error.errors()[:20]]
     return render_problem(Problem(422, "the request is not what this address takes", code="invalid", errors=found))
+
+
+def _is_undeclared(request: Request) -> bool:
+    """Whether a request has a body for an endpoint that is not said to be JSON, so that it was not read."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+    return request.url.path.startswith("/v1/") and has_body and not is_json
 
 
 def _name(place: Sequence[object]) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from adjudge.config.server import ServerSettings
 from adjudge.server.csrf import check_origin
 from adjudge.server.metrics import Metrics
+from adjudge.server.pages.errors import render_refusal
 from adjudge.server.problem import Problem, render_crash, render_problem
 from adjudge.server.state import STATE, StateHolder
 
@@ -72,7 +73,12 @@ class RequestProtection:
         request = Request(scope)
         try:
             _check_host(request, settings)
-            check_origin(request, settings)
+            try:
+                check_origin(request, settings)
+            except Problem as problem:
+                # A page for a browser: most often it is somebody who opened the server under another address.
+                await render_refusal(request, problem)(scope, receive, send)
+                return
             async with asyncio.timeout(settings.deadline) as timer:
                 # From its first byte on, an answer may take its time: a page can listen for what is new.
                 # A deadline that has passed cannot be taken back: its own answer comes through here as well.

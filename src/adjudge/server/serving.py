@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ async def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again.
 
-    ``on_ready`` is told the address once requests are answered. Raises ``UsageError`` for a configuration or an address
+    ``on_ready`` is told where it listens, and ``public_url``, once requests are answered. Raises ``UsageError`` for a configuration or an address
     that cannot be used, before anything is answered, and ``LedgerError`` when the store fails.
     """
     app = make_app(config, host=host, port=port, allow_anonymous=allow_anonymous)
@@ -56,8 +57,7 @@ async def serve(
         loop.add_signal_handler(signal.SIGHUP, reload)
     # uvicorn raises a signal that it was stopped by once more when all is done; a stop that went well is no failure.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    shown = settings.base_url if settings.port else f"http://{settings.host}:{listener.getsockname()[1]}"
-    on_ready(shown)
+    on_ready(_name_addresses(settings, listener.getsockname()[1]))
     await server.serve(sockets=[listener])
 
 
@@ -97,6 +97,13 @@ def _configure(app: Any, settings: ServerSettings) -> uvicorn.Config:
         timeout_graceful_shutdown=settings.shutdown,  # type: ignore[arg-type] - it is given to asyncio.wait_for
         ws="none",
     )
+
+
+def _name_addresses(settings: ServerSettings, port: int) -> str:
+    """Where it listens, and the address for people and programs where that is another."""
+    listening = replace(settings, public_url=None, port=port).base_url
+    public = settings.public_url
+    return listening if public is None or public == listening else f"{listening}; open it at {public} (public_url)"
 
 
 def _listen(settings: ServerSettings) -> socket.socket:

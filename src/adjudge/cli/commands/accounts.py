@@ -121,7 +121,10 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
 def read_password() -> str:
     """A password from the terminal, asked for twice and not shown, or the first line of standard input."""
     if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
+        given = sys.stdin.readline().rstrip("\r\n")
+        if not given:
+            raise UsageError("no password was given; write it to standard input, one line, or run this on a terminal")
+        return given
     from getpass import getpass
 
     password = getpass("Password: ")

@@ -10,9 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from adjudge.server.caller import Unauthenticated, find_caller_or_none
+from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none
 from adjudge.server.pages.page import lead_to_signin, render_page, wants_page
 from adjudge.server.problem import Problem, explain_http, render_problem
+from adjudge.server.state import get_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class ErrorView:
     status: int
     title: str
     detail: str
+    address: str = ""
+    """Where to open this server, if it was opened elsewhere."""
 
 
 _TITLES = {
@@ -49,6 +52,11 @@ async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
     return lead_to_signin(request) if wants_page(request) else render_problem(error)
 
 
+def render_refusal(request: Request, problem: Problem) -> Response:
+    """The answer to a request that is refused before anybody asks whose it is: without a name."""
+    return _fill(request, problem, None) if _is_for_people(request) else render_problem(problem)
+
+
 async def _show_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)  # noqa: S101 - as above
     return await _show(request, error) if _is_for_people(request) else render_problem(error)
@@ -68,12 +76,19 @@ def _is_for_people(request: Request) -> bool:
 
 
 async def _show(request: Request, problem: Problem) -> Response:
-    title = _TITLES.get(problem.status_code, http.HTTPStatus(problem.status_code).phrase)
-    view = ErrorView(status=problem.status_code, title=title, detail=problem.detail)
     try:
         caller = await find_caller_or_none(request)
     except Problem:  # a form without its token: the page is shown without anybody's name
         caller = None
+    return _fill(request, problem, caller)
+
+
+def _fill(request: Request, problem: Problem, caller: Caller | None) -> Response:
+    title = _TITLES.get(problem.status_code, http.HTTPStatus(problem.status_code).phrase)
+    address = ""
+    if problem.code == "cross_site":
+        title, address = "This is another address", get_state(request).settings.base_url
+    view = ErrorView(status=problem.status_code, title=title, detail=problem.detail, address=address)
     response = render_page(request, "error.html", view, caller=caller, status=problem.status_code)
     for name, value in (problem.headers or {}).items():
         response.headers[name] = value
