@@ -6,11 +6,12 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +42,7 @@ SHIMS = {
     "sudo": 'while [ "$1" = -u ]; do shift 2; done; case "$1" in python3) exit 0;; esac; exec "$@"',
     "useradd": "exit 0",
     "pip": "exit 0",
+    "python": f'exec {sys.executable} "$@"',
     "adjudge": f'exec {sys.executable} -c "from adjudge.cli import main; main()" "$@"',
     "systemctl": """
 case "$1" in
@@ -125,7 +127,8 @@ def test_the_commands_of_the_page_install_back_up_restore_and_upgrade_a_server(m
     assert '"allowed": true' in machine.run("ask", KEY=keys[0])
     head = machine.run("backup").strip()
     assert '"allowed": true' in machine.run("ask", KEY=keys[0])
-    machine.run("restore", HEAD=head)
+    (backup,) = (machine.root / "var/lib/adjudge").glob("backup-*.db")
+    machine.run("restore", HEAD=head, BACKUP=backup.name)
     machine.run("start")
     assert "nothing to upgrade" in machine.run("upgrade")
     machine.run("start")
@@ -136,6 +139,25 @@ def test_the_commands_of_the_page_install_back_up_restore_and_upgrade_a_server(m
     assert "adjudge_decisions_total" in metrics.text
     decisions = ledger_support.find(f"sqlite:///{machine.root}/var/lib/adjudge/adjudge.db", kind="decision")
     assert len(decisions) == 2
+
+
+@POSIX
+def test_runs_and_labels_are_copied_while_they_are_in_use(machine: Machine):
+    """With what is only in the write-ahead log; what is copied twice is there once."""
+    folder = machine.root / "var/lib/adjudge/runs/monday"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}", encoding="utf-8")
+    with closing(sqlite3.connect(folder / "labels.sqlite", isolation_level=None)) as labels:
+        labels.execute("PRAGMA journal_mode = WAL")
+        labels.execute("CREATE TABLE labels (rater TEXT)")
+        labels.execute("INSERT INTO labels VALUES ('ana')")
+        machine.run("backup-runs")
+        machine.run("backup-runs")
+
+    (copy,) = (machine.root / "var/lib/adjudge").glob("backup-runs-*")
+    assert sorted(path.name for path in (copy / "monday").iterdir()) == ["labels.sqlite", "run.json"]
+    with closing(sqlite3.connect(copy / "monday" / "labels.sqlite")) as copied:
+        assert copied.execute("SELECT rater FROM labels").fetchall() == [("ana",)]
 
 
 @POSIX

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+import docs_support
+import house
 from cli_support import Line
 from server_support import CONFIG, PASSWORD, httpx
 
@@ -112,6 +115,28 @@ def ask(url: str, key: str, gate: str = "publish", content: str = "short", **how
     return httpx.post(
         f"{url}/v1/gates/{gate}/check", json={"content": content}, headers={"Authorization": f"Bearer {key}"}, **how
     )
+
+
+def test_the_first_gate_of_the_page_answers(tmp_path, line, require):
+    """The page's files, its request and its program, with the port of a server of the test's own."""
+    require("curl", shutil.which("curl"), "install curl")
+    blocks = {item.title: item for item in docs_support.read_blocks(house.ROOT / "docs" / "server.md") if item.title}
+    for name in ("adjudge.toml", "polite.yaml", "polite.py", "first_client.py"):
+        docs_support.write_file(blocks[name], tmp_path)
+    made = line("keys", "create", "website", "--scope", "judge", "--gate", "requests")
+    (tmp_path / "key.txt").write_text(made.out, encoding="utf-8")
+    with serving(tmp_path) as running:
+        port = running.url.rpartition(":")[2]
+        asked = blocks["first-ask"].text.replace("8318", port)
+        program = blocks["first_client.py"].text.replace("8318", port)
+        said = [
+            subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+            for command in (["bash", "-c", asked], [sys.executable, "-c", program])
+        ]
+
+    assert json.loads(said[0])["allowed"] is True
+    assert json.loads(said[0])["result"]["criteria"][0]["evidence"] == ["please"]
+    assert said[1] == "False looked for the word please\n"
 
 
 def test_a_server_says_where_it_listens_and_its_public_address(folder):
@@ -282,6 +307,8 @@ def test_accounts_are_added_changed_and_disabled(line, monkeypatch):
     assert (again.status, "Ana" in again.sentence) == (2, True)
     typed("short\n")
     assert line("accounts", "password", "ana").status == 2
+    typed("")
+    assert "no password was given" in line("accounts", "password", "ana").sentence
     typed("another long password\n")
     assert line("accounts", "password", "ana").status == 0
     assert line("accounts", "disable", "ana").status == 0

@@ -32,8 +32,9 @@ async def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again.
 
-    ``on_ready`` is told where it listens, and ``public_url``, once requests are answered. Raises ``UsageError`` for a configuration or an address
-    that cannot be used, before anything is answered, and ``LedgerError`` when the store fails.
+    ``on_ready`` is told where it listens, and ``public_url``, once requests are answered. Raises ``UsageError`` for a
+    configuration or an address that cannot be used, before anything is answered, and ``LedgerError`` when the store
+    fails.
     """
     app = make_app(config, host=host, port=port, allow_anonymous=allow_anonymous)
     holder: StateHolder = app.state.holder
