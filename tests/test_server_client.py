@@ -440,3 +440,10 @@ def test_a_key_is_in_no_text_of_a_client(server):
     client.close()
 
     assert key not in repr(client) + str(refused.value) + repr(client.gate("publish"))
+
+
+@pytest.mark.parametrize("head", ["", " "])
+def test_an_empty_head_is_said_to_be_empty(head, tmp_path):
+    """A variable that was not set, for instance: it is no folder, and nothing verifies without it."""
+    with pytest.raises(UsageError, match="the head is empty"):
+        verify_export(tmp_path / "ledger.jsonl", head=head)
