@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pytest
 
 from adjudge import Client, UsageError
+from adjudge.labels import open_label_queue
 from label_support import make_run
-from server_support import CONFIG, run, run_server
+from server_support import CONFIG, find_token, run, run_server
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +133,71 @@ def test_so_many_people_label_each_case_as_the_configuration_says(tmp_path):
         assert queue.next_sync() is None
         exported = open_queue(server, None, "read").label_queue("first").labels_sync()
         assert sorted((label.rater, label.value) for label in exported) == [("Ana", True), ("Ben", True)]
+
+
+# ---------------------------------------------------------------- the page
+
+
+TWO_EACH = CONFIG + '\n[server]\nruns = "runs"\nlabels_per_case = 2\n'
+
+
+@pytest.fixture(scope="module", name="pages")
+def start_pages(tmp_path_factory):
+    """A server on which two people label each of 13 cases."""
+    folder = tmp_path_factory.mktemp("pages")
+    maker = threading.Thread(target=make_run, args=(folder / "runs" / "first",), kwargs={"cases": 13})
+    maker.start()
+    maker.join()
+    with run_server(folder, TWO_EACH) as running:
+        for name in ("Ana", "Ben"):
+            running.add_account(name)
+        yield running
+
+
+def say(client, label):
+    """Answer the case that the page shows, or nothing where there is none."""
+    page = client.get("/labels/first").text
+    case = re.search(r'name="case" value="([^"]*)"', page)
+    if case is None:
+        return None
+    token = re.search(r'name="csrf_token" value="([^"]*)"', page)[1]
+    answer = client.post("/labels/first", data={"csrf_token": token, "case": case[1], "label": label})
+    assert answer.status_code == 303
+    return case[1]
+
+
+def undo(client):
+    answer = client.post("/labels/first/undo", data={"csrf_token": find_token(client, "/labels")})
+    assert answer.status_code == 303
+
+
+def read_plain(client, path):
+    """A page, or its twin, without tokens and times of day."""
+    text = re.sub(r'name="csrf_token" value="[^"]*"|<time .*?</time>', "", client.get(path).text)
+    return re.sub(r'"until":"[^"]*"', "", text)
+
+
+def test_a_page_of_labelling_does_not_tell_what_another_answered(pages):
+    """It is the same to a byte whichever way the first one answered; what is read at the end makes labels not blind."""
+    ana, ben = pages.sign_in("Ana"), pages.sign_in("Ben")
+    for _ in range(13):
+        say(ana, "good")
+    for _ in range(12):
+        last = say(ben, "good")
+    paths = ("/labels/first", "/labels/first.json", "/labels", "/labels.json")
+    before = [read_plain(ben, path) for path in paths]
+
+    api = pages.open_client(key=pages.make_key("label", rater="Ana"))
+    assert api.post("/v1/labels/first/labels", json={"case": last, "value": False}).status_code == 200
+    assert [read_plain(ben, path) for path in paths] == before
+    assert "it would tell what others said" in before[0]
+
+    say(ben, "good")
+    page = " ".join(ben.get("/labels/first").text.split())
+    assert "People agree on 92.3 %" in page
+    assert "it would tell what others said" not in page
+    undo(ben)
+    case = say(ben, "bad")
+    with open_label_queue(pages.folder / "runs" / "first", per_case=2) as queue:
+        blind = {label.case: label.blind for label in queue.labels() if label.rater == "Ben"}
+    assert [name for name, was in blind.items() if not was] == [case]

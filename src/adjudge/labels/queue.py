@@ -21,6 +21,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import show
 from adjudge.guards.approval.approval import read_name
+from adjudge.labels.agreement import LabelAgreement, compute_label_agreement
 from adjudge.labels.order import PlannedOrder, load_order, order_complete, take_in
 from adjudge.labels.source import LabelSource, SourceCase, open_source
 from adjudge.labels.store import RANDOM, RANDOM_ORDER, Event, LabelMode, LabelStore
@@ -226,6 +227,21 @@ class LabelQueue:
             self._store.mark_seen(case, rater, "others")
             return tuple(label for label in self._store.labels(case) if label.kind in ("person", "adjudication"))
 
+    def show_agreement(self, rater: str) -> LabelAgreement:
+        """How far people agree, for a rater who has nothing left to label or settles what people differ about.
+
+        It tells what others said of the cases that this rater labelled too, and so does every figure made of it. That
+        is remembered: if they take an answer back and label the case again, that label is not blind.
+        """
+        rater = read_name(rater, "a rater")
+        labels = self._store.labels()
+        said = [label for label in labels if label.kind in ("person", "adjudication")]
+        others = {label.case for label in said if label.rater != rater or label.kind == "adjudication"}
+        with self._store.change():
+            for case in dict.fromkeys(label.case for label in said if label.rater == rater and label.case in others):
+                self._store.mark_seen(case, rater, "others")
+        return compute_label_agreement(labels)
+
     def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
         """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them."""
         found = self._read(case)
@@ -335,7 +351,10 @@ class LabelQueue:
                     f"nobody labelled the case {show(case)}{about}, so there is nothing to settle; label it"
                 )
             self._store.mark_seen(case, rater, "labels")
-            label = replace(self._make_label(found, rater, value, criterion, comment), kind="adjudication", design=None)
+            # Who settles knows what people said: here, blind is about the judge alone.
+            blind = not self._store.was_seen(case, rater, "verdict")
+            label = self._make_label(found, rater, value, criterion, comment)
+            label = replace(label, kind="adjudication", design=None, blind=blind)
             self._add_label(label, session, "adjudicate", done=True)
             self._store.free_leases(session, case)
             return label

@@ -38,7 +38,7 @@ class RunRow:
     """Whether anybody labelled it, or its labelling was opened."""
     progress: LabelProgress | None
     differences: int | None
-    """How many are open; ``None`` for somebody who does not settle them."""
+    """How many are open; ``None`` for somebody who does not settle them, or is still labelling what others label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +114,8 @@ class LabelView:
     to_go: float | None
     """Seconds until all cases are labelled, at one's pace; ``None`` is not known yet."""
     live: LiveEstimate | None
+    is_live_later: bool
+    """Whether the rate is kept back until one has nothing left to label, because others' labels are in it."""
     last: LastView | None
     agreement: LabelAgreement | None
     """How far people agree; only for somebody who has nothing left to label."""

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import UsageError
-from adjudge.labels.agreement import compute_label_agreement
 from adjudge.labels.live import estimate_live
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.labels.source import find_store
@@ -104,8 +103,11 @@ async def _count(state: ServerState, caller: Caller, row: RunRow) -> RunRow:
     who, settles = name_rater(caller), caller.may("adjudicate")
 
     def count(queue: LabelQueue) -> RunRow:
-        differences = len(queue.list_differences()) if settles else None
-        return replace(row, progress=queue.progress(who), differences=differences)
+        progress = queue.progress(who)
+        # Somebody who is labelling would read from the number what another said of the case before.
+        busy = caller.may("label") and progress.mine > 0 and progress.complete < progress.total
+        tells = settles and not (busy and progress.per_case > 1)
+        return replace(row, progress=progress, differences=len(queue.list_differences()) if tells else None)
 
     try:
         return await use_queue(state, row.name, count)
@@ -123,11 +125,10 @@ async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelVi
     def look(queue: LabelQueue) -> LabelView:
         task = _find_task(queue, who, caller.identity)
         progress = queue.progress(who)
-        # From one label to the next, the agreement would say what others said of the case before.
-        agreement = compute_label_agreement(queue.labels()) if task is None else None
-        # So would the rate, where a case counts once two people have labelled it: who undoes their answer could give
-        # that of the other, and it would be held for a blind one.
-        live = estimate_live(queue) if task is None or state.settings.labels_per_case == 1 else None
+        # From one label to the next, the agreement would say what others said of the case before, and so would a rate
+        # that their labels are in: answer, look how it moved, undo.
+        alone = progress.per_case == 1
+        agreement = queue.show_agreement(who) if task is None else None
         last = queue.find_undoable(who, session=caller.identity)
         return LabelView(
             run=run,
@@ -135,7 +136,8 @@ async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelVi
             why_none="" if task is not None else explain_none(progress),
             progress=progress,
             to_go=find_to_go(progress),
-            live=live,
+            live=estimate_live(queue) if task is None or alone else None,
+            is_live_later=task is not None and not alone,
             last=make_last_view(last, is_pair=task is not None and task.is_pair),
             agreement=agreement,
             can_settle=settles,
@@ -221,7 +223,7 @@ async def view_differences(
                 :_MOST_OPEN
             ],
             open=len(left),
-            agreement=compute_label_agreement(queue.labels()),
+            agreement=queue.show_agreement(who),
         )
 
     return await use_queue(state, run, look)
