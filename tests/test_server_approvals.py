@@ -203,12 +203,28 @@ def test_an_approval_can_be_undone_and_counts_afterwards(server: RunningServer, 
 
     approval = read_approval(server, ident)
     assert (approval.status, [vote.by for vote in approval.pending_votes]) == ("open", ["Ana"])
-    assert "You have decided it, and can still undo that." in read(ana, ident)
+    final_at = approval.pending_votes[0].final_at
+    assert f"It counts from {final_at:%H:%M:%S} UTC; until then you can undo it." in read(ana, ident)
+    assert re.search(
+        r'<div id="offers" hx-get="/approvals/[^"]+" hx-trigger="every \d+s" hx-select="#desk"', read(ana, ident)
+    )
 
     answer = ana.post(f"/approvals/{ident}/undo", data={"csrf_token": find_token(ana, "/approvals")})
     assert (answer.status_code, answer.headers["location"]) == (303, f"/approvals/{ident}")
     assert read_approval(server, ident).pending_votes == ()
+    assert f'action="/approvals/{ident}/undo"' not in read(ana, ident)
     assert list_kinds(server, ident) == ["requested", "vote_pending", "vote_withdrawn"]
+
+
+def test_requests_of_one_title_differ_by_when_they_were_asked(server: RunningServer, ana: Any):
+    """And one that never expires has no time left to speak of."""
+    ids = [make_request(server, expires_in=None) for _ in range(2)]
+    page = read(ana, ids[0])
+    for ident in ids:
+        item = re.search(rf'<a class="item" href="/approvals/{ident}".*?</a>', page, re.DOTALL)
+        assert item is not None
+        assert f"{read_approval(server, ident).created_at:%H:%M:%S}" in item[0]
+    assert "no end left" not in page
 
 
 def test_undoing_too_late_says_so(server: RunningServer, ana: Any):
@@ -350,7 +366,7 @@ def check_blindness(server: RunningServer, kim: Any) -> None:
     assert send(kim, ident, "approve", "fine").status_code == 303
     # Who could still undo would look first, and vote again.
     assert "failed with 0.30" not in read(kim, ident)
-    assert "approved, can still undo it" in read(kim, ident)
+    assert "approved; counts from" in read(kim, ident)
 
     counted = make_request(server, required=2)
     decide(server, counted, "Ana", True)

@@ -201,3 +201,10 @@ def test_a_page_of_labelling_does_not_tell_what_another_answered(pages):
     with open_label_queue(pages.folder / "runs" / "first", per_case=2) as queue:
         blind = {label.case: label.blind for label in queue.labels() if label.rater == "Ben"}
     assert [name for name, was in blind.items() if not was] == [case]
+
+    listed = ben.get("/labels/first/others.json").json()["cases"]
+    assert [row["differs"] for row in listed] == sorted((row["differs"] for row in listed), reverse=True)
+    assert {row["case"] for row in listed if row["differs"]} == {last, case}
+    page = ben.get("/labels/first/others").text
+    assert page.count("differs</span>") == 2
+    assert 'href="/labels/first"' in ben.get("/runs/first").text

@@ -92,6 +92,16 @@ def test_results_are_narrowed_in_the_address(server: RunningServer):
     assert "Nothing matches" in client.get("/results?q=nothing+has+this").text
 
 
+def test_a_row_of_results_says_what_it_is_about(server: RunningServer):
+    """By its content's first words, the reason, or the digest of what was judged; never by nothing."""
+    client = server.sign_in("Ana")
+    page = client.get("/results?when=all").text
+
+    assert "no reason was given" not in page
+    for row in client.get("/results.json?when=all").json()["rows"]:
+        assert row["content"] or row["why"] or row["subject"][:12] in page
+
+
 def test_a_result_tells_its_whole_story(server: RunningServer):
     """What was asked, rules, the judge with every seat, evidence both ways, policy, people and the ledger."""
     client = server.sign_in("Ana")
@@ -155,6 +165,7 @@ def test_a_run_is_shown_with_its_report(server: RunningServer):
     page, file = client.get("/runs/support"), client.get("/runs/support/report.html")
 
     assert "59.6 %" in page.text
+    assert re.search(r"<h1[^>]*>support</h1>", page.text)
     assert "of 240 cases passed; 95 % interval" in Reader(page.text).text
     assert file.headers["content-disposition"] == 'attachment; filename="support.html"'
     assert file.text.startswith("<!doctype html>")

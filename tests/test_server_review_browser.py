@@ -202,3 +202,23 @@ def test_two_people_label_by_keys_and_settle_what_differs(server: RunningServer,
     with open_label_queue(Path(server.folder) / "runs" / "monday") as queue:
         assert [label.value for label in queue.labels() if label.kind == "adjudication"] == [False]
         assert sum(label.kind == "person" for label in queue.labels()) == 8
+
+
+def test_an_undo_that_is_over_goes_away_by_itself(tmp_path: Path, browser: Any):
+    """The page then says that the vote counts; the focus was on the message."""
+    with run_server(tmp_path, config=CONFIG.replace("undo_seconds = 30", "undo_seconds = 2")) as running:
+        running.add_account("Ana")
+        ident = make_request(running)
+        with browser.new_context(base_url=running.url) as context:
+            page = context.new_page()
+            page.goto(f"/signin?next=/approvals/{ident}")
+            page.fill("#name", "Ana")
+            page.fill("#password", PASSWORD)
+            page.click("button.main-act")
+            page.fill("#reason", "no")
+            with page.expect_navigation():
+                page.click("button.say-no")
+            assert "toast" in page.evaluate("document.activeElement.className")
+            page.locator(".toast").wait_for(state="detached", timeout=10_000)
+            page.get_by_text("Ana (you) denied it").first.wait_for(timeout=10_000)
+            assert page.locator(".toast").count() == 0

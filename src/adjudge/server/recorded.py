@@ -201,7 +201,7 @@ def _make_decided(seq: int, at: datetime, subject: str, said: _Decided) -> Recor
         decided_by=said.decided_by,
         judge=judged.judge if judged else "",
         why=(judged.reasoning or judged.detail if judged else "") or said.detail,
-        content=said.content,
+        content=said.content or (judged.content if judged else None),
         duration_ms=said.duration_ms,
         cost_usd=usage.cost_usd if usage else None,
         approval_id=said.approval_id,

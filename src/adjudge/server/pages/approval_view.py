@@ -22,6 +22,7 @@ from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outco
 from adjudge.server.api.gates import CALLER
 from adjudge.templates.difference import DiffLine, make_difference
 from adjudge.templates.evidence import MarkedText, mark_evidence
+from adjudge.templates.figures import format_clock
 
 LONGEST_SHOWN = 20_000
 """Characters of a content that are shown at first; the rest takes another request, and before it nobody can approve."""
@@ -38,6 +39,7 @@ class QueueItem:
     id: str
     title: str
     gate: str
+    asked_at: datetime
     outcome: Outcome | None
     """``None`` where the reader is to decide without the judge."""
     detail: str
@@ -58,8 +60,10 @@ class UndoOffer:
     id: str
     title: str
     approved: bool
+    counts_at: datetime
+    """When it counts, and can no longer be taken back."""
     left: float
-    """Seconds until it counts."""
+    """Seconds until then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +229,8 @@ class ApprovalsView:
     before: str | None
     after: str | None
     undo: tuple[UndoOffer, ...]
+    renews_in: int
+    """Seconds until the first of these offers is over."""
     undo_seconds: float
     hides_judge: bool
     figures: ReviewerFigures | None
@@ -265,6 +271,7 @@ def make_queue_item(approval: Approval, reader: Reader, now: datetime) -> QueueI
         id=approval.id,
         title=make_title(approval),
         gate=approval.gate or "no gate",
+        asked_at=approval.created_at,
         outcome=None if hidden else approval.outcome,
         detail="" if hidden else approval.undecided_because or score,
         approved=None if hidden else sum(vote.approved for vote in approval.votes),
@@ -285,7 +292,11 @@ def make_undo_offers(found: Iterable[Approval], reader: Reader, now: datetime) -
     votes.sort(key=lambda pair: pair[0].at, reverse=True)
     return tuple(
         UndoOffer(
-            id=item.id, title=make_title(item), approved=vote.approved, left=(vote.final_at - now).total_seconds()
+            id=item.id,
+            title=make_title(item),
+            approved=vote.approved,
+            counts_at=vote.final_at,
+            left=(vote.final_at - now).total_seconds(),
         )
         for vote, item in votes
         if vote.final_at is not None
@@ -405,7 +416,10 @@ def explain_not(approval: Approval, reader: Reader) -> str:
     if approval.status != "open":
         return f"It is {approval.status}."
     if vote is not None:
-        return "You have decided it." if vote.final_at is None else "You have decided it, and can still undo that."
+        if vote.final_at is None:
+            return "You have decided it."
+        # The time, and not how long that is: a page that stays open is still right.
+        return f"You have decided it. It counts from {format_clock(vote.final_at)} UTC; until then you can undo it."
     if reader.approver is None:
         return "Your account has no approver's name, so it can look and not decide."
     return f"{reader.approver} is not one of its approvers."
@@ -536,7 +550,7 @@ def _make_vote(name: str, vote: Vote | None, reader: Reader, otherwise: str) -> 
         did = "not yet" if name == reader.approver else otherwise
         return VoteView(name=shown, state="open", did=did, at=None, reason="")
     word = "approved" if vote.approved else "denied"
-    did = word if vote.final_at is None else f"{word}, can still undo it"
+    did = word if vote.final_at is None else f"{word}; counts from {format_clock(vote.final_at)} UTC"
     return VoteView(name=shown, state=word, did=did, at=vote.at, reason=vote.reason)
 
 

@@ -6,6 +6,7 @@ it can no longer be taken back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -372,6 +373,7 @@ async def _make_view(
     if reader.approver is not None:
         figures = await state.approvals.compute_figures(reader.approver, since=now - _FIGURES_OF)
     items = tuple(make_queue_item(other, reader, now) for other in found)
+    offers = make_undo_offers(found, reader, now)
     return ApprovalsView(
         items=items,
         waiting=len(items),
@@ -382,7 +384,8 @@ async def _make_view(
         position=0 if place is None else place + 1,
         before=ids[place - 1] if place else None,
         after=ids[place + 1] if place is not None and place + 1 < len(ids) else None,
-        undo=make_undo_offers(found, reader, now),
+        undo=offers,
+        renews_in=math.ceil(min((offer.left for offer in offers), default=0)) + 1,
         undo_seconds=state.settings.undo_seconds,
         hides_judge=reader.hides_judge,
         figures=figures,

@@ -6,7 +6,7 @@ be neither on the page nor in its twin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -159,11 +159,22 @@ class DifferencesView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredRow:
+    """A case that one has labelled, with what others said of it."""
+
+    case: str
+    mine: tuple[SaidView, ...]
+    others: tuple[SaidView, ...]
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OthersView:
     """What everybody said of the cases that one has labelled; to read, not to change."""
 
     run: str
-    cases: tuple[str, ...]
+    cases: tuple[AnsweredRow, ...]
+    """Those on which people differ first."""
     case: str | None
     texts: tuple[TextView, ...]
     said: tuple[SaidView, ...]
@@ -226,6 +237,30 @@ def make_said_view(label: Label) -> SaidView:
     state, word = describe_value(label.value)
     who = f"{label.rater} (settled it)" if label.kind == "adjudication" else label.rater
     return SaidView(who=who, state=state, word=word, why=label.comment or "")
+
+
+def list_answered_rows(labels: Sequence[Label], rater: str, cases: Iterable[str]) -> tuple[AnsweredRow, ...]:
+    """The cases that a rater has labelled, those on which others said something else first."""
+    by_case: dict[str, list[Label]] = {}
+    for label in labels:
+        if label.kind in ("person", "adjudication"):
+            by_case.setdefault(label.case, []).append(label)
+    rows = []
+    for case in cases:
+        said = by_case.get(case, [])
+        mine = [label for label in said if label.rater == rater and label.kind == "person"]
+        others = [label for label in said if label not in mine]
+        answers = {label.criterion: label.value for label in mine}
+        differs = any(label.criterion in answers and label.value != answers[label.criterion] for label in others)
+        rows.append(
+            AnsweredRow(
+                case=case,
+                mine=tuple(map(make_said_view, mine)),
+                others=tuple(map(make_said_view, others)),
+                differs=differs,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: not row.differs))
 
 
 def make_judge_said(results: Iterable[JudgeResult | PairResult]) -> tuple[SaidView, ...]:

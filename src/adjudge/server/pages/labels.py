@@ -31,6 +31,7 @@ from adjudge.server.pages.label_view import (
     TextView,
     explain_none,
     find_to_go,
+    list_answered_rows,
     make_judge_said,
     make_last_view,
     make_open_view,
@@ -189,7 +190,9 @@ async def view_others(run: str, state: CurrentState, caller: Labelling, case: st
     def look(queue: LabelQueue) -> OthersView:
         cases = queue.list_answered(who)
         if case is None:
-            return OthersView(run=run, cases=cases[-_MOST_OTHERS:], case=None, texts=(), said=())
+            queue.show_agreement(who)  # remembers that the rater was shown this
+            rows = list_answered_rows(tuple(queue.labels()), who, cases[-_MOST_OTHERS:])
+            return OthersView(run=run, cases=rows, case=None, texts=(), said=())
         said = tuple(map(make_said_view, queue.show_others(who, case)))
         texts = tuple(
             TextView(name=name, text=text, unseen=count_unseen(text)) for name, text in queue.read_parts(who, case)

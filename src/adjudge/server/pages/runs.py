@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean, flatten
+from adjudge.labels.source import find_store
 from adjudge.report.html import make_sheet, render_html
 from adjudge.report.report import Report
 from adjudge.report.summary import make_report
@@ -126,8 +127,10 @@ async def give_report(run: str, state: CurrentState, _caller: Reader) -> Respons
 async def show_run(request: Request, run: str, state: CurrentState, caller: Reader) -> Response:
     """The report of a run as a page."""
     report = await _load(state, run, most=_ON_PAGE)
+    folder = await asyncio.to_thread(find_run_folder, state.run_folder, run)
+    has_labels = caller.may("label") and await asyncio.to_thread(find_store(folder).is_file)
     sheet: dict[str, Any] = await asyncio.to_thread(make_sheet, report)
-    return render_page(request, "run.html", report, caller=caller, name=run, **sheet)
+    return render_page(request, "run.html", report, caller=caller, name=run, has_labels=has_labels, **sheet)
 
 
 add_page(router, "/runs", view_runs, template="runs.html", scope="read")
