@@ -19,7 +19,7 @@ LIMITED = (
     + """
 [server]
 largest_body = 2_000
-deadline = 1.5
+deadline = 4.0
 session_idle = 1_000
 """
 )

@@ -43,14 +43,14 @@ def provide_browser(tour: Tour) -> Iterator[Any]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("scheme", "width"), TABLE if FULL else SAMPLE)
 def test_axe_finds_nothing_serious_on_any_page(tour: Tour, browser: Any, scheme: str, width: int):
-    """Nor is one wider than its screen; with what is folded opened. Without ADJUDGE_FULL, every other page."""
+    """Nor is one wider than its screen; with what is folded opened. Without ADJUDGE_FULL, every fourth page."""
     from axe_playwright_python.sync_playwright import Axe
 
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
     page.set_default_timeout(60_000)
     found: list[str] = []
     for number, name in enumerate(open_pages(page, tour)):
-        if not FULL and number % 2 == SAMPLE.index((scheme, width)):
+        if not FULL and number % 4 != 2 * SAMPLE.index((scheme, width)):
             continue
         page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
         wide = page.evaluate("document.documentElement.scrollWidth")

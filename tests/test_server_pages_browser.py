@@ -1,4 +1,4 @@
-"""The pages in a real browser: nothing foreign, nothing sideways, no finding of axe, by keyboard and without script."""
+"""The pages in a real browser: nothing foreign, nothing sideways, by keyboard and without script."""
 
 from __future__ import annotations
 
@@ -104,27 +104,6 @@ def test_hostile_text_runs_nothing(visit: Open, server: tuple[RunningServer, int
         assert page.evaluate("window.ran") is None, path
         assert page.locator("main img, main iframe, [onerror], main [hx-get]").count() == 0, path
         assert page.locator("script:not([src])").count() == 0, path
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
-def test_axe_finds_nothing_serious(visit: Open, server: tuple[RunningServer, int, int], scheme: str, width: int):
-    """On every page and on the form to sign in, in light and in dark, on a desk and on a phone."""
-    require("axe", find_spec("axe_playwright_python"), "pip install axe-playwright-python")
-    from axe_playwright_python.sync_playwright import Axe
-
-    running, plain, _ = server
-    page = visit(color_scheme=scheme, width=width)
-    found: list[str] = []
-    for path in list_paths(plain):
-        page.goto(running.url + path)
-        for item in Axe().run(page).response["violations"]:
-            if item["impact"] in {"serious", "critical"}:
-                found += [f"{path}: {item['id']} {node['html'][:150]}" for node in item["nodes"]]
-    page.context.clear_cookies()
-    page.goto(f"{running.url}/signin?next=/approvals")
-    found += [f"signin: {item['id']}" for item in Axe().run(page).response["violations"]]
-
-    assert found == []
 
 
 def test_everything_works_without_script(visit: Open, server: tuple[RunningServer, int, int]):
