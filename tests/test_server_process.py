@@ -205,7 +205,7 @@ def test_what_is_under_way_is_finished_and_what_waits_is_handed_back(folder, lin
     [
         ("[server]\nprot = 1\n", ("[server]", "prot", "port")),
         ("[server]\nport = 'a'\n", ("[server] port",)),
-        ("[server]\nport = 99999\n", ("[server] port", "65535")),
+        ("[server]\nport = 99999\n", ("[server] port", "65,535")),
         ("[server]\nhost = '0.0.0.0'\n", ("[server] public_url", "0.0.0.0")),
         ("[server]\npublic_url = 'http://adjudge.example'\n", ("[server] public_url", "https")),
         ("[server]\npublic_url = 'https://a.example/x'\n", ("[server] public_url",)),
