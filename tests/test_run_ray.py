@@ -134,6 +134,7 @@ def test_whoever_leaves_a_run_on_ray_pays_nothing_more(cluster, provider, tmp_pa
     assert open_run(tmp_path).status == "interrupted"
 
 
+@full
 def test_a_killed_actor_costs_no_more_than_what_it_had_under_way(cluster, provider, tmp_path):
     """Ray starts it again, every case has one result, and only what was under way is asked twice."""
     cases = make_cases(400)
@@ -157,6 +158,7 @@ def test_a_killed_actor_costs_no_more_than_what_it_had_under_way(cluster, provid
     assert len(provider.bodies) <= 400 + 2 * 4
 
 
+@full
 def test_actors_together_keep_to_one_budget(cluster, provider, tmp_path):
     """No more is spent than allowed, and cases that do not fit are undecided because of it."""
     prices = {provider.spec: {"input": 100.0, "output": 100.0}}

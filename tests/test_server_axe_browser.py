@@ -14,7 +14,7 @@ from server_tour import Tour, open_pages, open_tour
 
 TABLE = [(scheme, width) for scheme in ("light", "dark") for width in (390, 768, 1440)]
 
-SAMPLE = [("light", 390), ("dark", 1440)]
+SAMPLE = [("dark", 390)]
 
 
 @pytest.fixture(scope="module", name="tour")
@@ -50,7 +50,7 @@ def test_axe_finds_nothing_serious_on_any_page(tour: Tour, browser: Any, scheme:
     page.set_default_timeout(60_000)
     found: list[str] = []
     for number, name in enumerate(open_pages(page, tour)):
-        if not FULL and number % 4 != 2 * SAMPLE.index((scheme, width)):
+        if not FULL and number % 4:
             continue
         page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
         wide = page.evaluate("document.documentElement.scrollWidth")

@@ -119,7 +119,7 @@ def test_everything_works_without_script(visit: Open, server: tuple[RunningServe
     assert page.locator("pre.code").first.is_visible()
     page.goto(f"{running.url}/ledger")
     page.get_by_role("button", name="Verify now").click()
-    assert page.get_by_text("are as they were written").is_visible()
+    page.get_by_text("are as they were written").wait_for()  # raises where it does not come
     page.get_by_role("button", name="Dark").click()
     assert page.locator("html").get_attribute("data-theme") == "dark"
     page.goto(f"{running.url}/runs/support")
