@@ -1,6 +1,6 @@
-"""Run in a fresh interpreter: import one module and report, as JSON, what else happened.
+"""Run in a fresh interpreter: import modules, one after the other, and report, as JSON, what else happened.
 
-    python import_probe.py MODULE PACKAGE_DIRECTORY REPORT
+    python import_probe.py MODULE[,MODULE...] PACKAGE_DIRECTORY REPORT
 
 What third-party packages do when they are imported is theirs; what is reported is what was done by code of ours, and
 anything at all that leaves a trace: a socket, a process, a thread, a file opened for writing.
@@ -76,7 +76,7 @@ def note_thread(thread: threading.Thread) -> None:
 
 
 armed = False
-MODULE, PACKAGE, REPORT = sys.argv[1:4]
+MODULES, PACKAGE, REPORT = sys.argv[1:4]
 report: dict[str, list[str]] = {"environment": [], "files": [], "written": [], "traces": []}
 
 sys.dont_write_bytecode = True
@@ -85,7 +85,8 @@ start_thread, threading.Thread.start = threading.Thread.start, note_thread
 sys.addaudithook(note_event)
 before = set(sys.modules)
 armed = True
-__import__(MODULE)
+for module in MODULES.split(","):
+    __import__(module)
 armed = False
 
 report["threads"] = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]

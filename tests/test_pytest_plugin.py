@@ -647,7 +647,7 @@ def test_a_suite_that_does_not_judge_loads_next_to_nothing(suite):
         "    assert not {'aiohttp', 'asyncio', 'msgspec', 'rich', 'typer', 'yaml', 'sqlalchemy'} & set(sys.modules)\n"
     )
     command = [*PLUGIN, *[part for name in ("anyio", "asyncio", "xdist", "xdist.looponfail", "hypothesispytest", "cov",
-               "timeout", "cacheprovider", "schemathesis") for part in ("-p", f"no:{name}")]]  # fmt: skip
+               "timeout", "cacheprovider") for part in ("-p", f"no:{name}")]]  # fmt: skip
 
     suite.runpytest_subprocess(*command).assert_outcomes(passed=1)
 

@@ -218,7 +218,7 @@ def test_an_undo_that_is_over_goes_away_by_itself(tmp_path: Path, browser: Any):
             page.fill("#reason", "no")
             with page.expect_navigation():
                 page.click("button.say-no")
-            assert "toast" in page.evaluate("document.activeElement.className")
+            page.wait_for_function("document.activeElement.className.includes('toast')")
             page.locator(".toast").wait_for(state="detached", timeout=10_000)
             page.get_by_text("Ana (you) denied it").first.wait_for(timeout=10_000)
             assert page.locator(".toast").count() == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -97,11 +99,20 @@ def build(tree: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module", name="site")
 def provide_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built strictly from a clean tree."""
-    tree = copy_tree(tmp_path_factory.mktemp("tree"))
-    done = build(tree)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return tree / "build" / "site"
+    """The site, built strictly from a clean tree: once, for all the processes that test side by side."""
+    shared = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        shared = shared.parent
+    tree = shared / "site-tree"
+    site = tree / "build" / "site"
+    with (shared / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "site-built").exists():
+            shutil.rmtree(tree, ignore_errors=True)
+            done = build(copy_tree(tree))
+            assert done.returncode == 0, done.stdout + done.stderr
+            (shared / "site-built").touch()
+    return site
 
 
 def read_pages(site: Path) -> dict[str, Page]:
