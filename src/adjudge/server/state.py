@@ -219,4 +219,9 @@ def find_state(scope: Scope) -> ServerState:
     return state
 
 
-CurrentState = Annotated[ServerState, Depends(get_state)]
+async def provide_state(connection: HTTPConnection) -> ServerState:
+    """``get_state`` as a dependency. FastAPI would call one that is not ``async`` in a thread, for every request."""
+    return get_state(connection)
+
+
+CurrentState = Annotated[ServerState, Depends(provide_state)]
