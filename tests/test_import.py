@@ -72,6 +72,27 @@ def probe(directory: Path, modules: list[str], package: Path) -> tuple[dict[str,
     return json.loads((directory / "report.json").read_text("utf-8")), done.stdout + done.stderr
 
 
+GROUPS = list_groups()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_importing_a_module_does_nothing_else(group: str, tmp_path: Path):
+    """No file, no environment variable, no socket, process or thread, no output, and nothing heavy brought along."""
+    report, printed = probe(tmp_path, GROUPS[group], INSTALLED)
+    heavy = HEAVY - ({"rich", "typer"} if group.startswith("adjudge.cli") else set())
+    heavy -= {"pydantic"} if group.startswith("adjudge.server.") else set()  # FastAPI's; adjudge serve imports it
+
+    assert printed == ""
+    assert {name: report[name] for name in ("environment", "files", "written", "traces", "threads")} == {
+        "environment": [],
+        "files": [],
+        "written": [],
+        "traces": [],
+        "threads": [],
+    }
+    assert heavy.intersection(report["modules"]) == set()
+
+
 NOISY = """
 import os, socket, threading
 from pathlib import Path
