@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import stat
@@ -16,6 +17,7 @@ import pytest
 
 from adjudge import AdjudgeError, Case, Judge, JudgeChain, UsageError, open_run, run
 from adjudge.runs import BatchOptions
+from adjudge.runs.batch.folder import collect_batches
 from batch_support import PROVIDERS, BatchServer, go, options, serve
 from run_support import list_results, make_cases
 
@@ -461,6 +463,30 @@ def test_a_judge_without_batches_is_refused():
     for judge in judges:
         with pytest.raises(UsageError, match="batch"):
             run(make_cases(2), judge, criteria="Is good.", batch=True).finish_sync()
+
+
+def test_a_model_without_batches_is_refused_when_the_call_names_it(tmp_path: Path):
+    """``model=`` puts another model in the place of the judge's. Nothing is asked, and no run is left behind."""
+    recorded = tmp_path / "recorded.jsonl"
+    recorded.write_text('{"model": "openai:small", "case": "c", "reply": {"text": "yes"}}\n', encoding="utf-8")
+    with serve() as server:
+        for model in (f"replay:{recorded}", "ollama:x"):
+            with pytest.raises(UsageError, match="cannot be asked by batch"):
+                go(server, make_cases(2), tmp_path / "R", model=model)
+        assert (server.creations, sum(server.live.values())) == (0, 0)
+
+    with pytest.raises(UsageError, match="holds no run"):
+        open_run(tmp_path / "R")
+
+
+def test_a_folder_that_names_a_model_without_batches_is_refused(left: tuple[BatchServer, Path]):
+    """Whatever a stranger's folder names is opened as a provider's model with batches, or not at all."""
+    _, folder = left
+    with closing(sqlite3.connect(folder / "batches.sqlite")) as connection, connection:
+        connection.execute("UPDATE batches SET model = 'rules'")
+
+    with pytest.raises(UsageError, match="rules cannot be asked by batch"):
+        asyncio.run(collect_batches(folder))
 
 
 # ---------------------------------------------------------------- the first cases

@@ -27,7 +27,7 @@ from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.batch.session import BatchSession, check_judge, find_timeout, make_patient
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
+from adjudge.runs.judging import Assignment, check_ready, describe_judge, digest, digest_judge, settle, settle_pairs
 from adjudge.runs.kept_replies import KeptModel
 from adjudge.runs.layers import RunLayers
 from adjudge.runs.options import Plan, Progress, draw
@@ -121,6 +121,9 @@ class Engine:
         self._store = self.run.store
         self._wired = wired = self._wire(asked, self._store, resumed=resumed)
         self._pool = self._open_pool(asker, wired, layers, self._schedule)
+        if self._batched is not None:
+            # A model that the call or the rubric names in place of the judge's own may have no batches.
+            await check_ready(self._batched)
         if self._winding:
             self.wind_down()
 
