@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
 import stat
@@ -17,7 +16,6 @@ import pytest
 
 from adjudge import AdjudgeError, Case, Judge, JudgeChain, UsageError, open_run, run
 from adjudge.runs import BatchOptions
-from adjudge.runs.batch.folder import collect_batches
 from batch_support import PROVIDERS, BatchServer, go, options, serve
 from run_support import list_results, make_cases
 
@@ -479,16 +477,6 @@ def test_a_model_without_batches_is_refused_when_the_call_names_it(tmp_path: Pat
         open_run(tmp_path / "R")
 
 
-def test_a_folder_that_names_a_model_without_batches_is_refused(left: tuple[BatchServer, Path]):
-    """Whatever a stranger's folder names is opened as a provider's model with batches, or not at all."""
-    _, folder = left
-    with closing(sqlite3.connect(folder / "batches.sqlite")) as connection, connection:
-        connection.execute("UPDATE batches SET model = 'rules'")
-
-    with pytest.raises(UsageError, match="rules cannot be asked by batch"):
-        asyncio.run(collect_batches(folder))
-
-
 # ---------------------------------------------------------------- the first cases
 
 
@@ -546,6 +534,20 @@ def test_a_run_by_batches_goes_on_by_batches(tmp_path: Path):
         running.finish_sync()
 
         assert (len(server.jobs), sum(server.live.values())) == (1, 0)
+
+
+def test_options_that_a_folder_names_and_nobody_knows_are_refused(left: tuple[BatchServer, Path]):
+    """A later version may have written them: to go on without one could send what is not to be sent."""
+    server, folder = left
+    path = folder / "run.json"
+    kept = json.loads(path.read_text("utf-8"))
+    for changes, said in (({"shuffle": True}, "'shuffle'"), ({"size": "many"}, "size")):
+        batch = {**kept["options"]["batch"], **changes}
+        path.write_text(json.dumps({**kept, "options": {**kept["options"], "batch": batch}}), encoding="utf-8")
+        with pytest.raises(UsageError, match=said):
+            run(make_cases(10), Judge(server.open()), criteria="Is good.", out=folder, resume=True).finish_sync()
+
+    assert server.creations == 1
 
 
 @pytest.fixture(name="left")

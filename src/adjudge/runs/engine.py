@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from adjudge.errors import UsageError
 from adjudge.hooks import notify
@@ -22,12 +22,10 @@ from adjudge.judges.pair import PairResult
 from adjudge.models.model import Model
 from adjudge.models.rate_limit import Pace
 from adjudge.result import JudgeResult, Outcome
-from adjudge.runs.batch.first_cases import FirstCases, Stages
-from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.session import BatchSession, check_judge, find_timeout, make_patient
+from adjudge.runs.batch.options import BatchOptions, read_recorded
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.judging import Assignment, check_ready, describe_judge, digest, digest_judge, settle, settle_pairs
+from adjudge.runs.judging import Assignment, check_ready, describe_judge, digest, digest_judge, settle_question
 from adjudge.runs.kept_replies import KeptModel
 from adjudge.runs.layers import RunLayers
 from adjudge.runs.options import Plan, Progress, draw
@@ -35,6 +33,11 @@ from adjudge.runs.pool import Pool, Settle
 from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore
 from adjudge.runs.terms import Terms
+
+if TYPE_CHECKING:
+    # A live run has no use for these, and most runs are live.
+    from adjudge.runs.batch.first_cases import FirstCases
+    from adjudge.runs.batch.session import BatchSession
 
 
 class RunPool(Protocol):
@@ -81,16 +84,19 @@ class Engine:
         self._batched: Assignment | None = None
         """The same question, asked by batch."""
         self._session: BatchSession | None = None
-        self._first = FirstCases(0)
+        self._first: FirstCases | None = None
+        """The cases of a run by batches that are judged live before anything is sent; ``None`` in a live run."""
         self._given_up = False
         """Whether what is under way was let go, so that it is not known that all is judged."""
         self._terms = Terms()
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
-        plan = self.plan = _recall_batch(_recall_budget(self.plan))
+        plan = self.plan = _recall(self.plan)
         asker = as_judge(plan.judge, keep_name=True)
         if plan.batch is not None:
+            from adjudge.runs.batch.session import check_judge
+
             check_judge(asker)
         self._layers = layers = RunLayers(
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
@@ -153,7 +159,7 @@ class Engine:
         if self._pool is not None:
             self._pool.wind_down()
         # What waits for a batch would wait for hours. The first cases are asked live, and have their time.
-        if self._session is not None and self._first.over:
+        if self._session is not None and not self._is_checking:
             self._session.halt()
 
     async def take(self) -> tuple[RunItem, ...]:
@@ -206,13 +212,21 @@ class Engine:
             seconds=time.monotonic() - self._started,
             outcomes=dict(self._outcomes),
             cost_usd=self._cost,
-            batch=None if self._session is None else self._session.progress(checking=not self._first.over),
+            batch=None if self._session is None else self._session.progress(checking=self._is_checking),
         )
+
+    @property
+    def _is_checking(self) -> bool:
+        """Whether the first cases of a run by batches are being judged live."""
+        return self._first is not None and not self._first.over
 
     def _open_batches(
         self, options: BatchOptions, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule
     ) -> RunPool:
         """The pool of a run by batches: the first cases live, the others waiting for what comes back."""
+        from adjudge.runs.batch.first_cases import FirstCases, Stages
+        from adjudge.runs.batch.session import BatchSession, find_timeout, make_patient
+
         pool: Pool[Unit, RunItem] | None = None
         self._session = session = BatchSession(
             options,
@@ -242,15 +256,13 @@ class Engine:
     async def _settle(self, judge: Any) -> Assignment:
         plan = self.plan
         bring = plan.source.bring_criteria
-        if plan.on_conflict is not None:
-            return settle_pairs(judge, plan.rubric, plan.how, plan.on_conflict, cases_bring=bring)
-        return await settle(judge, plan.rubric, plan.how, cases_bring=bring)
+        return await settle_question(judge, plan.rubric, plan.how, plan.on_conflict, cases_bring=bring)
 
     async def _judge(
         self, asked: Assignment, layers: RunLayers, schedule: Schedule, unit: Unit, settle: Settle[RunItem]
     ) -> None:
         """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
-        if self._batched is not None and not self._first.is_live(unit):
+        if self._batched is not None and not (self._first is not None and self._first.is_live(unit)):
             asked = self._batched
         result = await asked.judge_case(unit.case, unit.sample, layers.make_call(anew=unit.anew))
         self._keep(layers, schedule, unit, result, settle)
@@ -287,7 +299,8 @@ class Engine:
 
     def _count(self, schedule: Schedule, unit: Unit, item: RunItem) -> None:
         schedule.settle(unit)
-        self._first.note(unit, item)
+        if self._first is not None:
+            self._first.note(unit, item)
         self._fresh += 1
         self._outcomes[item.result.outcome] += 1
         if unit.replaces is not None:
@@ -358,19 +371,19 @@ class Engine:
         return replace(run, manifest=manifest)
 
 
-def _recall_budget(plan: Plan) -> Plan:
-    """The plan with the budget of the run that goes on, where it names none: going on must not lift it."""
-    if plan.budget is not None or not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
-        return plan
-    return replace(plan, budget=read_manifest(plan.out)["options"].get("budget"))
+def _recall(plan: Plan) -> Plan:
+    """The plan with the budget and the batches of the run that goes on, where it names none itself.
 
-
-def _recall_batch(plan: Plan) -> Plan:
-    """The plan by batches where the run that goes on is one: what was sent is not to be asked, and paid, again."""
-    if plan.batch is not None or not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
+    Resuming must not lift a budget, and what was sent by batch must not be asked, and paid for, again.
+    """
+    if not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
         return plan
-    said = read_manifest(plan.out)["options"].get("batch")
-    return plan if not isinstance(said, dict) else replace(plan, batch=BatchOptions(**said))
+    recorded = read_manifest(plan.out)["options"]
+    return replace(
+        plan,
+        budget=recorded.get("budget") if plan.budget is None else plan.budget,
+        batch=read_recorded(recorded.get("batch"), plan.out) if plan.batch is None else plan.batch,
+    )
 
 
 class _Temporary:

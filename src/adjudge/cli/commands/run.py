@@ -7,11 +7,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -48,9 +48,7 @@ from adjudge.models.price import find_batch_share
 from adjudge.models.providers.base import HttpModel
 from adjudge.models.retirement import Retirement
 from adjudge.models.wrapper import find_innermost
-from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.session import BatchProgress
-from adjudge.runs.batch.store import OPEN
+from adjudge.runs.batch.options import BatchOptions, read_recorded
 from adjudge.runs.estimate.kept_estimate import find_estimate
 from adjudge.runs.folder import MANIFEST_FILE, Run, keep_retirements, read_manifest
 from adjudge.runs.item import RunItem
@@ -58,6 +56,9 @@ from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
 from adjudge.runs.terms import read_terms
 from adjudge.trust.intervals import Share
+
+if TYPE_CHECKING:
+    from adjudge.runs.batch.session import BatchProgress
 
 
 def run_data(
@@ -280,15 +281,14 @@ def read_batch(
             check_whole_number(f"--batch-{name}", given[name], least=0 if name == "check" else 1)
     if "poll" in given:
         check_above_zero("--batch-poll", given["poll"])
-    return BatchOptions(**((before or {}) | given), pay_again=pay_again)
+    return replace(before or BatchOptions(), **given, pay_again=pay_again)
 
 
-def _recall_batch(out: Path | None) -> dict[str, Any] | None:
+def _recall_batch(out: Path | None) -> BatchOptions | None:
     """The options of the run by batches that goes on, if it is one."""
     if out is None or not (out / MANIFEST_FILE).exists():
         return None
-    kept = read_manifest(out)["options"].get("batch")
-    return kept if isinstance(kept, dict) else None
+    return read_recorded(read_manifest(out)["options"].get("batch"), out)
 
 
 def list_batch_prices(judge: Any, prices: Any) -> Iterator[str]:
@@ -489,6 +489,8 @@ def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
 
 def describe_batches(found: BatchProgress) -> str:
     """Where the requests of a run by batches are, in a few words."""
+    from adjudge.runs.batch.store import OPEN
+
     if found.checking:
         return "; the first cases are judged live"
     under_way = sum(number for state, number in found.requests.items() if state in OPEN)
