@@ -14,13 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from adjudge.concurrency import stop_tasks
 from adjudge.errors import UsageError
 from adjudge.hooks import notify
 from adjudge.judges.layers import close_others, rewire
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
+from adjudge.judges.retirement import find_retirements
 from adjudge.models.model import Model
 from adjudge.models.rate_limit import Pace
+from adjudge.models.retirement import Retirement
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.batch.options import BatchOptions, read_recorded
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
     # A live run has no use for these, and most runs are live.
     from adjudge.runs.batch.first_cases import FirstCases
     from adjudge.runs.batch.session import BatchSession
+
+
+RETIREMENT_PATIENCE = 1.0
+"""Seconds that a run which is over waits for what providers say of the retirement of its models."""
 
 
 class RunPool(Protocol):
@@ -89,6 +96,8 @@ class Engine:
         self._given_up = False
         """Whether what is under way was let go, so that it is not known that all is judged."""
         self._terms = Terms()
+        self._asking_retirements: asyncio.Task[tuple[Retirement, ...]] | None = None
+        self._retirements: tuple[Retirement, ...] = ()
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
@@ -130,6 +139,8 @@ class Engine:
         if self._batched is not None:
             # A model that the call or the rubric names in place of the judge's own may have no batches.
             await check_ready(self._batched)
+        # A bare task: nobody waits for it before the run is over, and ``end`` stops it.
+        self._asking_retirements = asyncio.create_task(find_retirements(asker))
         if self._winding:
             self.wind_down()
 
@@ -180,6 +191,7 @@ class Engine:
                 await self._pool.stop()
             if self._session is not None:
                 await self._session.stop()
+            self._retirements = await self._read_retirements()
             await self._close_models()
             if self.run is not None:
                 if self._layers is not None:
@@ -195,6 +207,18 @@ class Engine:
                 self._lock.free()
             self._pool = None  # it knows us: without this knot, a run that nobody holds is gone at once
             self.ended.set()
+
+    async def _read_retirements(self) -> tuple[Retirement, ...]:
+        """What providers have said of the retirement of the models by now; a complete run waits a moment for it."""
+        asking = self._asking_retirements
+        if asking is None:
+            return ()
+        try:
+            await asyncio.wait({asking}, timeout=RETIREMENT_PATIENCE if self._complete else 0.0)
+        finally:
+            await stop_tasks([asking])
+        # An error is no reason to lose a run: without an answer, it is not known when the models are retired.
+        return () if asking.cancelled() or asking.exception() is not None else asking.result()
 
     async def _close_models(self) -> None:
         for asked in (self._asked, self._wired, self._batched):
@@ -363,6 +387,8 @@ class Engine:
             changes["budget"] = budget
         if schedule is not None and whole:
             changes["dataset"] = {**self.plan.source.describe(), "cases": schedule.cases, "digest": schedule.digest}
+        if self._retirements:
+            changes["retirements"] = [item.to_dict() for item in self._retirements]
         if schedule is not None and schedule.own:
             changes["own"] = dict(schedule.own)
         manifest = {**run.manifest, **changes}
