@@ -157,6 +157,7 @@ class Engine:
             schedule.units(),
             partial(self._keep, layers, schedule),
             plan=plan,
+            cluster=plan.cluster,
             asked=replace(wired, judge=asker),
             store=run.store,
             budget=layers.budget,
