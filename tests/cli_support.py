@@ -164,15 +164,19 @@ class Provider:
     """The score it gives to every criterion."""
     reasoning: str = "because"
     mode: str = "answer"
-    """``answer``, ``prose``, ``tokenless`` (an object without the token), ``hang``, ``wait`` (for ``release``), or
-    the status of an error."""
+    """``answer``, ``prose``, ``tokenless`` (an object without the token), ``hang``, ``hang card`` (judges, and says
+    nothing of a model), ``wait`` (for ``release``), or the status of an error."""
     headers: Mapping[str, str] = field(default_factory=lambda: {"Retry-After": "0"})
     models: tuple[str, ...] = ("small",)
     """What it lists."""
+    cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What it says of single models, by their names."""
     port: int = 0
     bodies: list[Any] = field(default_factory=list)
     """The requests, in order."""
     keys: list[str | None] = field(default_factory=list)
+    described: list[str] = field(default_factory=list)
+    """The models whose cards were asked for, in order."""
     usage: Callable[[str, str], Mapping[str, int]] = lambda _prompt, _reply: {
         "prompt_tokens": 9,
         "completion_tokens": 2,
@@ -224,6 +228,13 @@ class Provider:
     async def list(self, _request: web.Request) -> web.StreamResponse:
         return web.json_response({"data": [{"id": name} for name in self.models]})
 
+    async def describe(self, request: web.Request) -> web.StreamResponse:
+        self.described.append(request.match_info["name"])
+        if self.mode == "hang card":
+            await asyncio.Event().wait()
+        card = self.cards.get(request.match_info["name"])
+        return web.json_response(card or {"error": "no such model"}, status=404 if card is None else 200)
+
 
 @contextmanager
 def serve(**options: Any) -> Iterator[Provider]:
@@ -235,6 +246,7 @@ def serve(**options: Any) -> Iterator[Provider]:
         app = web.Application(client_max_size=2**26)
         app.router.add_post("/v1/chat/completions", provider.complete)
         app.router.add_get("/v1/models", provider.list)
+        app.router.add_get("/v1/models/{name}", provider.describe)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()

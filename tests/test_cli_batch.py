@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import cli_support
 from adjudge import open_run
 from batch_support import BatchServer, serve
 from cli_support import Line
+from judge_support import names
 
 
 @pytest.fixture(name="line")
@@ -160,6 +163,28 @@ def test_options_of_batches_are_refused_in_a_sentence(line: Line, words: tuple[s
     done = line("run", "data.jsonl", "--criteria", "c", "--judge", "http://127.0.0.1:9/v1#m", *words)
 
     assert (done.status, said in done.sentence) == (2, True)
+
+
+def test_a_folder_that_names_a_model_without_batches_is_refused(line: Line, server: BatchServer):
+    """A folder may come from anybody: what it names is opened as a model with batches, or not at all."""
+    server.lose_answers, server.lists = 1, False
+    line(*ask(server, "--batch-check", "0"))
+    with closing(sqlite3.connect("R/batches.sqlite")) as connection, connection:
+        connection.execute("UPDATE batches SET model = 'rules'")
+    for words in (("collect", "R"), ("cancel", "R")):
+        done = line("batch", *words)
+
+        assert (done.status, names(done.sentence, "rules cannot be asked by batch")) == (2, True)
+
+
+def test_a_recorded_option_that_is_unknown_is_refused_in_a_sentence(line: Line, server: BatchServer):
+    """Also where options are said anew, with which it would go together."""
+    line(*ask(server))
+    path = Path("R/run.json")
+    path.write_text(path.read_text("utf-8").replace('"check": ', '"shuffle": 1, "check": ', 1), encoding="utf-8")
+    done = line(*ask(server, "--resume", "--batch-size", "5"))
+
+    assert (done.status, names(done.sentence, "'shuffle'", "update adjudge")) == (2, True)
 
 
 def test_a_run_without_batches_has_none_to_list(line: Line):

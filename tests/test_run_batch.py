@@ -463,6 +463,20 @@ def test_a_judge_without_batches_is_refused():
             run(make_cases(2), judge, criteria="Is good.", batch=True).finish_sync()
 
 
+def test_a_model_without_batches_is_refused_when_the_call_names_it(tmp_path: Path):
+    """``model=`` puts another model in the place of the judge's. Nothing is asked, and no run is left behind."""
+    recorded = tmp_path / "recorded.jsonl"
+    recorded.write_text('{"model": "openai:small", "case": "c", "reply": {"text": "yes"}}\n', encoding="utf-8")
+    with serve() as server:
+        for model in (f"replay:{recorded}", "ollama:x"):
+            with pytest.raises(UsageError, match="cannot be asked by batch"):
+                go(server, make_cases(2), tmp_path / "R", model=model)
+        assert (server.creations, sum(server.live.values())) == (0, 0)
+
+    with pytest.raises(UsageError, match="holds no run"):
+        open_run(tmp_path / "R")
+
+
 # ---------------------------------------------------------------- the first cases
 
 
@@ -520,6 +534,20 @@ def test_a_run_by_batches_goes_on_by_batches(tmp_path: Path):
         running.finish_sync()
 
         assert (len(server.jobs), sum(server.live.values())) == (1, 0)
+
+
+def test_options_that_a_folder_names_and_nobody_knows_are_refused(left: tuple[BatchServer, Path]):
+    """A later version may have written them: to go on without one could send what is not to be sent."""
+    server, folder = left
+    path = folder / "run.json"
+    kept = json.loads(path.read_text("utf-8"))
+    for changes, said in (({"shuffle": True}, "'shuffle'"), ({"size": "many"}, "size")):
+        batch = {**kept["options"]["batch"], **changes}
+        path.write_text(json.dumps({**kept, "options": {**kept["options"], "batch": batch}}), encoding="utf-8")
+        with pytest.raises(UsageError, match=said):
+            run(make_cases(10), Judge(server.open()), criteria="Is good.", out=folder, resume=True).finish_sync()
+
+    assert server.creations == 1
 
 
 @pytest.fixture(name="left")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +75,24 @@ def test_a_file_whose_rows_can_be_counted_has_a_total(name: str, data: str, size
     Path(name).write_text(data, "utf-8")
 
     assert open_counted(name, None).size == size
+
+
+IMPORTED = """
+import sys
+from adjudge.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    unwanted = ("adjudge.runs.batch.", "adjudge.models.batch", "adjudge.runs.estimate.e", "adjudge.runs.ray.pool")
+    print(*[name for name in sys.modules if name.startswith(unwanted)])
+"""
+
+
+def test_a_live_run_imports_nothing_that_is_for_other_runs(monkeypatch: pytest.MonkeyPatch):
+    """Batches, estimates and Ray are read by the runs that use them; of batches, only what their options may be."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    words = ["run", "data.jsonl", "--criteria", "Is good.", "--judge", cli_support.WORDS, "--out", "R", "--json"]
+    done = subprocess.run([sys.executable, "-c", IMPORTED, *words], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "adjudge.runs.batch.options"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adjudge import ModelError
 from adjudge.models import Reply
 from adjudge.models.providers.anthropic import Anthropic, strip_schema
-from adjudge.models.providers.base import _Ready, change_schemas
+from adjudge.models.providers.base import Access, change_schemas
 from adjudge.models.providers.catalog import SERVER, Endpoint
 from adjudge.models.providers.error import LONGEST, ErrorBody, find_refused, read_complaint, refuse
 from adjudge.models.providers.gemini import Gemini
@@ -19,7 +19,7 @@ from adjudge.models.providers.key_redaction import redact_error
 from adjudge.models.providers.openai import OpenAICompatible
 from models_support import FORM
 
-READY = _Ready(url="", host="host", headers={}, secrets=("sk-secret",))
+ACCESS = Access(base="", host="host", headers={}, secrets=("sk-secret",))
 ADAPTERS = [
     OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url="http://host/v1")),
     Anthropic("m"),
@@ -66,7 +66,7 @@ def test_any_body_is_a_reply_or_a_model_error(model, body):
     """No other exception leaves an adapter, so no bytes of a server can crash a run."""
     said: Reply | ModelError
     try:
-        said = model._read_safely(body, {}, READY)
+        said = model._read_safely(body, {}, ACCESS)
     except ModelError as error:
         said = error
 

@@ -15,4 +15,4 @@ def test_what_is_prepared_does_not_show_the_key(monkeypatch: pytest.MonkeyPatch)
     model = open_model("http://127.0.0.1:9/v1?key_env=MY_KEY#m")
     model.check()  # type: ignore[attr-defined]
 
-    assert KEY not in repr(model._ready)
+    assert KEY not in repr(model._access)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjudge import AdjudgeError, open_model
-from adjudge.models.batch.job import Limits, Line
+from adjudge.models.batch.job import Limits, ResultLine
 from adjudge.models.batch.lines import LineCutter, count_tokens, split_by_limits
 from adjudge.models.batch.open import open_batch_api
 from adjudge.models.model import Request
@@ -124,14 +124,11 @@ def test_the_first_line_of_an_id_counts(tmp_path: Path):
     number = store.plan(
         label="l", model="m", account="a", size=1, tokens=1, digest="d", now=1.0, requests=[("one", "p", "k", 0.5)]
     )
-    first = Line(id="one", kind="reply", body=b"1")
+    first = ResultLine(id="one", kind="reply", body=b"1")
     assert store.keep_lines(number, [first]) == (["one"], 0, 0)
     assert store.keep_lines(number, [first]) == ([], 0, 0)
-    assert store.keep_lines(number, [Line(id="one", kind="reply", body=b"2"), Line(id="two", kind="reply")]) == (
-        [],
-        1,
-        1,
-    )
+    other, strange = ResultLine(id="one", kind="reply", body=b"2"), ResultLine(id="two", kind="reply")
+    assert store.keep_lines(number, [other, strange]) == ([], 1, 1)
 
     kept = store.find_request("p")
     assert kept is not None

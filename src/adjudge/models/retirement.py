@@ -75,8 +75,7 @@ async def find_retirement(model: Model, *, within: float = WITHIN) -> Retirement
         return None
     try:
         access = asked.access
-        base = access.base if access.base.endswith("/v1") else f"{access.base}/v1"
-        url = f"{base}/models/{quote(asked.model, safe='')}"
+        url = f"{access.base_v1}/models/{quote(asked.model, safe='')}"
         status, _, said = await asked.transport.ask_once(
             "GET", url, access.headers, within=within, secrets=access.secrets
         )

@@ -12,22 +12,23 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from adjudge.concurrency import stop_tasks
 from adjudge.errors import UsageError
 from adjudge.hooks import notify
 from adjudge.judges.layers import close_others, rewire
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
+from adjudge.judges.retirement import find_retirements
 from adjudge.models.model import Model
 from adjudge.models.rate_limit import Pace
+from adjudge.models.retirement import Retirement
 from adjudge.result import JudgeResult, Outcome
-from adjudge.runs.batch.first_cases import FirstCases, Stages
-from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.session import BatchSession, check_judge, find_timeout, make_patient
+from adjudge.runs.batch.options import BatchOptions, read_recorded
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, check_same, make_manifest, read_manifest, write_manifest
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
+from adjudge.runs.judging import Assignment, check_ready, describe_judge, digest, digest_judge, settle_question
 from adjudge.runs.kept_replies import KeptModel
 from adjudge.runs.layers import RunLayers
 from adjudge.runs.options import Plan, Progress, draw
@@ -35,6 +36,15 @@ from adjudge.runs.pool import Pool, Settle
 from adjudge.runs.schedule import Schedule, Unit
 from adjudge.runs.store import RunStore
 from adjudge.runs.terms import Terms
+
+if TYPE_CHECKING:
+    # A live run has no use for these, and most runs are live.
+    from adjudge.runs.batch.first_cases import FirstCases
+    from adjudge.runs.batch.session import BatchSession
+
+
+RETIREMENT_PATIENCE = 1.0
+"""Seconds that a run which is over waits for what providers say of the retirement of its models."""
 
 
 class RunPool(Protocol):
@@ -81,16 +91,21 @@ class Engine:
         self._batched: Assignment | None = None
         """The same question, asked by batch."""
         self._session: BatchSession | None = None
-        self._first = FirstCases(0)
+        self._first: FirstCases | None = None
+        """The cases of a run by batches that are judged live before anything is sent; ``None`` in a live run."""
         self._given_up = False
         """Whether what is under way was let go, so that it is not known that all is judged."""
         self._terms = Terms()
+        self._asking_retirements: asyncio.Task[tuple[Retirement, ...]] | None = None
+        self._retirements: tuple[Retirement, ...] = ()
 
     async def begin(self) -> None:
         """Check everything, open or create the folder, and begin; raises ``UsageError`` with nothing asked."""
-        plan = self.plan = _recall_batch(_recall_budget(self.plan))
+        plan = self.plan = _recall(self.plan)
         asker = as_judge(plan.judge, keep_name=True)
         if plan.batch is not None:
+            from adjudge.runs.batch.session import check_judge
+
             check_judge(asker)
         self._layers = layers = RunLayers(
             cache=plan.cache, budget=plan.budget, prices=plan.prices, wrap=plan.wrap, limit=plan.limit
@@ -121,6 +136,11 @@ class Engine:
         self._store = self.run.store
         self._wired = wired = self._wire(asked, self._store, resumed=resumed)
         self._pool = self._open_pool(asker, wired, layers, self._schedule)
+        if self._batched is not None:
+            # A model that the call or the rubric names in place of the judge's own may have no batches.
+            await check_ready(self._batched)
+        # A bare task: nobody waits for it before the run is over, and ``end`` stops it.
+        self._asking_retirements = asyncio.create_task(find_retirements(asker))
         if self._winding:
             self.wind_down()
 
@@ -137,6 +157,7 @@ class Engine:
             schedule.units(),
             partial(self._keep, layers, schedule),
             plan=plan,
+            cluster=plan.cluster,
             asked=replace(wired, judge=asker),
             store=run.store,
             budget=layers.budget,
@@ -150,7 +171,7 @@ class Engine:
         if self._pool is not None:
             self._pool.wind_down()
         # What waits for a batch would wait for hours. The first cases are asked live, and have their time.
-        if self._session is not None and self._first.over:
+        if self._session is not None and not self._is_checking:
             self._session.halt()
 
     async def take(self) -> tuple[RunItem, ...]:
@@ -171,6 +192,7 @@ class Engine:
                 await self._pool.stop()
             if self._session is not None:
                 await self._session.stop()
+            self._retirements = await self._read_retirements()
             await self._close_models()
             if self.run is not None:
                 if self._layers is not None:
@@ -186,6 +208,18 @@ class Engine:
                 self._lock.free()
             self._pool = None  # it knows us: without this knot, a run that nobody holds is gone at once
             self.ended.set()
+
+    async def _read_retirements(self) -> tuple[Retirement, ...]:
+        """What providers have said of the retirement of the models by now; a complete run waits a moment for it."""
+        asking = self._asking_retirements
+        if asking is None:
+            return ()
+        try:
+            await asyncio.wait({asking}, timeout=RETIREMENT_PATIENCE if self._complete else 0.0)
+        finally:
+            await stop_tasks([asking])
+        # An error is no reason to lose a run: without an answer, it is not known when the models are retired.
+        return () if asking.cancelled() or asking.exception() is not None else asking.result()
 
     async def _close_models(self) -> None:
         for asked in (self._asked, self._wired, self._batched):
@@ -203,13 +237,21 @@ class Engine:
             seconds=time.monotonic() - self._started,
             outcomes=dict(self._outcomes),
             cost_usd=self._cost,
-            batch=None if self._session is None else self._session.progress(checking=not self._first.over),
+            batch=None if self._session is None else self._session.progress(checking=self._is_checking),
         )
+
+    @property
+    def _is_checking(self) -> bool:
+        """Whether the first cases of a run by batches are being judged live."""
+        return self._first is not None and not self._first.over
 
     def _open_batches(
         self, options: BatchOptions, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule
     ) -> RunPool:
         """The pool of a run by batches: the first cases live, the others waiting for what comes back."""
+        from adjudge.runs.batch.first_cases import FirstCases, Stages
+        from adjudge.runs.batch.session import BatchSession, find_timeout, make_patient
+
         pool: Pool[Unit, RunItem] | None = None
         self._session = session = BatchSession(
             options,
@@ -239,15 +281,13 @@ class Engine:
     async def _settle(self, judge: Any) -> Assignment:
         plan = self.plan
         bring = plan.source.bring_criteria
-        if plan.on_conflict is not None:
-            return settle_pairs(judge, plan.rubric, plan.how, plan.on_conflict, cases_bring=bring)
-        return await settle(judge, plan.rubric, plan.how, cases_bring=bring)
+        return await settle_question(judge, plan.rubric, plan.how, plan.on_conflict, cases_bring=bring)
 
     async def _judge(
         self, asked: Assignment, layers: RunLayers, schedule: Schedule, unit: Unit, settle: Settle[RunItem]
     ) -> None:
         """One unit, judged and handed in: its place is free again when nothing of it can be lost any more."""
-        if self._batched is not None and not self._first.is_live(unit):
+        if self._batched is not None and not (self._first is not None and self._first.is_live(unit)):
             asked = self._batched
         result = await asked.judge_case(unit.case, unit.sample, layers.make_call(anew=unit.anew))
         self._keep(layers, schedule, unit, result, settle)
@@ -284,7 +324,8 @@ class Engine:
 
     def _count(self, schedule: Schedule, unit: Unit, item: RunItem) -> None:
         schedule.settle(unit)
-        self._first.note(unit, item)
+        if self._first is not None:
+            self._first.note(unit, item)
         self._fresh += 1
         self._outcomes[item.result.outcome] += 1
         if unit.replaces is not None:
@@ -347,6 +388,8 @@ class Engine:
             changes["budget"] = budget
         if schedule is not None and whole:
             changes["dataset"] = {**self.plan.source.describe(), "cases": schedule.cases, "digest": schedule.digest}
+        if self._retirements:
+            changes["retirements"] = [item.to_dict() for item in self._retirements]
         if schedule is not None and schedule.own:
             changes["own"] = dict(schedule.own)
         manifest = {**run.manifest, **changes}
@@ -355,19 +398,19 @@ class Engine:
         return replace(run, manifest=manifest)
 
 
-def _recall_budget(plan: Plan) -> Plan:
-    """The plan with the budget of the run that goes on, where it names none: going on must not lift it."""
-    if plan.budget is not None or not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
-        return plan
-    return replace(plan, budget=read_manifest(plan.out)["options"].get("budget"))
+def _recall(plan: Plan) -> Plan:
+    """The plan with the budget and the batches of the run that goes on, where it names none itself.
 
-
-def _recall_batch(plan: Plan) -> Plan:
-    """The plan by batches where the run that goes on is one: what was sent is not to be asked, and paid, again."""
-    if plan.batch is not None or not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
+    Resuming must not lift a budget, and what was sent by batch must not be asked, and paid for, again.
+    """
+    if not plan.resume or plan.out is None or not (plan.out / MANIFEST_FILE).exists():
         return plan
-    said = read_manifest(plan.out)["options"].get("batch")
-    return plan if not isinstance(said, dict) else replace(plan, batch=BatchOptions(**said))
+    recorded = read_manifest(plan.out)["options"]
+    return replace(
+        plan,
+        budget=recorded.get("budget") if plan.budget is None else plan.budget,
+        batch=read_recorded(recorded.get("batch"), plan.out) if plan.batch is None else plan.batch,
+    )
 
 
 class _Temporary:

@@ -7,7 +7,7 @@ import os
 import platform
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from adjudge.dataset.case import Case
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.sqlite import open_sqlite
+from adjudge.formats.typed import read_typed
 from adjudge.judges.pair import PREFERENCES, PairResult
 from adjudge.judges.pair_summary import PairSummary, summarise_pairs
 from adjudge.models.retirement import Retirement
@@ -287,6 +288,14 @@ class Run:
         )
 
     @property
+    def retirements(self) -> tuple[Retirement, ...]:
+        """What providers said during the run about when its models are retired; empty where none of them said it."""
+        try:
+            return read_typed(self.manifest.get("retirements", []), tuple[Retirement, ...])
+        except ValueError:  # a manifest that was changed by hand: the run is read all the same
+            return ()
+
+    @property
     def compares(self) -> bool:
         """Whether the cases are pairs that were compared."""
         return bool((self.manifest.get("asked") or {}).get("pairs"))
@@ -354,15 +363,6 @@ def _find_rubric(terms: Terms, case: Case) -> Rubric | None:
         return terms.find_rubric(case)
     except UsageError:  # why it is undecided, it may be; the run is read all the same
         return None
-
-
-def keep_retirements(run: Run, retirements: Sequence[Retirement]) -> Run:
-    """Write into a run's manifest what providers said of the end of its judge's models; the run as it is then."""
-    if not retirements:
-        return run
-    manifest = {**run.manifest, "retirements": [item.to_dict() for item in retirements]}
-    write_manifest(run.folder, manifest)
-    return replace(run, manifest=manifest)
 
 
 def open_run(folder: str | os.PathLike[str]) -> Run:

@@ -139,6 +139,23 @@ class Assignment:
         return result
 
 
+async def settle_question(
+    asker: Any,
+    rubric: RubricSource | None,
+    how: EvaluateArguments,
+    on_conflict: OnConflict | None,
+    *,
+    cases_bring: Callable[[], bool],
+) -> Assignment:
+    """What is asked of every case, or of every pair of contents where ``on_conflict`` says what orders come to.
+
+    Raises ``UsageError`` as ``settle`` does.
+    """
+    if on_conflict is not None:
+        return _settle_pairs(asker, rubric, how, on_conflict, cases_bring=cases_bring)
+    return await settle(asker, rubric, how, cases_bring=cases_bring)
+
+
 async def settle(
     asker: Any, rubric: RubricSource | None, how: EvaluateArguments, *, cases_bring: Callable[[], bool] = lambda: False
 ) -> Assignment:
@@ -202,15 +219,14 @@ def _check_asker(asker: Any, question: Question) -> None:
             ready(question)
 
 
-def settle_pairs(
+def _settle_pairs(
     asker: Any,
     rubric: RubricSource | None,
     how: EvaluateArguments,
     on_conflict: OnConflict,
     *,
-    cases_bring: Callable[[], bool] = lambda: False,
+    cases_bring: Callable[[], bool],
 ) -> Assignment:
-    """As ``settle``, for cases that are two contents to compare."""
     about: Any = {name: value for name, value in how.items() if name != "criteria"}
     own, criteria = asker._own_rubric(), how.get("criteria")  # noqa: SLF001 - as compare does
     absent = rubric is None and own is None and criteria is None and cases_bring()

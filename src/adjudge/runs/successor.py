@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
-from adjudge.judges.evaluate import JudgeLike
+from adjudge.judges.evaluate import EvaluateArguments, JudgeLike
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_judge
+from adjudge.judges.pair import OnConflict
 from adjudge.models.budget import Budget
 from adjudge.models.price import Prices
+from adjudge.rubric.rubric import Rubric
 from adjudge.runs.folder import Run
-from adjudge.runs.judging import digest, settle, settle_pairs
+from adjudge.runs.judging import digest, settle_question
 from adjudge.runs.launch import Running, run
 from adjudge.runs.terms import read_terms
 
@@ -41,11 +43,11 @@ async def ask_successor(
     """
     rubric, how, on_conflict = read_question(before)
     asker = as_judge(judge, keep_name=True)
-    given = {"cases_bring": lambda: any(case.brings_own for case in cases)}
-    if on_conflict is None:
-        asked = await settle(asker, rubric, how, **given)
-    else:
-        asked = settle_pairs(asker, rubric, how, on_conflict, **given)
+
+    def bring() -> bool:
+        return any(case.brings_own for case in cases)
+
+    asked = await settle_question(asker, rubric, how, on_conflict, cases_bring=bring)
     described = None if asked.rubric is None else asked.rubric.to_dict()
     for name, found in (("asked", asked.described), ("rubric", described)):
         check_same_question(before, name, digest(found))
@@ -74,7 +76,9 @@ def check_same_question(before: Run, name: str, found: str | None) -> None:
         )
 
 
-def read_question(before: Run, *, leave_out: Collection[str] = ()) -> tuple[Any, Any, Any]:
+def read_question(
+    before: Run, *, leave_out: Collection[str] = ()
+) -> tuple[Rubric | None, EvaluateArguments, OnConflict | None]:
     """The rubric, the arguments and what pairs come to, as a manifest has them.
 
     Raises ``UsageError`` for a question with code that a manifest does not hold, unless it may be left out.
@@ -86,7 +90,7 @@ def read_question(before: Run, *, leave_out: Collection[str] = ()) -> tuple[Any,
             f"{before.folder} was asked with {', '.join(unknown)}, which a run does not hold; judge its data with the "
             "candidate (adjudge run), and name that run as the candidate"
         )
-    how: dict[str, Any] = {name: asked[name] for name in _TOLD if name in asked}
+    how = cast("EvaluateArguments", {name: asked[name] for name in _TOLD if name in asked})
     threshold = (before.manifest.get("options") or {}).get("threshold")
     if threshold is not None:
         how["threshold"] = threshold

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.output import add_row, make_table, note, show_drawing, watch, write_json
 from adjudge.formats.arguments import check_above_zero
-from adjudge.runs.batch.folder import cancel_batches, collect_batches, list_batches
-from adjudge.runs.batch.store import OPEN, KeptBatch
+
+if TYPE_CHECKING:
+    # Every command is imported for each of them, and a live run has no use for what is only for batches.
+    from adjudge.runs.batch.store import KeptBatch
 
 batch_app = typer.Typer(
     help="List, collect and cancel the batches of a run.",
@@ -33,6 +35,8 @@ Numbers = Annotated[
 @batch_app.command("list")
 def list_all(folder: Folder, as_json: option.AsJson = False) -> None:
     """List the batches of a run, as they were when they were last looked at. No provider is asked."""
+    from adjudge.runs.batch.folder import list_batches
+
     show(folder, list_batches(folder), as_json=as_json)
 
 
@@ -50,6 +54,9 @@ def collect(
     Providers delete results after two to 30 days. Nothing is judged: adjudge run --resume does that. Models are opened
     by their names, with the keys in the environment.
     """
+    from adjudge.runs.batch.folder import collect_batches
+    from adjudge.runs.batch.store import OPEN
+
     check_above_zero("--batch-poll", poll)
     known: list[Sequence[KeptBatch]] = [()]
 
@@ -69,6 +76,8 @@ def cancel(folder: Folder, numbers: Numbers = None, as_json: option.AsJson = Fal
     A case whose request was cancelled is undecided when the run is resumed. To judge it after all, resume once more
     with --retry error.
     """
+    from adjudge.runs.batch.folder import cancel_batches
+
     show(folder, asyncio.run(cancel_batches(folder, numbers or ())), as_json=as_json)
 
 

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, watch, write_json
 from adjudge.config.judges import Choice
 from adjudge.dataset.dataset import Dataset
 from adjudge.errors import UsageError
-from adjudge.runs.estimate.estimate import CACHED_FROM, RunEstimate, SeatEstimate, estimate_run
 from adjudge.runs.estimate.kept_estimate import keep_estimate
-from adjudge.runs.estimate.recorded_usage import RecordedUsage, read_usage
 from adjudge.runs.folder import open_run
+
+if TYPE_CHECKING:
+    # adjudge run imports this module, and mostly estimates nothing.
+    from adjudge.runs.estimate.estimate import RunEstimate, SeatEstimate
+    from adjudge.runs.estimate.recorded_usage import RecordedUsage
 
 DONE = 0
 
@@ -33,7 +36,7 @@ def estimate_data(
     found = asyncio.run(_estimate(dataset, chosen, asked_by, recorded))
     if not found.cases:
         raise UsageError("the data set has no case, so there is nothing to judge")
-    kept = keep_estimate(out, found) if out is not None else None
+    kept = keep_estimate(out, found.to_dict()) if out is not None else None
     if as_json:
         write_json(found.to_dict())
         return DONE
@@ -44,6 +47,8 @@ def estimate_data(
 
 
 async def _estimate(dataset: Dataset, chosen: Choice, asked_by: dict[str, Any], recorded: Path | None) -> RunEstimate:
+    from adjudge.runs.estimate.estimate import estimate_run
+
     try:
         with watch(lambda: "counting what would be asked"):
             usage = await _read_recorded(recorded)
@@ -55,6 +60,8 @@ async def _estimate(dataset: Dataset, chosen: Choice, asked_by: dict[str, Any], 
 async def _read_recorded(recorded: Path | None) -> RecordedUsage | None:
     if recorded is None:
         return None
+    from adjudge.runs.estimate.recorded_usage import read_usage
+
     with open_run(recorded) as before:
         return await read_usage(before)
 
@@ -101,6 +108,8 @@ def _explain(found: RunEstimate) -> Iterator[str]:
 
 
 def _explain_cache(found: RunEstimate) -> Iterator[str]:
+    from adjudge.runs.estimate.estimate import CACHED_FROM
+
     calls, constant = found.calls, sum(seat.constant_tokens for seat in found.seats)
     if found.own:
         yield (

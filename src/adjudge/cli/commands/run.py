@@ -7,11 +7,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -43,21 +43,20 @@ from adjudge.formats.text import clean, show
 from adjudge.judges.chain import list_judges
 from adjudge.judges.evaluate import NO_CRITERIA
 from adjudge.judges.pair_summary import PairSummary
-from adjudge.judges.retirement import find_retirements
 from adjudge.models.price import find_batch_share
 from adjudge.models.providers.base import HttpModel
-from adjudge.models.retirement import Retirement
 from adjudge.models.wrapper import find_innermost
-from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.session import BatchProgress
-from adjudge.runs.batch.store import OPEN
+from adjudge.runs.batch.options import BatchOptions, read_recorded
 from adjudge.runs.estimate.kept_estimate import find_estimate
-from adjudge.runs.folder import MANIFEST_FILE, Run, keep_retirements, read_manifest
+from adjudge.runs.folder import MANIFEST_FILE, Run, read_manifest
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
 from adjudge.runs.terms import read_terms
 from adjudge.trust.intervals import Share
+
+if TYPE_CHECKING:
+    from adjudge.runs.batch.session import BatchProgress
 
 
 def run_data(
@@ -280,15 +279,14 @@ def read_batch(
             check_whole_number(f"--batch-{name}", given[name], least=0 if name == "check" else 1)
     if "poll" in given:
         check_above_zero("--batch-poll", given["poll"])
-    return BatchOptions(**((before or {}) | given), pay_again=pay_again)
+    return replace(before or BatchOptions(), **given, pay_again=pay_again)
 
 
-def _recall_batch(out: Path | None) -> dict[str, Any] | None:
+def _recall_batch(out: Path | None) -> BatchOptions | None:
     """The options of the run by batches that goes on, if it is one."""
     if out is None or not (out / MANIFEST_FILE).exists():
         return None
-    kept = read_manifest(out)["options"].get("batch")
-    return kept if isinstance(kept, dict) else None
+    return read_recorded(read_manifest(out)["options"].get("batch"), out)
 
 
 def list_batch_prices(judge: Any, prices: Any) -> Iterator[str]:
@@ -373,8 +371,6 @@ class RunSession:
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
         interrupted, done = asyncio.Event(), None
-        # A bare task: what it has found when the run is over is kept, and nobody waits long for it.
-        ends = asyncio.ensure_future(find_retirements(self.judge))
         try:
             with watch(self._describe), _catching(self.running, interrupted):
                 done = await self._finish(interrupted)
@@ -386,7 +382,8 @@ class RunSession:
                 note(_SUITE_REMEDIES.get(self.suite))
             raise
         finally:
-            done = await _note_ends(done, ends)
+            if done is not None:
+                _note_retirements(done)
             await self.judge.aclose()
             # Also where it ends with an error: what was not applied may be why.
             report_notes(self.dataset)
@@ -450,15 +447,10 @@ class RunSession:
         note(f"  --out {quote(str(self.folder))} --resume")
 
 
-async def _note_ends(done: Run | None, ends: asyncio.Future[tuple[Retirement, ...]]) -> Run | None:
-    """The run with what providers said of the end of its models, and a warning for each that ends soon."""
-    await asyncio.wait({ends}, timeout=1.0 if done is not None else 0.0)
-    ends.cancel()
-    if done is None or not ends.done() or ends.cancelled() or ends.exception() is not None:
-        return done
-    for found in ends.result():
+def _note_retirements(done: Run) -> None:
+    """Warn of each model that is retired, deprecated, or retired soon."""
+    for found in done.retirements:
         note(found.warn(datetime.now(UTC).date()))
-    return keep_retirements(done, ends.result())
 
 
 @contextmanager
@@ -489,6 +481,8 @@ def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
 
 def describe_batches(found: BatchProgress) -> str:
     """Where the requests of a run by batches are, in a few words."""
+    from adjudge.runs.batch.store import OPEN
+
     if found.checking:
         return "; the first cases are judged live"
     under_way = sum(number for state, number in found.requests.items() if state in OPEN)

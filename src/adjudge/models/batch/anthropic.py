@@ -7,23 +7,15 @@ comes back ``errored``. Results are kept for 29 days from the creation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
 
 import msgspec
 
-from adjudge.errors import ModelError
-from adjudge.models.batch.job import Job, Limits, Line, Word, classify, went_past
-from adjudge.models.batch.wire import BatchWire
+from adjudge.models.batch.job import Job, Limits, ResultLine, Word, classify, read_time
+from adjudge.models.batch.wire import BatchWire, JobPage
 from adjudge.models.model import Request
 from adjudge.models.providers.anthropic import Anthropic
-from adjudge.models.providers.key_redaction import redact_error
 
 _WORDS: Mapping[str, Word] = {"in_progress": "waiting", "canceling": "cancelling", "ended": "ended"}
-
-_PAGE = 100
-
-_MOST_PAGES = 1_000
 
 
 class _Counts(msgspec.Struct):
@@ -46,11 +38,6 @@ class _Batch(msgspec.Struct):
     results_url: str | None = None
 
 
-class _Page(msgspec.Struct):
-    data: list[_Batch] = []
-    has_more: bool | None = None
-
-
 class _Fault(msgspec.Struct):
     type: str | None = None
     message: str | None = None
@@ -66,12 +53,12 @@ class _Result(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Line(msgspec.Struct):
+class _Row(msgspec.Struct):
     custom_id: str
     result: _Result
 
 
-_DECODER = msgspec.json.Decoder(_Line)
+_DECODER = msgspec.json.Decoder(_Row)
 
 _ERROR = msgspec.json.Decoder(_Error | None)
 
@@ -85,8 +72,7 @@ class AnthropicBatches:
     def __init__(self, model: Anthropic) -> None:
         self._model = model
         self._wire = BatchWire(model.access, model.transport)
-        base = self._wire.access.base
-        self._url = f"{base if base.endswith('/v1') else f'{base}/v1'}/messages/batches"
+        self._url = f"{self._wire.access.base_v1}/messages/batches"
 
     @property
     def digest(self) -> str:
@@ -112,38 +98,14 @@ class AnthropicBatches:
         """A job as it is now."""
         return _make_job(await self._wire.read(f"{self._url}/{name}", _Batch))
 
-    async def read_results(self, job: Job, take: Callable[[Line], None]) -> int:
+    async def read_results(self, job: Job, take: Callable[[ResultLine], None]) -> int:
         """Read the results; ``ended`` is the only end there is, and each row says what became of its request."""
-        bad = 0
-
-        def read(data: bytes) -> None:
-            nonlocal bad
-            try:
-                line = _read_line(data)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                bad += 1
-            else:
-                take(replace(line, message=redact_error(line.message, self._wire.access.secrets)))
-
         # Not from results_url: the key goes to the address that was asked for, and to no other that an answer names.
-        await self._wire.download(f"{self._url}/{job.id}/results", read)
-        return bad
+        return await self._wire.read_lines([f"{self._url}/{job.id}/results"], _read_line, take)
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
         """Every job that was created after a time, newest first, page by page."""
-        found: list[Job] = []
-        after = ""
-        for _ in range(_MOST_PAGES):
-            page = await self._wire.read(f"{self._url}?limit={_PAGE}{after}", _Page)
-            jobs = [_make_job(item) for item in page.data]
-            more = len(jobs) >= _PAGE if page.has_more is None else page.has_more
-            if {job.id for job in jobs} <= {job.id for job in found}:  # nothing, or a server that knows no pages
-                return found
-            found += jobs
-            if not more or went_past(jobs, since):
-                return found
-            after = f"&after_id={page.data[-1].id}"
-        raise ModelError(f"{self._wire.access.host} lists jobs without end")
+        return await self._wire.list_jobs(self._url, JobPage[_Batch], _make_job, cursor="after_id", since=since)
 
     async def cancel(self, name: str) -> None:
         """Ask for the end of a job."""
@@ -164,28 +126,21 @@ def _make_job(said: _Batch) -> Job:
         files=(said.id,),
         done=counts.done,
         total=counts.done + counts.processing or None,
-        created_at=_read_time(said.created_at),
+        created_at=read_time(said.created_at),
     )
 
 
-def _read_line(data: bytes) -> Line:
+def _read_line(data: bytes) -> ResultLine:
     said = _DECODER.decode(data)
     kind, name = said.result.type, said.custom_id
     if kind == "succeeded":
-        return Line(id=name, kind="reply", body=bytes(said.result.message))
+        return ResultLine(id=name, kind="reply", body=bytes(said.result.message))
     if kind == "expired":
-        return Line(id=name, kind="again", name="expired", message="not run within a day")
+        return ResultLine(id=name, kind="again", name="expired", message="not run within a day")
     if kind == "canceled":
-        return Line(id=name, kind="never", name="cancelled", message="the batch was cancelled before it was run")
+        return ResultLine(id=name, kind="never", name="cancelled", message="the batch was cancelled before it was run")
     body = bytes(said.result.error)
     found = _ERROR.decode(body)
     fault = (found.error if found is not None else None) or _Fault()
     error = fault.type or kind
-    return Line(id=name, kind=classify(name=error), body=body, name=error, message=fault.message or "")
-
-
-def _read_time(said: str | None) -> float | None:
-    try:
-        return None if said is None else datetime.fromisoformat(said).timestamp()
-    except ValueError:
-        return None
+    return ResultLine(id=name, kind=classify(name=error), body=body, name=error, message=fault.message or "")

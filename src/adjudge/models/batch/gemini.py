@@ -9,15 +9,14 @@ is ``JOB_STATE_*``. One malformed row makes the API refuse the whole creation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
 from urllib.parse import urlsplit
 
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, Line, Word, classify, went_past
-from adjudge.models.batch.wire import BatchWire
+from adjudge.formats.typed import read_typed_json
+from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, ResultLine, Word, classify, read_time, went_past
+from adjudge.models.batch.wire import MOST_PAGES, PAGE, BatchWire
 from adjudge.models.model import Request
 from adjudge.models.providers.gemini import Gemini
 from adjudge.models.providers.key_redaction import redact_error
@@ -41,10 +40,6 @@ _WORDS: Mapping[str, Word] = {
 _REASONS = {"EXPIRED": "expired", "CANCELLED": "cancelled", "FAILED": "failed"}
 
 _PREFIXES = ("BATCH_STATE_", "JOB_STATE_")
-
-_PAGE = 100
-
-_MOST_PAGES = 1_000
 
 
 class _Stats(msgspec.Struct, rename="camel"):
@@ -98,14 +93,14 @@ class _Key(msgspec.Struct):
     key: str | None = None
 
 
-class _Line(msgspec.Struct):
+class _Row(msgspec.Struct):
     key: str | None = None
     metadata: _Key | None = None
     response: msgspec.Raw = msgspec.Raw(b"")
     error: msgspec.Raw = msgspec.Raw(b"")
 
 
-_DECODER = msgspec.json.Decoder(_Line)
+_DECODER = msgspec.json.Decoder(_Row)
 
 _STATUS = msgspec.json.Decoder(_Status)
 
@@ -149,7 +144,7 @@ class GeminiBatches:
         more = {"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"}
         _, data = await self._wire.send_free(place, body, more, most=1)
         try:
-            return msgspec.json.decode(data, type=_Uploaded).file.name
+            return read_typed_json(data, _Uploaded).file.name
         except msgspec.DecodeError:
             raise ModelError(f"{self._wire.access.host} took a file and did not say its name") from None
 
@@ -165,29 +160,17 @@ class GeminiBatches:
         """A job as it is now."""
         return self._make_job(await self._wire.read(f"{self._wire.access.base}/{name}", _Operation))
 
-    async def read_results(self, job: Job, take: Callable[[Line], None]) -> int:
+    async def read_results(self, job: Job, take: Callable[[ResultLine], None]) -> int:
         """Read the file of responses; where a job has none, every request has the job's own reason."""
-        bad = 0
-
-        def read(data: bytes) -> None:
-            nonlocal bad
-            try:
-                line = _read_line(data)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError):
-                bad += 1
-            else:
-                take(replace(line, message=redact_error(line.message, self._wire.access.secrets)))
-
-        for file in job.files:
-            await self._wire.download(f"{self._find_url('download', file)}:download?alt=media", read)
-        return bad
+        urls = [f"{self._find_url('download', file)}:download?alt=media" for file in job.files]
+        return await self._wire.read_lines(urls, _read_line, take)
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
         """Every job that was created after a time, newest first, page by page to the end."""
         found: list[Job] = []
         after = ""
-        for _ in range(_MOST_PAGES):
-            page = await self._wire.read(f"{self._wire.access.base}/batches?pageSize={_PAGE}{after}", _Page)
+        for _ in range(MOST_PAGES):
+            page = await self._wire.read(f"{self._wire.access.base}/batches?pageSize={PAGE}{after}", _Page)
             jobs = [self._make_job(item) for item in page.operations]
             found += jobs
             if not page.next_page_token or went_past(jobs, since):
@@ -226,31 +209,24 @@ class GeminiBatches:
             done=done,
             total=_read_count(stats.request_count),
             label=about.display_name or "",
-            created_at=_read_time(about.create_time),
+            created_at=read_time(about.create_time),
             message=redact_error(message, self._wire.access.secrets),
         )
 
 
-def _read_line(data: bytes) -> Line:
+def _read_line(data: bytes) -> ResultLine:
     said = _DECODER.decode(data)
     name = said.key or (said.metadata.key if said.metadata is not None else None)
     if name is None:
         raise ValueError("a row without a key")
     if said.response:
-        return Line(id=name, kind="reply", body=bytes(said.response))
+        return ResultLine(id=name, kind="reply", body=bytes(said.response))
     body = bytes(said.error) or b"{}"
     found = _STATUS.decode(body)
     # Codes are gRPC's here (3 invalid argument, 8 resource exhausted), and not those of HTTP.
     kind: Kind = "again" if found.code in AGAIN_CODES else classify(status=found.code)
-    return Line(id=name, kind=kind, body=body, name=f"code {found.code}", message=found.message or "")
+    return ResultLine(id=name, kind=kind, body=body, name=f"code {found.code}", message=found.message or "")
 
 
 def _read_count(said: int | str | None) -> int | None:
     return int(said) if isinstance(said, int) or (said is not None and said.isascii() and said.isdigit()) else None
-
-
-def _read_time(said: str | None) -> float | None:
-    try:
-        return None if said is None else datetime.fromisoformat(said).timestamp()
-    except ValueError:
-        return None

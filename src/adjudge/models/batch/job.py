@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol
 
 from adjudge.errors import ModelError
@@ -71,7 +72,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ResultLine:
     """One line of the results."""
 
     id: str
@@ -137,7 +138,7 @@ class BatchApi(Protocol):
         """A job as it is now; raises ``ModelError``."""
         ...
 
-    async def read_results(self, job: Job, take: Callable[[Line], None]) -> int:
+    async def read_results(self, job: Job, take: Callable[[ResultLine], None]) -> int:
         """Hand every line of the results to ``take``, in any order, perhaps twice; returns how many were unreadable.
 
         Raises ``ModelError`` when they could not be read to the end; then some lines may have been handed on.
@@ -164,6 +165,14 @@ def went_past(page: Sequence[Job], since: float) -> bool:
     """
     times = [job.created_at for job in page if job.created_at is not None]
     return len(times) == len(page) > 1 and times[0] > times[-1] and times[-1] < since
+
+
+def read_time(said: str | None) -> float | None:
+    """A time in ISO 8601 as seconds since 1970; ``None`` for what is no time."""
+    try:
+        return None if said is None else datetime.fromisoformat(said).timestamp()
+    except ValueError:
+        return None
 
 
 AGAIN_STATUS = frozenset({408, 409, 429})

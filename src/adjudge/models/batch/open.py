@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from adjudge.errors import UsageError
 from adjudge.models.batch.anthropic import AnthropicBatches
@@ -37,7 +37,7 @@ def open_batch_api(model: Model) -> BatchApi:
     """The batch interface for a model; raises ``UsageError`` where there is none here, or no key."""
     make = _find_api(model)
     if make is None:
-        raise UsageError(f"{model.name} cannot be asked by batch here; use {_KNOWN}, or leave batch (--batch) out")
+        raise _refuse(model)
     return make(model)
 
 
@@ -46,7 +46,7 @@ def knows_batches(model: Model) -> bool:
     return _find_api(model) is not None
 
 
-def has_batches(model: Model) -> bool:
+def has_batches(model: Model) -> TypeGuard[HttpModel]:
     """Whether a model can be asked by batch; raises ``UsageError`` for a provider's model that cannot.
 
     Functions, recordings and models of your own cannot either, and are asked at once.
@@ -55,3 +55,14 @@ def has_batches(model: Model) -> bool:
         return False
     open_batch_api(model)
     return True
+
+
+def require_batches(model: Model) -> HttpModel:
+    """The model itself, if it can be asked by batch; raises ``UsageError`` for any other."""
+    if not has_batches(model):
+        raise _refuse(model)
+    return model
+
+
+def _refuse(model: Model) -> UsageError:
+    return UsageError(f"{model.name} cannot be asked by batch here; use {_KNOWN}, or leave batch (--batch) out")

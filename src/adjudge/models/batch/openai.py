@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.models.batch.job import Job, Limits, Line, Word, classify, went_past
-from adjudge.models.batch.wire import BatchWire
+from adjudge.formats.typed import read_typed_json
+from adjudge.models.batch.job import Job, Limits, ResultLine, Word, classify
+from adjudge.models.batch.wire import BatchWire, JobPage
 from adjudge.models.model import Request
 from adjudge.models.providers.error import read_complaint
 from adjudge.models.providers.key_redaction import redact_error
@@ -51,10 +51,6 @@ _REASONS = {"expired": "expired", "cancelled": "cancelled", "failed": "failed"}
 
 _QUEUE_CODES = frozenset({"token_limit_exceeded", "enqueued_token_limit_exceeded", "rate_limit_exceeded"})
 
-_PAGE = 100
-
-_MOST_PAGES = 1_000
-
 
 class _File(msgspec.Struct):
     id: str
@@ -87,11 +83,6 @@ class _Batch(msgspec.Struct):
     request_counts: _Counts | None = None
 
 
-class _Page(msgspec.Struct):
-    data: list[_Batch] = []
-    has_more: bool | None = None
-
-
 class _Response(msgspec.Struct):
     status_code: int | None = None
     body: msgspec.Raw = msgspec.Raw(b"null")
@@ -102,13 +93,13 @@ class _Error(msgspec.Struct):
     message: str | None = None
 
 
-class _Line(msgspec.Struct):
+class _Row(msgspec.Struct):
     custom_id: str
     response: _Response | None = None
     error: _Error | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Line)
+_DECODER = msgspec.json.Decoder(_Row)
 
 
 class OpenAIBatches:
@@ -137,7 +128,7 @@ class OpenAIBatches:
         headers, body = _render_form({"purpose": "batch"}, f"{label}.jsonl", b"".join(lines))
         _, data = await self._wire.send_free(f"{self._wire.access.base}/files", body, headers)
         try:
-            return msgspec.json.decode(data, type=_File).id
+            return read_typed_json(data, _File).id
         except msgspec.DecodeError:
             raise ModelError(f"{self._wire.access.host} took a file and did not say its id") from None
 
@@ -151,41 +142,17 @@ class OpenAIBatches:
         """A job as it is now."""
         return self._make_job(await self._wire.read(f"{self._url}/{name}", _Batch))
 
-    async def read_results(self, job: Job, take: Callable[[Line], None]) -> int:
+    async def read_results(self, job: Job, take: Callable[[ResultLine], None]) -> int:
         """Read the output file and the error file, as far as there are any.
 
         Where every line failed, there is only the latter.
         """
-        bad = 0
-
-        def read(data: bytes) -> None:
-            nonlocal bad
-            try:
-                line = _read_line(data)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                bad += 1
-            else:
-                take(replace(line, message=redact_error(line.message, self._wire.access.secrets)))
-
-        for file in job.files:
-            await self._wire.download(f"{self._wire.access.base}/files/{file}/content", read)
-        return bad
+        urls = [f"{self._wire.access.base}/files/{file}/content" for file in job.files]
+        return await self._wire.read_lines(urls, _read_line, take)
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
         """Every job that was created after a time, newest first, page by page."""
-        found: list[Job] = []
-        after = ""
-        for _ in range(_MOST_PAGES):
-            page = await self._wire.read(f"{self._url}?limit={_PAGE}{after}", _Page)
-            jobs = [self._make_job(item) for item in page.data]
-            more = len(jobs) >= _PAGE if page.has_more is None else page.has_more
-            if {job.id for job in jobs} <= {job.id for job in found}:  # nothing, or a server that knows no pages
-                return found
-            found += jobs
-            if not more or went_past(jobs, since):
-                return found
-            after = f"&after={page.data[-1].id}"
-        raise ModelError(f"{self._wire.access.host} lists jobs without end")
+        return await self._wire.list_jobs(self._url, JobPage[_Batch], self._make_job, cursor="after", since=since)
 
     async def cancel(self, name: str) -> None:
         """Ask for the end of a job."""
@@ -226,20 +193,20 @@ class OpenAIBatches:
         )
 
 
-def _read_line(data: bytes) -> Line:
+def _read_line(data: bytes) -> ResultLine:
     said = _DECODER.decode(data)
     if said.error is not None:
         name = str(said.error.code or "error")
         # "batch_cancelled" is neither an error of the line nor one that goes away: somebody ended the job.
-        return Line(id=said.custom_id, kind=classify(name=name), name=name, message=said.error.message or "")
+        return ResultLine(id=said.custom_id, kind=classify(name=name), name=name, message=said.error.message or "")
     response = said.response or _Response()
     body = bytes(response.body)
     if response.status_code == 200:
-        return Line(id=said.custom_id, kind="reply", body=body)
+        return ResultLine(id=said.custom_id, kind="reply", body=body)
     complaint = read_complaint(body)
     name = complaint.code or f"status {response.status_code}"
     kind = classify(status=response.status_code, name=complaint.code)
-    return Line(id=said.custom_id, kind=kind, body=body, name=name, message=complaint.message)
+    return ResultLine(id=said.custom_id, kind=kind, body=body, name=name, message=complaint.message)
 
 
 def _render_form(fields: Mapping[str, str], name: str, content: bytes) -> tuple[dict[str, str], bytes]:

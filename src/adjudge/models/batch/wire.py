@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Generic, TypeVar
 
 import msgspec
 
 from adjudge.errors import ModelError
-from adjudge.models.batch.job import CreateError
+from adjudge.formats.typed import read_typed_json
+from adjudge.models.batch.job import CreateError, Job, ResultLine, went_past
 from adjudge.models.batch.lines import LineCutter
 from adjudge.models.providers.base import Access
 from adjudge.models.providers.error import read_complaint, refuse
@@ -28,11 +30,24 @@ WITHIN = 120.0
 WITHIN_FILE = 1_800.0
 """Seconds for a file of some hundred megabytes, either way."""
 
+PAGE = 100
+"""Jobs that are asked for at once when a provider's jobs are listed."""
+
+MOST_PAGES = 1_000
+"""Pages of a list that are read. A list that is longer is taken for one without an end."""
+
 T = TypeVar("T")
 
 _REFUSED = frozenset({400, 409, 413, 422})
 
 _STOPS = frozenset({401, 402, 403, 404, 405, 501})
+
+
+class JobPage(msgspec.Struct, Generic[T]):
+    """A page of a list of jobs, as OpenAI and Anthropic give it; ``T`` is a job in the provider's own words."""
+
+    data: list[T] = []
+    has_more: bool | None = None
 
 
 class BatchWire:
@@ -109,6 +124,51 @@ class BatchWire:
                 await asyncio.sleep(back_off(attempt, random.random))
         raise failed or ModelError(f"{self.access.host} sent no file")
 
+    async def read_lines(
+        self, urls: Iterable[str], read: Callable[[bytes], ResultLine], take: Callable[[ResultLine], None]
+    ) -> int:
+        """Download files of results and hand each line to ``take``; returns how many ``read`` could not read.
+
+        ``read`` turns the bytes of a line into a ``ResultLine``, or raises ``ValueError``. Keys in the provider's
+        messages are masked. Raises ``ModelError`` as ``download`` does.
+        """
+        unreadable = 0
+
+        def take_line(data: bytes) -> None:
+            nonlocal unreadable
+            try:
+                line = read(data)
+            except (ValueError, RecursionError):  # msgspec.DecodeError and UnicodeDecodeError are ValueErrors
+                unreadable += 1
+            else:
+                take(replace(line, message=redact_error(line.message, self.access.secrets)))
+
+        for url in urls:
+            await self.download(url, take_line)
+        return unreadable
+
+    async def list_jobs(
+        self, url: str, kind: type[JobPage[T]], make: Callable[[T], Job], *, cursor: str, since: float
+    ) -> list[Job]:
+        """Every job that was created after a time (seconds since 1970), page by page, with those on the last page.
+
+        ``cursor`` is the parameter that names the last job of the page before. Raises ``ModelError`` where a page
+        cannot be read, and for a list without an end.
+        """
+        found: list[Job] = []
+        after = ""
+        for _ in range(MOST_PAGES):
+            page = await self.read(f"{url}?limit={PAGE}{after}", kind)
+            jobs = [make(item) for item in page.data]
+            more = len(jobs) >= PAGE if page.has_more is None else page.has_more
+            if {job.id for job in jobs} <= {job.id for job in found}:  # nothing, or a server that knows no pages
+                return found
+            found += jobs
+            if not more or went_past(jobs, since):
+                return found
+            after = f"&{cursor}={jobs[-1].id}"
+        raise ModelError(f"{self.access.host} lists jobs without end")
+
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
         await self._transport.aclose()
@@ -155,7 +215,7 @@ class BatchWire:
 
     def _decode(self, data: bytes, kind: type[T]) -> T:
         try:
-            return msgspec.json.decode(data, type=kind)
+            return read_typed_json(data, kind)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             said = redact_error(str(error), self.access.secrets)
         raise ModelError(f"{self.access.host} answered with something that is no job: {said}")

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from adjudge.models.model import FinishReason, Reply, Request
-from adjudge.models.providers.base import HttpModel, Schema, Sent, change_schemas, find_finish_reason
+from adjudge.models.providers.base import Access, HttpModel, Schema, Sent, change_schemas, find_finish_reason
 from adjudge.models.providers.catalog import ANTHROPIC, Endpoint
 from adjudge.result import Usage
 
@@ -81,8 +81,8 @@ class Anthropic(HttpModel):
     def __init__(self, model: str, *, place: Endpoint = Endpoint(provider=ANTHROPIC), **options: Any) -> None:  # noqa: B008
         super().__init__(model, place=place, **options)
 
-    def _find_path(self) -> str:
-        return "/messages" if self.place.find_base(self.name).endswith("/v1") else "/v1/messages"
+    def _find_url(self, access: Access) -> str:
+        return f"{access.base_v1}/messages"
 
     def _extra_headers(self) -> dict[str, str]:
         return {"anthropic-version": _VERSION}

@@ -32,22 +32,19 @@ Sent = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ready:
-    url: str
-    host: str
-    headers: Mapping[str, str] = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where a provider is asked and with which key, for requests other than the one for a reply."""
+    """Where a provider is asked and with which key."""
 
     base: str
     """The address without a slash at its end."""
     host: str
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
+
+    @property
+    def base_v1(self) -> str:
+        """The address of version 1 of the API: ``base``, with ``/v1`` after it unless it ends in that."""
+        return self.base if self.base.endswith("/v1") else f"{self.base}/v1"
 
     @property
     def digest(self) -> str:
@@ -87,7 +84,7 @@ class HttpModel:
         self.transport = transport or Transport(
             max_concurrency=max_concurrency, requests_per_minute=requests_per_minute
         )
-        self._ready: _Ready | None = None
+        self._access: Access | None = None
         self._refused: frozenset[str] = frozenset()
         self._frames: dict[Any, tuple[bytes, bytes]] = {}
 
@@ -118,7 +115,7 @@ class HttpModel:
 
     def check(self) -> None:
         """Raise ``UsageError`` for what is wrong before anything is asked: no key, no address."""
-        self._prepare()
+        _ = self.access
 
     async def complete(self, request: Request, /) -> Reply:
         """Ask the provider; raises ``ModelError`` when it does not serve the request.
@@ -126,17 +123,17 @@ class HttpModel:
         Where it names a parameter that it does not take, the request is sent again without it, and the model
         remembers that once the provider has accepted the rest.
         """
-        ready = self._ready or self._prepare()
+        access, url = self.access, self._find_url(self.access)
         refused = self._refused
         user = _encode(request.user)
         for _ in range(_ADAPTATIONS + 1):
             head, tail = self._find_frame(request, refused)
             status, headers, data = await self.transport.post(
-                ready.url, ready.headers, head + user + tail, secrets=ready.secrets, call=request.call
+                url, access.headers, head + user + tail, secrets=access.secrets, call=request.call
             )
             if 200 <= status < 300:
                 self._refused |= refused
-                return self.compare_names(self._read_safely(data, headers, ready))
+                return self.compare_names(self._read_safely(data, headers, access))
             complaint = read_complaint(data)
             more = find_refused(complaint, self._list_sent(request, refused)) if status in (400, 422) else frozenset()
             if not more:
@@ -144,15 +141,20 @@ class HttpModel:
             refused |= more
         if status == 401:
             # A key that was replaced in the environment is read again.
-            self._ready = None
-        raise refuse(ready.host, status, complaint.message, ready.secrets)
+            self._access = None
+        raise refuse(access.host, status, complaint.message, access.secrets)
 
     @property
     def access(self) -> Access:
         """Where the provider is asked and with which key; raises ``UsageError`` as ``check`` does."""
-        ready = self._ready or self._prepare()
-        base = self.place.find_base(self.name)
-        return Access(base=base, host=ready.host, headers=ready.headers, secrets=ready.secrets)
+        if self._access is None:
+            provider, spec = self.place.provider, self.name
+            key, base = self.place.find_key(spec), self.place.find_base(spec)
+            headers = self._extra_headers()
+            if key is not None:
+                headers[provider.key_header] = provider.key_scheme + key
+            self._access = Access(base=base, host=read_host(base), headers=headers, secrets=(key,) if key else ())
+        return self._access
 
     @property
     def refused(self) -> frozenset[str]:
@@ -174,7 +176,7 @@ class HttpModel:
 
     def read_body(self, data: bytes) -> Reply:
         """The reply in a body that came in another way; raises ``ModelError`` where there is none."""
-        return self.compare_names(self._read_safely(data, {}, self._ready or self._prepare()))
+        return self.compare_names(self._read_safely(data, {}, self.access))
 
     def compare_names(self, reply: Reply) -> Reply:
         """The reply with the name that was asked for, and that which is expected; logs once where they differ.
@@ -210,7 +212,7 @@ class HttpModel:
     def _options(self) -> dict[str, Any]:
         return {"place": self.place, "max_input_characters": self.max_input_characters, "transport": self.transport}
 
-    def _find_path(self) -> str:
+    def _find_url(self, access: Access) -> str:
         raise NotImplementedError
 
     def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
@@ -224,18 +226,6 @@ class HttpModel:
 
     def _extra_headers(self) -> dict[str, str]:
         return {}
-
-    def _prepare(self) -> _Ready:
-        if self._ready is None:
-            provider, spec = self.place.provider, self.name
-            key, base = self.place.find_key(spec), self.place.find_base(spec)
-            headers = self._extra_headers()
-            if key is not None:
-                headers[provider.key_header] = provider.key_scheme + key
-            self._ready = _Ready(
-                url=base + self._find_path(), host=read_host(base), headers=headers, secrets=(key,) if key else ()
-            )
-        return self._ready
 
     def _find_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
         form = request.form
@@ -258,14 +248,14 @@ class HttpModel:
                 raise _half_character() from None
         return frame
 
-    def _read_safely(self, data: bytes, headers: Mapping[str, str], ready: _Ready) -> Reply:
+    def _read_safely(self, data: bytes, headers: Mapping[str, str], access: Access) -> Reply:
         try:
-            return _hide(self._read(data, headers), ready.secrets)
+            return _hide(self._read(data, headers), access.secrets)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            said = redact_error(str(error), ready.secrets)
-            failed = ModelError(f"{ready.host} answered with something that is not its reply format: {said}")
+            said = redact_error(str(error), access.secrets)
+            failed = ModelError(f"{access.host} answered with something that is not its reply format: {said}")
         except ModelError as error:
-            failed = ModelError(f"{ready.host} {redact_error(str(error), ready.secrets)}", status=error.status)
+            failed = ModelError(f"{access.host} {redact_error(str(error), access.secrets)}", status=error.status)
         # Out here, so that the error does not carry the one before it, which was not cleaned.
         raise failed
 

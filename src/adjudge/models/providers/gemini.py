@@ -11,7 +11,7 @@ import msgspec
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.defaults import DEFAULT_MODELS
 from adjudge.models.model import FinishReason, Reply, Request, TokenLogprob
-from adjudge.models.providers.base import HttpModel, Sent, find_finish_reason
+from adjudge.models.providers.base import Access, HttpModel, Sent, find_finish_reason
 from adjudge.models.providers.catalog import GEMINI, Endpoint
 from adjudge.models.providers.error import read_complaint
 from adjudge.result import Usage
@@ -107,9 +107,9 @@ class Gemini(HttpModel):
         if not _NAME.fullmatch(model):
             raise UsageError(f"a Gemini model is called like {DEFAULT_MODELS['gemini']}, got {model!r}")
 
-    def _find_path(self) -> str:
+    def _find_url(self, access: Access) -> str:
         model = self.model if "/" in self.model else f"models/{self.model}"
-        return f"/{model}:generateContent"
+        return f"{access.base}/{model}:generateContent"
 
     def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
         return {name: _WORDS[name] for name in self._make_config(request, refused) if name in _WORDS}

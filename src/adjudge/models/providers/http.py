@@ -87,12 +87,12 @@ class Transport:
     def _open_lines(self) -> None:
         # Not a method of ours: that would tie a knot, and a dropped model would wait for the garbage collector.
         make = partial(
-            _Line,
+            _LoopState,
             self.max_concurrency,
             throttled=self.requests_per_minute is not None,
             proxies_this_machine=self.proxies_this_machine,
         )
-        self._lines: PerLoop[_Line] = PerLoop(make, _Line.abandon)
+        self._lines: PerLoop[_LoopState] = PerLoop(make, _LoopState.abandon)
 
     async def post(
         self,
@@ -182,7 +182,7 @@ class Transport:
             await line.close()
 
     async def _try(
-        self, line: _Line, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]
+        self, line: _LoopState, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]
     ) -> Answer | _Broken:
         try:
             if line.places is None and line.turns is None:
@@ -193,7 +193,7 @@ class Transport:
         except _Broken as broken:
             return broken
 
-    async def _take_turn(self, line: _Line) -> None:
+    async def _take_turn(self, line: _LoopState) -> None:
         if line.turns is None or self.requests_per_minute is None:
             return
         # Whoever holds the lock waits for the next turn; a caller that is cancelled leaves the queue and costs
@@ -239,7 +239,7 @@ class _Free:
 _FREE = _Free()
 
 
-class _Line:
+class _LoopState:
     """What belongs to one event loop: its session, its places and its turns."""
 
     def __init__(self, max_concurrency: int | None, *, throttled: bool, proxies_this_machine: bool = True) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from adjudge.errors import ModelError, UsageError
 from adjudge.models.model import FinishReason, Form, Reply, Request, TokenLogprob
-from adjudge.models.providers.base import HttpModel, Sent, add_to_free_text, find_finish_reason
+from adjudge.models.providers.base import Access, HttpModel, Sent, add_to_free_text, find_finish_reason
 from adjudge.models.providers.catalog import Endpoint
 from adjudge.models.providers.error import read_complaint
 from adjudge.result import Usage
@@ -120,8 +120,8 @@ class OpenAICompatible(HttpModel):
     def _options(self) -> dict[str, Any]:
         return super()._options() | {"free_text": self.free_text}
 
-    def _find_path(self) -> str:
-        return "/chat/completions"
+    def _find_url(self, access: Access) -> str:
+        return f"{access.base}/chat/completions"
 
     def _list_sent(self, request: Request, refused: frozenset[str]) -> Sent:
         body = self._make_parameters(request, refused)

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from adjudge.concurrency import Timeout
 from adjudge.errors import ModelError, ReplyError
-from adjudge.models.batch.open import has_batches
+from adjudge.models.batch.open import require_batches
 from adjudge.models.model import Model, Reply, Request
 from adjudge.models.price import Price, add_cost, bound_cost
 from adjudge.models.providers.base import HttpModel
@@ -111,9 +111,7 @@ class BatchedModel(WrapperModel):
         )
 
     def _again(self, model: Model) -> Self:
-        has_batches(model)
-        assert isinstance(model, HttpModel)  # noqa: S101 - has_batches raises for a provider's without
-        return type(self)(model, self._terms, seat=self.seat)
+        return type(self)(require_batches(model), self._terms, seat=self.seat)
 
 
 class PromptModel(WrapperModel):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from adjudge.errors import ModelError, UsageError
-from adjudge.models.batch.open import has_batches
+from adjudge.models.batch.open import require_batches
 from adjudge.models.open import open_model
 from adjudge.models.providers.base import HttpModel
 from adjudge.runs.batch.options import BatchOptions
@@ -137,10 +137,6 @@ def _open_models(store: BatchStore) -> list[HttpModel]:
     """
     found: dict[str, HttpModel] = {}
     for batch in store.list_batches(OPEN):
-        if batch.model in found:
-            continue
-        model = open_model(batch.model)
-        has_batches(model)
-        assert isinstance(model, HttpModel)  # noqa: S101 - has_batches raises for a provider's without
-        found[batch.model] = model
+        if batch.model not in found:
+            found[batch.model] = require_batches(open_model(batch.model))
     return list(found.values())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Literal
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_above_zero, check_choice, check_flag, check_whole_number
+from adjudge.formats.text import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,23 @@ class BatchOptions:
     def to_dict(self) -> dict[str, Any]:
         """Return the options that a resumed run keeps to."""
         return {"check": self.check, "then": self.then, "size": self.size, "tokens": self.tokens, "poll": self.poll}
+
+
+def read_recorded(said: object, folder: Path) -> BatchOptions | None:
+    """The options of a run by batches as its manifest has them; ``None`` for a live run.
+
+    Raises ``UsageError`` for an option that this version does not know, and for a value that cannot be used.
+    """
+    if not isinstance(said, Mapping):
+        return None
+    known = [item.name for item in fields(BatchOptions)]
+    for name in said:
+        if name not in known:
+            raise UsageError(
+                f"the run {folder} was begun with the batch option {show(name)}, which this version of adjudge does "
+                "not know; update adjudge, or begin another run"
+            )
+    return BatchOptions(**said)
 
 
 def read_options(said: object) -> BatchOptions | None:

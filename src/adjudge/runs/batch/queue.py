@@ -15,7 +15,7 @@ from typing import Any
 
 from adjudge.errors import AdjudgeError, ModelError, UsageError
 from adjudge.formats.text import clean
-from adjudge.models.batch.job import BatchApi, CreateError, Job, Line
+from adjudge.models.batch.job import BatchApi, CreateError, Job, ResultLine
 from adjudge.models.batch.lines import count_tokens, split_by_limits
 from adjudge.models.batch.open import open_batch_api
 from adjudge.models.model import Request
@@ -247,8 +247,8 @@ class BatchQueue:
         places, self._used_places = self._used_places, []
         if used:
             self._store.note_used(used)
-        for place in places:
-            self._store.note_place_used(place)
+        if places:
+            self._store.note_places_used(places)
 
     # ---------------------------------------------------------------- what was before
 
@@ -326,27 +326,19 @@ class BatchQueue:
         if api.labelled:
             return next((job for job in jobs if job.label == batch.label), None), False
         ours = {item.job for item in self._store.list_batches()}
+        # Nothing of a doubtful job was collected, so that all its requests are among those that were sent.
+        names = {name for name, _ in self._store.list_sent(batch.number)}
         strangers, open_ends = self._strangers.setdefault(batch.number, set()), False
         for job in jobs:
             if job.id in ours or job.id in strangers or job.total not in (None, batch.requests):
                 continue
             if job.means != "ended":
                 open_ends = True
-            elif await self._holds_ours(batch, api, job):
+            elif await _holds_any(api, job, names):
                 return job, False
             else:
                 strangers.add(job.id)
         return None, open_ends
-
-    async def _holds_ours(self, batch: KeptBatch, api: BatchApi, job: Job) -> bool:
-        met = False
-
-        def take(line: Line) -> None:
-            nonlocal met
-            met = met or self._store.has_request(batch.number, line.id)
-
-        await api.read_results(job, take)
-        return met
 
     def _release_doubtful(self, batch: KeptBatch) -> None:
         """With ``pay_again``, what cannot be told is sent again."""
@@ -448,7 +440,7 @@ class BatchQueue:
             return
         kind = "never" if job.reason == "cancelled" else "again"
         said = job.message or f"the batch ended as {job.word} without an answer to this request"
-        rest = [Line(id=name, kind=kind, name=job.reason, message=said) for name, _ in missing]
+        rest = [ResultLine(id=name, kind=kind, name=job.reason, message=said) for name, _ in missing]
         self._keep(batch.number, rest)
         if unreadable:
             notes.append(f"{unreadable:,} lines of its results could not be read")
@@ -465,7 +457,7 @@ class BatchQueue:
         self._looks.pop(batch.number, None)
         self._on_change()
 
-    def _keep(self, number: int, lines: Sequence[Line]) -> None:
+    def _keep(self, number: int, lines: Sequence[ResultLine]) -> None:
         for begin in range(0, len(lines), CHUNK):
             fresh, _, _ = self._store.keep_lines(number, lines[begin : begin + CHUNK])
             self._deliver(fresh)
@@ -687,10 +679,10 @@ class _Gathered:
 
     def __init__(self, store: BatchStore, number: int, deliver: Callable[[Sequence[str]], None]) -> None:
         self._store, self._number, self._deliver = store, number, deliver
-        self._lines: list[Line] = []
+        self._lines: list[ResultLine] = []
         self.fresh = self.differing = self.unknown = 0
 
-    def take(self, line: Line) -> None:
+    def take(self, line: ResultLine) -> None:
         """Take a line."""
         self._lines.append(line)
         if len(self._lines) >= CHUNK:
@@ -706,6 +698,18 @@ class _Gathered:
         self._deliver(fresh)
 
 
+async def _holds_any(api: BatchApi, job: Job, names: set[str]) -> bool:
+    """Whether the results of a job have a line with one of these ids."""
+    met = False
+
+    def take(line: ResultLine) -> None:
+        nonlocal met
+        met = met or line.id in names
+
+    await api.read_results(job, take)
+    return met
+
+
 def _make_name(label: str, item: _Waiting) -> str:
     """A request's id: at most 64 of ``A-Za-z0-9_-``, as the strictest provider wants it, and in no other job."""
     digest = hashlib.sha256(f"{item.place}\n{item.key}".encode(errors="surrogatepass")).digest()[:16]
@@ -713,8 +717,8 @@ def _make_name(label: str, item: _Waiting) -> str:
     return f"{label.removeprefix('adjudge-')}-{short}-{item.request.sample}-{item.request.attempt}"[:64]
 
 
-def _make_failed(name: str, error: str, said: str) -> Line:
-    return Line(id=name, kind="never", name=error, message=said)
+def _make_failed(name: str, error: str, said: str) -> ResultLine:
+    return ResultLine(id=name, kind="never", name=error, message=said)
 
 
 def _name_refused(model: str) -> str:

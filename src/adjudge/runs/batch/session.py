@@ -136,14 +136,13 @@ class BatchSession:
 
         def wrap(model: Model, number: int) -> Model:
             inner = find_innermost(model)
-            live = not has_batches(inner)
             put: Model
-            if live:
-                put = PromptModel(model, self._terms.live)
-            else:
-                self.queue.register(inner)  # type: ignore[arg-type]
-                batched = BatchedModel(inner, self._terms, seat=number)  # type: ignore[arg-type]
+            if has_batches(inner):
+                self.queue.register(inner)
+                batched = BatchedModel(inner, self._terms, seat=number)
                 put = model.around(batched) if isinstance(model, WrapperModel) else batched
+            else:
+                put = PromptModel(model, self._terms.live)
             return put if around is None else around(put, number)
 
         return wrap

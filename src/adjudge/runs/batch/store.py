@@ -17,7 +17,7 @@ from typing import Any, Literal
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.sqlite import UNUSABLE, create_private, enter_wal, open_sqlite
 from adjudge.formats.text import clean
-from adjudge.models.batch.job import Line, State
+from adjudge.models.batch.job import ResultLine, State
 
 FILE = "batches.sqlite"
 
@@ -238,11 +238,7 @@ class BatchStore:
         """The ids of a job that have no outcome yet, with their lines."""
         return self._ask("SELECT id, line FROM requests WHERE batch = ? AND state = 'sent' ORDER BY line", (number,))
 
-    def has_request(self, number: int, name: str) -> bool:
-        """Whether an id belongs to a job."""
-        return bool(self._ask("SELECT 1 FROM requests WHERE id = ? AND batch = ?", (name, number)))
-
-    def keep_lines(self, number: int, lines: Iterable[Line]) -> tuple[list[str], int, int]:
+    def keep_lines(self, number: int, lines: Iterable[ResultLine]) -> tuple[list[str], int, int]:
         """Keep what came back; returns the ids that are new, how many were known otherwise, and how many unknown.
 
         The first line of an id counts: what it said may have been judged already.
@@ -273,10 +269,11 @@ class BatchStore:
         with self._writing() as connection:
             connection.executemany("UPDATE requests SET used = 1 WHERE id = ?", [(name,) for name in names])
 
-    def note_place_used(self, place: str) -> None:
-        """Take note that a judgement was told that all tries for a place were in vain."""
+    def note_places_used(self, places: Iterable[str]) -> None:
+        """Take note that judgements were told that all tries for these places were in vain."""
         with self._writing() as connection:
-            connection.execute("UPDATE requests SET used = 1 WHERE place = ? AND state <> 'sent'", (place,))
+            query = "UPDATE requests SET used = 1 WHERE place = ? AND state <> 'sent'"
+            connection.executemany(query, [(place,) for place in places])
 
     def find_requests(self, names: Sequence[str]) -> Iterator[KeptRequest]:
         """Requests by their ids."""

@@ -11,8 +11,8 @@ from typing import Any
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.plain import to_plain
-from adjudge.judges.evaluate import EvaluateArguments, RubricSource
-from adjudge.judges.judge import Judge, asks_as
+from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
+from adjudge.judges.judge import Judge, ModelSource, asks_as
 from adjudge.judges.layers import rewire
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import OnConflict
@@ -24,13 +24,12 @@ from adjudge.models.wrapper import find_innermost
 from adjudge.result import Usage
 from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.batch.session import check_strategies, make_patient
+from adjudge.runs.estimate.kept_estimate import SCHEMA
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.estimate.recorded_usage import RecordedUsage, SeatKey, SeatUsage
 from adjudge.runs.estimate.seat_share import SeatShare, list_shares
-from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle, settle_pairs
+from adjudge.runs.judging import Assignment, describe_judge, digest, digest_judge, settle_question
 from adjudge.runs.options import DataSource, draw, make_source
-
-SCHEMA = "adjudge/estimate/1"
 
 OUTPUT_TOKENS = 80.0
 """Tokens of a reply besides the criteria, where nothing says more: the token, the verdict as a whole, suggestions."""
@@ -131,7 +130,7 @@ class RunEstimate:
 
 async def estimate_run(
     dataset: DataSource,
-    judge: Any,
+    judge: JudgeLike | ModelSource,
     rubric: RubricSource | None = None,
     *,
     how: EvaluateArguments | None = None,
@@ -152,11 +151,7 @@ async def estimate_run(
     tally = _Tally(asker, prices, batch or BatchOptions(), recorded)
     judged = rewire(make_patient(asker), tally.wrap)
     source = make_source(dataset)
-    bring = source.bring_criteria
-    if on_conflict is None:
-        asked = await settle(judged, rubric, how or {}, cases_bring=bring)
-    else:
-        asked = settle_pairs(judged, rubric, how or {}, on_conflict, cases_bring=bring)
+    asked = await settle_question(judged, rubric, how or {}, on_conflict, cases_bring=source.bring_criteria)
     places = draw(await source.count(), sample, seed) if sample is not None else None
     async for place, case in source.iterate_cases():
         if places is not None and place not in places:

@@ -10,8 +10,9 @@ import msgspec
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.typed import read_typed_json
-from adjudge.runs.estimate.estimate import SCHEMA, RunEstimate
 from adjudge.runs.folder import MANIFEST_FILE, write_document
+
+SCHEMA = "adjudge/estimate/1"
 
 ESTIMATE_FILE = "estimate.json"
 
@@ -42,8 +43,11 @@ class KeptEstimate(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any]
 
 
-def keep_estimate(folder: Path, estimate: RunEstimate) -> Path:
-    """Write an estimate into the folder of the run to come; raises ``UsageError`` where a run has begun in it."""
+def keep_estimate(folder: Path, estimate: Mapping[str, Any]) -> Path:
+    """Write an estimate, as plain data, into the folder of the run to come.
+
+    Raises ``UsageError`` where a run has begun in it.
+    """
     if (folder / MANIFEST_FILE).exists():
         raise UsageError(
             f"{folder} holds a run already, and an estimate is made before one begins; leave --out out, or name "
@@ -53,7 +57,7 @@ def keep_estimate(folder: Path, estimate: RunEstimate) -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise AdjudgeError(f"the run {folder} cannot be written: {error.strerror}; name another folder") from None
-    write_document(folder, ESTIMATE_FILE, estimate.to_dict())
+    write_document(folder, ESTIMATE_FILE, estimate)
     return folder / ESTIMATE_FILE
 
 

@@ -13,12 +13,12 @@ import msgspec
 from adjudge.errors import UsageError
 from adjudge.formats.typed import read_typed_json
 from adjudge.judges.layers import rewire
-from adjudge.models.model import Model, Request
+from adjudge.models.model import Model, Reply, Request
 from adjudge.models.token_count import CharacterCounter, count_request
 from adjudge.runs.batch.session import make_patient
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.folder import Run
-from adjudge.runs.judging import rebuild_judge, settle, settle_pairs
+from adjudge.runs.judging import rebuild_judge, settle_question
 from adjudge.runs.successor import read_question
 
 SeatKey = tuple[str, int]
@@ -111,7 +111,7 @@ class _NamedModel:
     name: str
     structured: bool
 
-    async def complete(self, _request: Request, /) -> Any:
+    async def complete(self, _request: Request, /) -> Reply:
         raise UsageError(f"{self.name!r} is a model of a recorded run, and cannot be asked")
 
 
@@ -163,10 +163,7 @@ async def _measure(before: Run) -> dict[str | None, Sizes]:
     rubric, how, on_conflict = read_question(before, leave_out=("rules",))
     judge = make_patient(rebuild_judge(before.manifest["judge"], make))
     judge = rewire(judge, lambda model, number: MeteredModel(model, meter, seat=number))
-    if on_conflict is None:
-        asked = await settle(judge, rubric, how, cases_bring=lambda: True)
-    else:
-        asked = settle_pairs(judge, rubric, how, on_conflict, cases_bring=lambda: True)
+    asked = await settle_question(judge, rubric, how, on_conflict, cases_bring=lambda: True)
     found: dict[str | None, Sizes] = {}
     for item in before.store.items(where="r.sample = 0"):
         sizes = {}

@@ -1,4 +1,4 @@
-"""What an actor is told: whom to ask and what about. Everything in it is packed once, and none of it is a key."""
+"""The task of an actor: which judge to ask, and what about. It is packed once, and holds no key."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ActorTask:
     wrap: Wrap | None
     prices: Prices | None
     budget_usd: float | None
-    """The whole run's budget; the process that began the run keeps it."""
+    """The whole run's budget; the driver keeps it."""
     concurrency: int
     """Cases that this actor judges at once."""
     actors: int
     versions: Mapping[str, str]
-    """Those of the process that began the run."""
+    """Those of the driver."""
 
 
 def pack_task(task: ActorTask) -> bytes:

@@ -1,8 +1,8 @@
-"""How actors reach the process that began a run: nothing in Ray can call that process, so it fetches its mail.
+"""How actors reach the driver, which is the process that began the run. Ray cannot call it, so it fetches messages.
 
-The relay is an actor on the node of that process. It keeps nothing that could be lost: whoever asks waits until that
-process has answered, and where the relay itself was lost, Ray makes another, and whoever waits asks again. So every
-message must be one that may arrive twice.
+The relay is an actor on the driver's node. It keeps nothing that could be lost: an actor that asks waits for the
+driver's answer. Where the relay itself is lost, Ray starts another one, and the actor asks again. So every message
+must be one that may arrive twice.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ WAITING = 100_000
 
 
 class Relay:
-    """A letter-box: messages go one way, answers come back, and none of them is opened here."""
+    """A queue of messages to the driver, and of its answers; none of them is unpacked here."""
 
     def __init__(self) -> None:
-        self._letters: list[tuple[int, bytes]] = []
+        self._messages: list[tuple[int, bytes]] = []
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._news = asyncio.Event()
         self._last = 0
@@ -32,7 +32,7 @@ class Relay:
         self._last += 1
         ticket = self._last
         answer = self._waiting[ticket] = asyncio.get_running_loop().create_future()
-        self._letters.append((ticket, message))
+        self._messages.append((ticket, message))
         self._news.set()
         try:
             return await answer
@@ -41,12 +41,12 @@ class Relay:
 
     async def fetch(self, seconds: float) -> list[tuple[int, bytes]]:
         """The messages that came since; none after so many seconds without."""
-        if not self._letters:
+        if not self._messages:
             self._news.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), seconds)
-        letters, self._letters = self._letters, []
-        return letters
+        messages, self._messages = self._messages, []
+        return messages
 
     async def answer(self, answers: Sequence[tuple[int, bytes]]) -> None:
         """Hand answers to those who wait for them."""
@@ -56,8 +56,8 @@ class Relay:
                 waiting.set_result(answer)
 
 
-class Line:
-    """An actor's line to the process that began the run."""
+class RelayClient:
+    """What an actor asks the driver with."""
 
     def __init__(self, relay: Any, sender: str) -> None:
         self._relay = relay
@@ -65,7 +65,7 @@ class Line:
         """Who this is; an actor that Ray began again is the same one."""
 
     async def ask(self, kind: str, *about: Any) -> Any:
-        """The answer to a message; raises what Ray raises once that process is gone."""
+        """The answer to a message; raises what Ray raises once the driver is gone."""
         return unpack(await self._relay.ask.remote(pack((kind, self.sender, *about))))
 
 

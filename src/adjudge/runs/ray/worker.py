@@ -26,7 +26,7 @@ from adjudge.runs.kept_replies import KeptModel
 from adjudge.runs.layers import RunLayers
 from adjudge.runs.pool import Pool, Settle
 from adjudge.runs.ray.assignment import ActorTask, list_transports
-from adjudge.runs.ray.relay import Line, unpack
+from adjudge.runs.ray.relay import RelayClient, unpack
 from adjudge.runs.schedule import Unit
 
 Replies = Mapping[str, bytes]
@@ -56,22 +56,22 @@ class RayWorker:
         return block.select(["number"])
 
     async def _open(self) -> ActorSession | None:
-        """What this actor works with; ``None`` where it cannot work, which the process that began the run is told."""
+        """What this actor works with; ``None`` where it cannot work, which the driver is told."""
         ray = importlib.import_module("ray")
         # An actor that Ray began again is the same actor, and has lost all that it knew.
-        line = Line(self._relay, f"{ray.get_runtime_context().get_actor_id()}/{secrets.token_hex(8)}")
+        client = RelayClient(self._relay, f"{ray.get_runtime_context().get_actor_id()}/{secrets.token_hex(8)}")
         try:
-            return await _begin(line)
+            return await _begin(client)
         except UsageError as error:
             said = str(error)
         except Exception as error:  # noqa: BLE001 - an actor that dies of it is begun again, for ever
             said = f"{type(error).__name__}: {error}"[:300]
-        await line.ask("unfit", f"{said} (on the node {platform.node()})")
+        await client.ask("unfit", f"{said} (on the node {platform.node()})")
         return None
 
 
-async def _begin(line: Line) -> ActorSession:
-    packed, versions, places = await line.ask("begin")
+async def _begin(client: RelayClient) -> ActorSession:
+    packed, versions, places = await client.ask("begin")
     own = find_versions()
     if own != versions:
         named = [f"{name} {own.get(name)} and not {version}" for name, version in versions.items()]
@@ -88,7 +88,7 @@ async def _begin(line: Line) -> ActorSession:
     for transport in list_transports(task.asked.judge):
         transport.divide(task.actors)
     # By itself, and never with what is larger: a short answer stays out of the object store.
-    session = ActorSession(line, task, await line.ask("secret"))
+    session = ActorSession(client, task, await client.ask("secret"))
     await check_ready(session.asked)  # a key is read from this machine's environment
     session.start()
     return session
@@ -116,8 +116,8 @@ class _Entry:
 
 
 @dataclass(slots=True)
-class _Parcel:
-    """What goes to the process that began the run, in the order in which it has to be taken."""
+class _Report:
+    """What an actor has to tell the driver next, in the order in which the driver has to take it."""
 
     settled: list[tuple[int, float | None]] = field(default_factory=list)
     replies: list[tuple[str, bytes]] = field(default_factory=list)
@@ -127,11 +127,11 @@ class _Parcel:
 class ActorSession:
     """One actor at work: its models, its share of the limits, and what it still has to tell."""
 
-    def __init__(self, line: Line, task: ActorTask, secret: bytes) -> None:
-        self._line = line
+    def __init__(self, client: RelayClient, task: ActorTask, secret: bytes) -> None:
+        self._client = client
         self._secret = secret
         self._limit = Pace(task.concurrency)
-        budget = None if task.budget_usd is None else BudgetShare(task.budget_usd, line, self, actors=task.actors)
+        budget = None if task.budget_usd is None else BudgetShare(task.budget_usd, client, self, actors=task.actors)
         self._layers = RunLayers(cache=None, budget=budget, prices=task.prices, wrap=task.wrap, limit=self._limit)
         calls = 1 if task.asked.on_conflict is None else 2
         layered = self._layers.apply(task.asked.judge, calls=calls)
@@ -139,7 +139,7 @@ class ActorSession:
         self._known: dict[str, bytes] = {}
         self._entries: dict[int, _Entry] = {}
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
-        self._parcel = _Parcel()
+        self._report = _Report()
         self._waiting: deque[tuple[_Entry, Settle[int]]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sending: asyncio.Task[None] | None = None
@@ -157,7 +157,7 @@ class ActorSession:
         """Judge the units that are not kept yet; returns when each is kept, or is not to be judged any more."""
         if self._stopping:
             return
-        todo: Mapping[int, Replies] = await self._line.ask("claim", list(packed))
+        todo: Mapping[int, Replies] = await self._client.ask("claim", list(packed))
         entries = [self._take_up(number, packed[number], replies) for number, replies in todo.items()]
         if self._stopping:  # meanwhile
             self._let_go()
@@ -172,12 +172,12 @@ class ActorSession:
 
     def keep_reply(self, key: str, body: bytes) -> None:
         """Have a reply kept; it is in the run's file before the result is."""
-        self._parcel.replies.append((key, body))
+        self._report.replies.append((key, body))
         self._send()
 
     def settle(self, number: int, usd: float | None) -> None:
         """Tell what a call has cost for which something was held."""
-        self._parcel.settled.append((number, usd))
+        self._report.settled.append((number, usd))
         self._send()
 
     # ---------------------------------------------------------------- inside
@@ -201,12 +201,12 @@ class ActorSession:
         unit = entry.unit
         call = replace(self._layers.make_call(anew=unit.anew), secret=self._secret)
         result = await self.asked.judge_case(unit.case, unit.sample, call)
-        self._parcel.results.append((entry.number, result))
+        self._report.results.append((entry.number, result))
         self._waiting.append((entry, settle))
         self._send()
 
     async def _drain(self, pool: Pool[_Entry, int]) -> None:
-        with suppress(Exception):  # the process that began the run has ended it, or has gone
+        with suppress(Exception):  # the driver has ended it, or has gone
             while await pool.take():
                 pass
 
@@ -218,12 +218,12 @@ class ActorSession:
 
     async def _send_all(self) -> None:
         await asyncio.sleep(0)  # what is finished in one turn of the loop goes together
-        while self._parcel.settled or self._parcel.replies or self._parcel.results:
-            parcel, self._parcel = self._parcel, _Parcel()
+        while self._report.settled or self._report.replies or self._report.results:
+            report, self._report = self._report, _Report()
             waiting, self._waiting = self._waiting, deque()
             try:
-                await self._line.ask("keep", parcel.settled, parcel.replies, parcel.results)
-            except Exception:  # noqa: BLE001 - the process that began the run has gone
+                await self._client.ask("keep", report.settled, report.replies, report.results)
+            except Exception:  # noqa: BLE001 - the driver has gone
                 self._stop()
                 return
             for entry, settle in waiting:
@@ -238,11 +238,11 @@ class ActorSession:
             entry.kept.set_result(None)
 
     async def _listen(self) -> None:
-        """Wait to be told to begin nothing more, then to stop; that nobody is there who could tell it is the latter."""
+        """Wait to be told to begin nothing more, then to stop. A driver that is gone means to stop."""
         with suppress(Exception):  # as above
-            await self._line.ask("await", "wind down")
+            await self._client.ask("await", "wind down")
             self._wind_down()
-            await self._line.ask("await", "stop")
+            await self._client.ask("await", "stop")
         self._stop()
 
     def _wind_down(self) -> None:
@@ -250,22 +250,22 @@ class ActorSession:
         if self._pool is not None:
             self._pool.wind_down()
         self._let_go()
-        # A bare task: nobody waits; the process that began the run hears of it.
+        # A bare task: nobody waits; the driver hears of it.
         self._tasks.add(asyncio.create_task(self._report_idle()))
 
     async def _report_idle(self) -> None:
         for entry in list(self._entries.values()):
             await entry.kept
-        await self._line.ask("idle")
+        await self._client.ask("idle")
 
     def _let_go(self) -> None:
-        """Whoever waits for what is not begun waits no more."""
+        """End the waiting for units that have not begun."""
         for entry in list(self._entries.values()):
             if not entry.begun:
                 self._finish(entry)
 
     def _stop(self) -> None:
-        """Ask nobody any more: what is under way is cancelled, and whoever waits for it waits no more."""
+        """Ask no judge any more: cancel what is under way, and end the waiting for it."""
         self._stopping = True
         if self._pool is not None:
             # A bare task: nobody waits; the process ends after it.
@@ -275,15 +275,15 @@ class ActorSession:
 
 
 class BudgetShare(Budget):
-    """The run's budget as an actor sees it: what calls may cost is held by the process that began the run, and counted.
+    """The run's budget as an actor sees it: what calls may cost is held by the driver, and counted.
 
     So all actors together keep to one amount, none has something left that another one lacks, and what an actor held
     when it died counts as spent.
     """
 
-    def __init__(self, usd: float, line: Line, session: ActorSession, *, actors: int) -> None:
+    def __init__(self, usd: float, client: RelayClient, session: ActorSession, *, actors: int) -> None:
         super().__init__(usd)
-        self._line, self._session, self._actors = line, session, actors
+        self._client, self._session, self._actors = client, session, actors
         self._calls: dict[int, int] = {}
         self._number = 0
         self._gone = 0.0
@@ -305,7 +305,7 @@ class BudgetShare(Budget):
 
     async def _ask(self, number: int, usd: float) -> tuple[str | None, int, float]:
         try:
-            return await self._line.ask("reserve", number, usd)
+            return await self._client.ask("reserve", number, usd)
         except BaseException:  # nothing was asked: a judge whose time is over waits no more
             self._session.settle(number, 0.0)
             raise
@@ -319,4 +319,4 @@ class BudgetShare(Budget):
 @dataclass(frozen=True, slots=True)
 class _Held(Reservation):
     number: int
-    """By which the process that began the run knows it."""
+    """By which the driver knows it."""
