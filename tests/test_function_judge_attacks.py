@@ -28,6 +28,7 @@ from adjudge import (
 from adjudge.judges import with_layers
 from adjudge.models import FunctionIdentity, RecordingModel, ReplayModel, Reply, Request
 from adjudge.runs import redecide
+from judge_support import names
 
 RUBRIC = Rubric(
     name="Login",
@@ -244,34 +245,41 @@ def test_a_function_that_asks_for_content_sees_nothing_of_the_prompt():
     assert seen == ["uses md5"]
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"decided_by": "human"},
-        {"outcome": "passed"},
-        {"source": "model"},
-        {"function": {"module": "m"}},
-        {"token": "abcdefgh"},
-        {"score": 1.0},
-        {"passed": True},
-        {"threshold": 0.0},
-        {"undecided_because": None},
-        {"confidence": 1.0},
-        {"weight": 0},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("more", [{"token": "abcdefgh"}, {"passed": True}, {"safe": True}], ids=str)
 def test_no_member_of_a_dict_changes_what_its_scores_come_to(more: dict[str, Any]):
     """A dict that came straight from a model's reply is the function's word, and code decides all the same."""
-    low = {"criteria": [{"name": "security", "score": 0.2, **more}, {"name": "errors", "score": 1.0}], **more}
-    if "score" in more:
-        low["criteria"][0]["score"] = 0.2
-    result = returning(low)
+    result = returning({"criteria": [{"name": "security", "score": 0.2}, {"name": "errors", "score": 1.0}], **more})
 
     assert result.outcome == "failed"
     assert result.decided_by == "judge"
     assert result.confidence is None
     assert result.usage is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["passd", "decided_by", "outcome", "source", "function", "score", "threshold", "confidence", "evidence", "\u202e"],
+)
+def test_a_member_that_is_not_read_makes_a_function_s_answer_undecided(name: str):
+    """A typo of the author is no pass: the member is named, in the answer and in a criterion's entry."""
+    first, second = GOOD["criteria"]
+    above, within = {**GOOD, name: False}, {"criteria": [{**first, "weight" if name == "score" else name: 0}, second]}
+
+    for value in (above, within):
+        result = returning(value)
+        assert result.undecided_because == "unparseable"
+        assert names(result.detail, "unknown member", "criteria")
+    assert returning({"passd": True}).undecided_because == "unparseable"
+    assert names(returning({"passd": True}).detail, "'passd'")
+
+
+@pytest.mark.parametrize("said", [{"passd": True}, {"safe": True, "passd": False}])
+def test_a_typo_does_not_answer_a_yes_no_prompt(said: dict[str, Any]):
+    """Neither alone nor beside a member that says yes."""
+    result = Judge(judge_function(lambda content: said)).ask_sync("Is it safe?")
+
+    assert result.undecided_because == "unparseable"
+    assert names(result.detail, "'passd'", "bool")
 
 
 @pytest.mark.parametrize(

@@ -457,7 +457,7 @@ def test_what_is_new_is_announced_once_and_not_put_in_between(server: RunningSer
     """A page that knows it hears nothing; a request that changed is named without what changed."""
     ident = make_request(server)
     found = ana.get(f"/approvals/{ident}.json").json()
-    known = {"after": found["newest"], "item": ident, "stood": found["stood"]}
+    known = {"after": found["newest"], "item": ident, "version": found["version"]}
     assert ana.get("/approvals/news", params=known).status_code == 204
 
     new = make_request(server)

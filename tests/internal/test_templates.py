@@ -17,7 +17,7 @@ from adjudge.templates.environment import format_place, make_environment, quote_
 from adjudge.templates.evidence import mark_evidence
 from adjudge.templates.figures import format_left, format_moment, format_size
 from adjudge.templates.icons import ICONS, STATES
-from adjudge.templates.shell import NavLink, NavSection, Shell, Standing, Theme
+from adjudge.templates.shell import LedgerNotice, NavLink, NavSection, Shell, Theme
 from report_forms_support import Reader
 
 HOSTILE = "<img src=x onerror=alert(1)>\"' onload='x' {{ 7*7 }} \x1b[31m\u202e\x00</textarea></script>"
@@ -155,7 +155,7 @@ def test_a_page_stands_in_the_shell():
             roles=text,
             csrf=text,
             theme=theme,
-            ledger=Standing(state="verified", word=text, more=text),
+            ledger=LedgerNotice(state="verified", word=text, more=text),
         )
         template = (
             '{% extends "base.html" %}{% block title %}{{ text }}{% endblock %}{% block main %}{{ text }}{% endblock %}'

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from adjudge.dataset.label import Label
     from adjudge.measurement.measurement import Measurement
     from adjudge.runs.folder import Run
+    from adjudge.trust.intervals import IntervalMethod
 
 _DONE, _MISSED, _UNKNOWN = 0, 1, 3
 
@@ -34,16 +35,21 @@ def read_labels(paths: Sequence[str | Path] | None, label_map: str | None = None
     return tuple(label for path in paths for label in load_labels(path, label_map=words))
 
 
-def check_target(target: str, labels_are: str | None, limits: str | None = None) -> None:
-    """Raise ``UsageError`` unless these are a target, a way of drawing labels and limits of a share."""
-    if limits not in (None, "wilson", "jeffreys", "exact"):
-        raise UsageError(f"--limits are wilson, jeffreys or exact; got {limits!r}")
+def check_target(target: str, labels_are: str | None) -> None:
+    """Raise ``UsageError`` unless these are a target and a way of drawing labels."""
     if target not in ("run", "system"):
         raise UsageError(f"--target is run (these cases) or system (all that it produces); got {target!r}")
     if labels_are not in (None, "random"):
         raise UsageError(
             f"--labels-are says that the labels are a random sample of the run: random; got {labels_are!r}"
         )
+
+
+def read_limits(name: str | None) -> IntervalMethod | None:
+    """The limits of a share that ``--limits`` names; raises ``UsageError`` where there are none of that name."""
+    if name in (None, "wilson", "jeffreys", "exact"):
+        return name
+    raise UsageError(f"--limits are wilson, jeffreys or exact; got {name!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +63,10 @@ class MeasureRequest:
     measured_on: Path | None = None
     fail_under: float | None = None
     criterion: str | None = None
-    limits: str | None = None
+    limits: IntervalMethod | None = None
 
     def __post_init__(self) -> None:
-        check_target(self.target, self.labels_are, self.limits)
+        check_target(self.target, self.labels_are)
         if self.fail_under is not None:
             check_share("--fail-under-corrected", self.fail_under)
 
@@ -96,7 +102,7 @@ class MeasureRequest:
                 labels_are_random=self.labels_are == "random",
                 target="system" if self.target == "system" else "run",
                 measured_on=self.measured_on,
-                limits=self.limits,  # type: ignore[arg-type] - checked by name
+                limits=self.limits,
             )
         except UsageError as error:
             if self.asked:

@@ -96,9 +96,9 @@ class RemoteLedger:
         """Have the server check every entry, and return the first bad one, if any.
 
         ``head`` is one that you kept elsewhere, as a value or ``SEQ:HASH``. Without it the answer is the server's own
-        word about its own ledger: whoever holds the server can say anything. An answer that does not say that it
-        compared the head you gave raises ``ServerError``. To rely on no word of the server, ``export`` the ledger and
-        use ``verify_export``.
+        word about its own ledger, and somebody who controls the server can make it say anything. An answer that does
+        not say that it compared the head you gave raises ``ServerError``. To rely on no word of the server, ``export``
+        the ledger and use ``verify_export``.
         """
         pinned = head if head is None or isinstance(head, Head) else Head.parse(head)
         said = await self.connection.get("v1", "ledger", "verify", head=None if pinned is None else str(pinned))

@@ -15,7 +15,7 @@ DATA = ("task", "context", "reference")
 
 
 def write_value(value: object, *, what: str = "content") -> tuple[Any, str]:
-    """A content as the JSON value that stands for it, and the digest of the text that a judge sees.
+    """A content as the JSON value that is sent for it, and the digest of the text that a judge sees.
 
     Raises ``UsageError`` for what no judge could be shown.
     """

@@ -124,12 +124,12 @@ class DrawnPair(Protocol):
 
 
 def find_mark(item: DrawnCriterion) -> str | None:
-    """``passed`` or ``failed`` for a criterion with a threshold of its own or a rule; ``None`` for any other.
+    """``passed`` or ``failed`` for a criterion with a score and with a threshold of its own or a rule, else ``None``.
 
-    Any other has a number and nothing to reach: a ✓ beside 0.60 of a content that needed 0.80 would be read as praise
-    for what made it fail.
+    Without a threshold there is nothing to reach: a ✓ beside 0.60 of a content that needed 0.80 would be read as praise
+    for what made it fail. Without a score nothing was decided, so a ✗ would be as wrong.
     """
-    if item.threshold is None and item.rule is None:
+    if item.score is None or (item.threshold is None and item.rule is None):
         return None
     return "passed" if item.passed else "failed"
 

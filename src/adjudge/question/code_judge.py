@@ -15,9 +15,11 @@ from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.formats.json import MOST_DEPTH
+from adjudge.formats.text import show
 from adjudge.models.model import FunctionIdentity, Given, Reply
 from adjudge.question.question import Answer, Part, Question
-from adjudge.question.reply_object import read_value
+from adjudge.question.reply_object import FLAGS, read_value
+from adjudge.question.score import OTHER_WORDS
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Criterion, Rubric
 
@@ -106,7 +108,9 @@ def _bring_into_form(said: Any, question: Question) -> Mapping[str, Any]:
     """What was returned in the form of a reply to the question."""
     if isinstance(said, dict):
         if question.value_type is None and question.rubric is not None and "criteria" not in said:
+            _refuse_unknown(said, _list_members(question), question)
             raise ReplyError("missing_criterion", f"the function returned no 'criteria'; {_say_expected(question)}")
+        _check_members(said, question)
         return said
     if question.choices:
         if isinstance(said, str):
@@ -118,6 +122,37 @@ def _bring_into_form(said: Any, question: Question) -> Mapping[str, Any]:
         return {"safe": said}
     shown = "None" if said is None else f"a {_KINDS.get(type(said), 'list')}"
     raise ReplyError("unparseable", f"the function returned {shown}; {_say_expected(question)}")
+
+
+def _check_members(said: Mapping[str, Any], question: Question) -> None:
+    """Raise ``ReplyError`` for a member that is not read.
+
+    A model invents members, and its reply is read without them. A function has an author: what they wrote and nobody
+    reads is a mistake, and ``{"passd": False}`` beside scores that pass would let through what was to be stopped.
+    """
+    if question.value_type is None:  # else the type says whether there may be others
+        _refuse_unknown(said, _list_members(question), question)
+    criteria = said.get("criteria") if question.rubric is not None else None
+    for entry in criteria.values() if isinstance(criteria, dict) else criteria if isinstance(criteria, list) else ():
+        if isinstance(entry, dict):
+            _refuse_unknown(entry, _ENTRY, question)
+
+
+def _list_members(question: Question) -> frozenset[str]:
+    """The members of a reply to the question that are read, those that can only contradict it included."""
+    own = question.wording.properties if question.wording is not None else ()
+    return frozenset((*own, *FLAGS, *(OTHER_WORDS if question.choices else ()), "reasoning", "token"))
+
+
+_ENTRY = frozenset(("name", "score", "reasoning", "quote", *FLAGS))
+"""The members of a criterion's entry."""
+
+
+def _refuse_unknown(said: Mapping[str, Any], known: frozenset[str], question: Question) -> None:
+    unknown = [name for name in said if name not in known]
+    if unknown:
+        named = f"the unknown member{'s' if len(unknown) > 1 else ''} {', '.join(map(show, unknown[:3]))}"
+        raise ReplyError("unparseable", f"the function returned {named}; {_say_expected(question)}")
 
 
 _KINDS = {bool: "bool", int: "number", float: "number", str: "text"}

@@ -19,7 +19,7 @@ from adjudge.errors import ReplyError
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
 
 FLAGS = ("safe", "passed", "allowed", "approved")
-"""Members that say yes or no at any depth. Every other unknown member is ignored."""
+"""Members that say yes or no at any depth. Every other unknown member of a model's reply is ignored."""
 
 
 SCORES = frozenset(("score", "similarityScore"))

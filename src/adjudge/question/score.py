@@ -33,7 +33,7 @@ TOLERANCE = 1e-9
 _FLAGS = frozenset(FLAGS)
 
 
-_OTHER_WORDS = ("winner", "verdict", "choice", "better")
+OTHER_WORDS = ("winner", "verdict", "choice", "better")
 """Members in which models like to say again what they prefer."""
 
 
@@ -144,7 +144,7 @@ def answer_score(value: float, question: Question) -> Answer:
 
 def answer_preference(found: Mapping[str, Any], question: Question) -> Answer:
     """Read which of two is preferred: ``{"reasoning", "preferred"}``."""
-    chosen = read_choice(found, "preferred", offered=question.choices, also=_OTHER_WORDS)
+    chosen = read_choice(found, "preferred", offered=question.choices, also=OTHER_WORDS)
     return choose(chosen, question, reasoning=read_text(found, "reasoning"))
 
 

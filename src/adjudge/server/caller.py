@@ -71,7 +71,7 @@ class Unauthenticated(Problem):
     """A request without a valid key or session."""
 
     def __init__(self) -> None:
-        # The same for every reason: whether a key exists is nobody's business.
+        # The same for every reason, so that nobody learns whether a key exists.
         super().__init__(
             401,
             "this needs a key (Authorization: Bearer ...) or a session",

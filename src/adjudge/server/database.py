@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -147,7 +148,7 @@ def get_now() -> datetime:
     return datetime.now(UTC)
 
 
-def write_names(names: frozenset[str] | None) -> str | None:
+def write_names(names: AbstractSet[str] | None) -> str | None:
     """Names as a column holds them."""
     return None if names is None else json.dumps(sorted(names))
 

@@ -107,7 +107,7 @@ class SignInThrottle:
                 failed.popleft()
             if failed and len(failed) >= most:
                 wait = max(1, int(failed[-most] + self.window - now) + 1)
-                said = "too many attempts to sign in have failed; wait, or ask whoever runs this server"
+                said = "too many attempts to sign in have failed; wait, or ask the administrator of this server"
                 raise Problem(429, said, code="throttled", headers={"Retry-After": str(wait)})
 
         for key, most in _list_counts(address, name):

@@ -1,7 +1,7 @@
 """Links to a request for approval, for a mail or a message: signed, for a limited time, and worth nothing alone.
 
-A link opens the page of one request. It neither signs anybody in nor decides anything: whoever opens it needs an
-account, and sends the form of the page. The signature only keeps others from making links that look like ours.
+A link opens the page of one request. It neither signs anybody in nor decides anything: the person who opens it needs
+an account, and sends the form of the page. The signature only keeps others from making links that look like ours.
 """
 
 from __future__ import annotations

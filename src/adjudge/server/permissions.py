@@ -57,7 +57,7 @@ def make_permissions(
     for scope in wanted:
         check_choice("a scope", scope, SCOPES)
     return Permissions(
-        scopes=frozenset(wanted),  # type: ignore[arg-type]
+        scopes=_keep_known(wanted),
         gates=None if gates is None else frozenset(gates),
         approver=None if approver is None else read_name(approver),
         rater=None if rater is None else read_name(rater, "a rater"),
@@ -67,7 +67,7 @@ def make_permissions(
 def write_permissions(permissions: Permissions) -> dict[str, Any]:
     """Permissions as the columns of a row."""
     return {
-        "scopes": write_names(permissions.scopes),  # type: ignore[arg-type]
+        "scopes": write_names(permissions.scopes),
         "gates": write_names(permissions.gates),
         "approver": permissions.approver,
         "rater": permissions.rater,
@@ -76,10 +76,14 @@ def write_permissions(permissions: Permissions) -> dict[str, Any]:
 
 def read_permissions(row: Any) -> Permissions:
     """Permissions from a row. A scope that this version does not know allows nothing."""
-    known = (read_names(row.scopes) or frozenset()) & frozenset(SCOPES)
     return Permissions(
-        scopes=known,  # type: ignore[arg-type]
+        scopes=_keep_known(read_names(row.scopes) or ()),
         gates=read_names(row.gates),
         approver=row.approver,
         rater=row.rater,
     )
+
+
+def _keep_known(names: Iterable[str]) -> frozenset[PermissionScope]:
+    given = frozenset(names)
+    return frozenset(scope for scope in SCOPES if scope in given)

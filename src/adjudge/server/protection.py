@@ -65,7 +65,7 @@ class RequestProtection:
             await self._serve(scope, receive, sender, state.settings)
         finally:
             self._holder.leave(state)
-            # Of an address that leads nowhere only that: else whoever asks could make any number of counts.
+            # Unknown addresses are counted together: otherwise a client could create any number of labels.
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.count_request(route, method, sender.status, time.perf_counter() - started)
 

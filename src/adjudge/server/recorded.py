@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from adjudge.formats.typed import read_typed_json
 from adjudge.ledger.entry import Entry, format_time, read_entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.store import make_table
@@ -172,10 +173,9 @@ def _make(seq: int, at: datetime, kind: str, subject: str, payload: bytes | None
         return None
     try:
         if kind == "decision":
-            said = msgspec.json.decode(payload, type=_Decided)
-            return _make_decided(seq, at, subject, said)
+            return _make_decided(seq, at, subject, read_typed_json(payload, _Decided))
         if kind == "result":
-            return _make_judged(seq, at, subject, msgspec.json.decode(payload, type=_Judged))
+            return _make_judged(seq, at, subject, read_typed_json(payload, _Judged))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return None

@@ -27,6 +27,10 @@ SEEN_EVERY = 60.0
 """Seconds after which a request writes down again that the session is in use; each write is a commit."""
 
 
+YEAR = 365 * 24 * 3600
+"""Seconds for which a browser keeps a preference."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """Somebody who is signed in."""
@@ -92,9 +96,15 @@ def name_cookie(settings: ServerSettings) -> str:
     return "__Host-adjudge" if settings.is_secure else "adjudge"
 
 
-def set_cookie(response: Response, name: str, value: str, settings: ServerSettings) -> None:
-    """Give a browser a cookie that scripts cannot read, and that no other site's request carries but by a link."""
-    response.set_cookie(name, value, path="/", secure=settings.is_secure, httponly=True, samesite="lax")
+def set_cookie(
+    response: Response, name: str, value: str, settings: ServerSettings, *, max_age: int | None = None
+) -> None:
+    """Give a browser a cookie that scripts cannot read, and that no other site's request carries but by a link.
+
+    ``max_age`` is in seconds; ``None`` keeps the cookie until the browser is closed.
+    """
+    secure = settings.is_secure
+    response.set_cookie(name, value, max_age=max_age, path="/", secure=secure, httponly=True, samesite="lax")
 
 
 def delete_cookie(response: Response, name: str, settings: ServerSettings) -> None:

@@ -1,4 +1,4 @@
-"""What stands around every page: where one is, who one is, and what waits."""
+"""What is shown around every page: where one is, who one is, and what waits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NavSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class LedgerNotice:
     """What is said of the ledger at the foot of the navigation."""
 
     state: str
@@ -57,6 +57,6 @@ class Shell:
     theme: Theme = "auto"
     keys: bool = True
     """Whether letters are keys; somebody who dictates can switch them off."""
-    ledger: Standing | None = None
+    ledger: LedgerNotice | None = None
     static: str = "/static"
     """The path of the folder of the stylesheet, the icon and the scripts."""

@@ -10,7 +10,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.run import DONE, UNKNOWN
-from adjudge.cli.measurement import check_target, print_measurement, read_labels
+from adjudge.cli.measurement import check_target, print_measurement, read_labels, read_limits
 from adjudge.cli.output import note, print_line, show_progress, write_file, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number
@@ -67,14 +67,15 @@ def agree(
     Exit status: 0 measured, 2 wrong usage, no run or unreadable labels, 3 no judged case has a label.
     """
     _check(html, top, epsilon, as_json=as_json, markdown=markdown, alternative=alternative)
-    check_target(target, labels_are, limits)
+    check_target(target, labels_are)
+    method = read_limits(limits)
     most = _MOST if top is None else top
     with show_progress("comparing"):
         handicap = {} if epsilon is None else {"epsilon": epsilon}
         options = {"criterion": criterion, "by": by, "target": target, "alternative": alternative, **handicap}
         options |= {
             "labels_are_random": labels_are == "random",
-            "limits": limits,
+            "limits": method,
             "most_disagreements": min(most, _MOST),
         }
         found = _measure(source, labels, judge, **options)

@@ -330,8 +330,8 @@ def link(
 ) -> None:
     """Print a signed link to the page of a request, for a mail or a message.
 
-    ID is the approval's id, or at least 4 characters of its beginning or end. Whoever opens the link has to sign in on
-    the server, and decides there: the link itself decides nothing. A request that never expires has a link for 7 days.
+    ID is the approval's id, or at least 4 characters of its beginning or end. To decide, a person has to open the link
+    and sign in on the server: the link itself decides nothing. A request that never expires has a link for 7 days.
     """
     from adjudge.config.server import read_server
     from adjudge.server.links import find_end, make_link
@@ -392,7 +392,7 @@ def _decide(
     ident: str, reason: str, ledger: str | None, key: str | None, config: Path | None, *, approved: bool, as_json: bool
 ) -> None:
     if not reason.strip():
-        raise UsageError("--reason is empty; say why, for whoever asks in a year")
+        raise UsageError("--reason is empty; say why, so that an auditor can read it in a year")
     by = find_user()
 
     async def work(approvals: Approvals) -> tuple[Approval, PendingDecision | None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.measurement import MeasureRequest, make_request
+from adjudge.cli.measurement import MeasureRequest, make_request, read_limits
 from adjudge.cli.output import (
     add_row,
     make_table,
@@ -126,7 +126,7 @@ def _make_request(
             "--labels are of the contents that people looked at, and --new-contents compares others; measure each run "
             "with adjudge agree"
         )
-    return make_request(labels, labels_are=labels_are, limits=limits)
+    return make_request(labels, labels_are=labels_are, limits=read_limits(limits))
 
 
 def _measure(found: Diff, request: MeasureRequest) -> Diff:

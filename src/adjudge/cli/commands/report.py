@@ -11,7 +11,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN, find_status
-from adjudge.cli.measurement import MeasureRequest, print_short, read_labels
+from adjudge.cli.measurement import MeasureRequest, print_short, read_labels, read_limits
 from adjudge.cli.output import (
     ProgressBar,
     add_row,
@@ -289,7 +289,7 @@ def report(
         labels=_read_labels(labels, label_map, label_name),
         labels_are=labels_are,
         target=target,
-        limits=limits,
+        limits=read_limits(limits),
         measured_on=measured_on,
         fail_under=fail_under_corrected,
         criterion=label_name,

@@ -20,7 +20,7 @@ from adjudge.cli.commands.dataset import report_notes
 from adjudge.cli.commands.estimate import estimate_data
 from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
 from adjudge.cli.input import SUITES, open_from_options
-from adjudge.cli.measurement import MeasureRequest, make_request, print_short
+from adjudge.cli.measurement import MeasureRequest, make_request, print_short, read_limits
 from adjudge.cli.output import (
     add_row,
     complain,
@@ -164,7 +164,7 @@ def run_data(
     who: Any = {"reader": reader, "labels": reader_labels, "passes": reader_passes, "token": not no_token}
     panel = Panel(judges=tuple(judges or ()), timeout=timeout, chain=chain, record=record, **who)
     _check(concurrency, repeat, sample, fail_under, out, resume=resume, retry=retry)
-    asked: Any = {"labels_are": labels_are, "target": target, "limits": limits, "measured_on": measured_on}
+    asked: Any = {"labels_are": labels_are, "target": target, "limits": read_limits(limits), "measured_on": measured_on}
     request = make_request(labels, fail_under=fail_under_corrected, **asked)
     _check_layers(cache, budget, record)
     _check_estimate(estimate_from, estimate=estimate, resume=resume)

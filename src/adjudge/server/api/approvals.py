@@ -68,7 +68,11 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
         # A person approves what the page shows. Only a program can show them the rest by itself.
         raise Problem(403, "complete can be false for a key alone, and not for a session", code="forbidden")
     if caller.approver is None:
-        raise Problem(403, "this key or account is nobody's as an approver; give it a name", code="forbidden")
+        raise Problem(
+            403,
+            "this key or account has no approver's name, so it cannot decide; give it one with --approver",
+            code="forbidden",
+        )
     try:
         found = await state.approvals.decide(
             approval,

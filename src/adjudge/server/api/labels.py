@@ -9,7 +9,6 @@ from fastapi import Depends
 from pydantic import Field
 from starlette.responses import Response
 
-from adjudge.dataset.case import LabelValue
 from adjudge.errors import UsageError
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
@@ -63,7 +62,7 @@ async def record_label(run: str, body: LabelBody, state: CurrentState, caller: L
     """Keep what the caller says of a case; it replaces what they said before."""
     who = name_rater(caller)
     about: dict[str, Any] = {"criterion": body.criterion, "comment": body.comment, "session": caller.identity}
-    label = await use_queue(state, run, lambda queue: queue.record(who, body.case, _read(body.value), **about))
+    label = await use_queue(state, run, lambda queue: queue.record(who, body.case, body.value, **about))
     return answer(label.to_dict())
 
 
@@ -96,7 +95,7 @@ async def settle_difference(run: str, body: LabelBody, state: CurrentState, call
     """Settle what people differ about; it decides over all other labels of the case."""
     who = name_rater(caller)
     about: dict[str, Any] = {"criterion": body.criterion, "comment": body.comment, "session": caller.identity}
-    label = await use_queue(state, run, lambda queue: queue.settle(who, body.case, _read(body.value), **about))
+    label = await use_queue(state, run, lambda queue: queue.settle(who, body.case, body.value, **about))
     return answer(label.to_dict())
 
 
@@ -112,7 +111,11 @@ async def export_labels(
 def name_rater(caller: Caller) -> str:
     """Under which name the caller labels; raises ``Problem`` (403) where there is none."""
     if caller.rater is None:
-        raise Problem(403, "this key or account is nobody's as a rater; give it a name", code="forbidden")
+        raise Problem(
+            403,
+            "this key or account has no rater's name, so it cannot label; give it one with --rater",
+            code="forbidden",
+        )
     return caller.rater
 
 
@@ -124,7 +127,3 @@ async def use_queue(state: ServerState, run: str, work: Callable[[LabelQueue], T
         return await state.labels.use(run, work)
     except UsageError as error:
         raise Problem(422, explain_trouble(error, state.run_folder), code="usage") from None
-
-
-def _read(value: Value) -> LabelValue:
-    return value

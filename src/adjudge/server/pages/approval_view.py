@@ -222,8 +222,8 @@ class ApprovalsView:
     newest: str
     """The newest id that the reader has been shown; what comes later is announced and not put among them."""
     item: RequestView | None
-    stood: str
-    """How the request stood when the page was made, for the news about it."""
+    version: str
+    """A short text that changes when the request does, to ask whether the page is out of date."""
     position: int
     """The place of the request in the queue, from 1; 0 if it is not in it."""
     before: str | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Form, Query
@@ -22,6 +22,7 @@ from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.server.caller import Caller, require
+from adjudge.server.database import get_now
 from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import (
     ApprovalsView,
@@ -36,6 +37,7 @@ from adjudge.server.pages.approval_view import (
 )
 from adjudge.server.pages.page import add_page, find_local_path, redirect, render_page
 from adjudge.server.problem import Problem
+from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState, ServerState
 
 router = APIRouter()
@@ -44,8 +46,6 @@ Approver = Annotated[Caller, Depends(require("approve", by_gate=True))]
 
 HIDES_JUDGE = "judge"
 """The cookie of somebody who chose to decide without the judge, or to see it at once."""
-
-_YEAR = 365 * 24 * 3600
 
 _FIGURES_OF = timedelta(days=30)
 
@@ -80,7 +80,7 @@ class NewsQuery(BaseModel):
 
     after: str = Field(default="", max_length=200)
     item: str = Field(default="", max_length=200)
-    stood: str = Field(default="", max_length=200)
+    version: str = Field(default="", max_length=200)
     told: str = Field(default="", max_length=50)
 
 
@@ -128,7 +128,7 @@ async def view_request(
     """One request, and the queue beside it."""
     if shown.link is not None:
         try:
-            await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=_now())
+            await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=get_now())
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
     reader = replace(read_reader(request, state, caller), shows_all=shown.whole)
@@ -147,7 +147,7 @@ class DenySeveralView:
 
 async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> DenySeveralView:
     """The requests that the reader can deny, to choose from."""
-    reader, now = read_reader(request, state, caller), _now()
+    reader, now = read_reader(request, state, caller), get_now()
     mine = [item for item in await _list_open(state, caller) if may_decide(item, reader.approver)]
     items = tuple(make_queue_item(item, reader, now) for item in mine[:_MOST_DENIED])
     return DenySeveralView(items=items, undo_seconds=state.settings.undo_seconds, hides_judge=reader.hides_judge)
@@ -167,11 +167,11 @@ async def give_news(
     if known.item:
         approval = next((approval for approval in found if approval.id == known.item), None)
         approval = approval if approval is not None else await _load(state, caller, known.item)
-        changed = mark_standing(approval, read_reader(request, state, caller)) != known.stood
+        changed = make_version(approval, read_reader(request, state, caller)) != known.version
     told = f"{len(new)}-{int(changed)}"
     if told == (known.told or "0-0"):
         return Response(status_code=204)
-    said = NewsQuery(after=known.after, item=known.item, stood=known.stood, told=told)
+    said = NewsQuery(after=known.after, item=known.item, version=known.version, told=told)
     view = NewsView(known=said, new=len(new), first=new[0].id if new else "", changed=changed)
     return render_page(request, "approval_news.html", view, caller=caller)
 
@@ -193,8 +193,7 @@ async def give_content(id: str, state: CurrentState, caller: Approver) -> Respon
 async def keep_judge(state: CurrentState, _: Approver, form: Annotated[JudgeForm, Form()]) -> Response:
     """Keep whether the judge is hidden until one has decided, and go back."""
     response = redirect(find_local_path(form.back, "/approvals"))
-    secure = state.settings.is_secure
-    response.set_cookie(HIDES_JUDGE, form.judge, max_age=_YEAR, path="/", secure=secure, httponly=True, samesite="lax")
+    set_cookie(response, HIDES_JUDGE, form.judge, state.settings, max_age=YEAR)
     return response
 
 
@@ -318,7 +317,7 @@ def read_reader(request: Request, state: ServerState, caller: Caller) -> Reader:
     return Reader(approver=caller.approver, hides_judge=hides)
 
 
-def mark_standing(approval: Approval, reader: Reader) -> str:
+def make_version(approval: Approval, reader: Reader) -> str:
     """A short text that changes when a request does, as far as its reader may know."""
     if is_hidden(approval, reader):
         return approval.status
@@ -357,7 +356,7 @@ async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
 async def _make_view(
     state: ServerState, reader: Reader, found: Sequence[Approval], approval: Approval | None
 ) -> ApprovalsView:
-    now = _now()
+    now = get_now()
     item, ids = None, [other.id for other in found]
     if approval is not None:
         item = make_request_view(
@@ -380,7 +379,7 @@ async def _make_view(
         mine=sum(other.mine for other in items),
         newest=max(ids, default=""),
         item=item,
-        stood="" if approval is None else mark_standing(approval, reader),
+        version="" if approval is None else make_version(approval, reader),
         position=0 if place is None else place + 1,
         before=ids[place - 1] if place else None,
         after=ids[place + 1] if place is not None and place + 1 < len(ids) else None,
@@ -396,10 +395,6 @@ def _check_approver(caller: Caller) -> str:
     if caller.approver is None:
         raise Problem(403, "this account has no approver's name, so it cannot decide", code="no_approver")
     return caller.approver
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 # In this order: "/approvals/deny" would otherwise be the page of a request of that name.

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none
+from adjudge.server.csrf import SAFE_METHODS
 from adjudge.server.pages.page import lead_to_signin, render_page, wants_page
 from adjudge.server.problem import Problem, explain_http, render_problem
 from adjudge.server.state import get_state
@@ -49,30 +50,25 @@ def add_page_handlers(app: FastAPI) -> None:
 
 async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
     assert isinstance(error, Unauthenticated)  # noqa: S101 - for the type checker; handlers are chosen by type
-    return lead_to_signin(request) if wants_page(request) else render_problem(error)
+    # Not for a form: the page it would come back to after signing in is no page.
+    is_page = wants_page(request) and request.method in SAFE_METHODS
+    return lead_to_signin(request) if is_page else render_problem(error)
 
 
 def render_refusal(request: Request, problem: Problem) -> Response:
     """The answer to a request that is refused before anybody asks whose it is: without a name."""
-    return _fill(request, problem, None) if _is_for_people(request) else render_problem(problem)
+    return _fill(request, problem, None) if wants_page(request) else render_problem(problem)
 
 
 async def _show_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)  # noqa: S101 - as above
-    return await _show(request, error) if _is_for_people(request) else render_problem(error)
+    return await _show(request, error) if wants_page(request) else render_problem(error)
 
 
 async def _show_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     problem = explain_http(request, error)
-    return await _show(request, problem) if _is_for_people(request) else render_problem(problem)
-
-
-def _is_for_people(request: Request) -> bool:
-    """Whether a browser asked, by a link or by a form."""
-    path = request.url.path
-    accepts = "text/html" in request.headers.get("accept", "")
-    return accepts and not path.startswith("/v1/") and not path.endswith(".json")
+    return await _show(request, problem) if wants_page(request) else render_problem(problem)
 
 
 async def _show(request: Request, problem: Problem) -> Response:

@@ -111,14 +111,10 @@ def lead_to_signin(request: Request) -> RedirectResponse:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a request is a browser's for a page."""
+    """Whether a browser asked, by a link or by a form, so that a page is the answer and not JSON."""
     path = request.url.path
-    return (
-        request.method in ("GET", "HEAD")
-        and not path.startswith("/v1/")
-        and not path.endswith(".json")
-        and "text/html" in request.headers.get("accept", "")
-    )
+    accepts = "text/html" in request.headers.get("accept", "")
+    return accepts and not path.startswith("/v1/") and not path.endswith(".json")
 
 
 OptionalCaller = Annotated[Caller | None, Depends(find_caller_or_none)]

@@ -13,11 +13,10 @@ from starlette.responses import Response
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import redirect
 from adjudge.server.pages.shell import LETTERS, THEME, read_theme
+from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState
 
 router = APIRouter()
-
-_YEAR = 365 * 24 * 3600
 
 
 class ThemeForm(BaseModel):
@@ -54,7 +53,5 @@ def _keep(request: Request, state: CurrentState, name: str, value: str) -> Respo
     except ValueError:
         came = urlsplit("/")
     response = redirect(came.path + (f"?{came.query}" if came.query else ""))
-    response.set_cookie(
-        name, value, max_age=_YEAR, path="/", secure=state.settings.is_secure, httponly=True, samesite="lax"
-    )
+    set_cookie(response, name, value, state.settings, max_age=YEAR)
     return response

@@ -15,6 +15,7 @@ from fastapi import APIRouter
 
 from adjudge.content import digest_text
 from adjudge.errors import UsageError
+from adjudge.formats.display import find_mark
 from adjudge.formats.text import flatten
 from adjudge.guards.decision import Decision
 from adjudge.ledger.entry import Entry
@@ -317,17 +318,11 @@ def _list_criteria(
             name=item.name,
             threshold=item.threshold,
             score=item.score,
-            mark=_find_mark(item),
-            seats=tuple((one.score, _find_mark(one)) if one is not None else (None, "") for one in given),
+            mark=find_mark(item) or "",
+            seats=tuple((one.score, find_mark(one) or "") if one is not None else (None, "") for one in given),
             reasoning=item.reasoning,
             refs=tuple(one for one in numbers if one in found),
         )
-
-
-def _find_mark(item: CriterionResult) -> str:
-    if item.score is None or (item.threshold is None and item.rule is None):
-        return ""
-    return "passed" if item.passed else "failed"
 
 
 def _make_seat(seat: JudgeResult) -> Seat:

@@ -49,7 +49,7 @@ class ResultFilters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share4:
+class StateCount:
     """How many there are of each state."""
 
     state: str
@@ -63,7 +63,7 @@ class ResultsView:
     filters: ResultFilters
     rows: tuple[Recorded, ...]
     found: int
-    shares: tuple[Share4, ...]
+    shares: tuple[StateCount, ...]
     gates: tuple[str, ...]
     judges: tuple[str, ...]
     periods: tuple[tuple[str, str], ...]
@@ -107,7 +107,7 @@ async def view_results(
         filters=filters,
         rows=tuple(rows),
         found=len(found),
-        shares=tuple(Share4(state=name, number=counts[name]) for name in STATES),
+        shares=tuple(StateCount(state=name, number=counts[name]) for name in STATES),
         gates=tuple(sorted({row.gate for row in seen if row.gate} | {filters.gate} - {""})),
         judges=tuple(sorted({row.judge for row in seen if row.judge} | {filters.judge} - {""})),
         periods=tuple(_PERIOD_WORDS.items()),

@@ -1,4 +1,4 @@
-"""What stands around a page for one caller: the pages they may see, who they are, and how they like it."""
+"""What is shown around a page for one caller: the pages they may see, who they are, and how they like it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adjudge.server.pages.static_files import find_static
 from adjudge.server.permissions import PermissionScope
 from adjudge.server.state import ServerState, get_state
 from adjudge.templates.figures import format_count, format_short
-from adjudge.templates.shell import NavLink, NavSection, Shell, Standing, Theme
+from adjudge.templates.shell import LedgerNotice, NavLink, NavSection, Shell, Theme
 
 _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ...]], ...]], ...] = (
     (
@@ -91,13 +91,13 @@ async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]
     return {"/approvals": sum(caller.covers("approve", item.gate) for item in opened)}
 
 
-def _describe_ledger(checked: Checked | None) -> Standing | None:
+def _describe_ledger(checked: Checked | None) -> LedgerNotice | None:
     if checked is None:
         return None
     more = f"{format_count(checked.found.entries, 'entry', 'entries')}, {format_short(checked.at)} UTC"
     if checked.found.valid:
-        return Standing(state="verified", word="Ledger verified", more=more)
-    return Standing(state="failed", word="Ledger not as it was", more=more)
+        return LedgerNotice(state="verified", word="Ledger verified", more=more)
+    return LedgerNotice(state="failed", word="Ledger not as it was", more=more)
 
 
 def read_theme(text: str) -> Theme:
