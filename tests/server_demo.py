@@ -177,7 +177,8 @@ async def tell_story(folder: Path, *, text: str = "", content: str = CONTENT) ->
         for name, reason in votes:
             said = {"by": text or name, "approved": True, "accepted": True, "reason": text or reason}
             await ledger.append({**about, **said}, kind="approval.voted", **how)
-        await ledger.append({**about, "status": "approved"}, kind="approval.closed", **how)
+        end = {"status": "approved", "decided_by": "human", "closed_by": [text or name for name, _ in votes]}
+        await ledger.append({**about, **end}, kind="approval.closed", **how)
         return await ledger.append(ended, kind="decision", gate="refunds", content=content, **how)
 
 

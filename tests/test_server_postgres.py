@@ -45,6 +45,10 @@ def test_people_and_programs_share_a_server_on_postgresql(tmp_path, postgres):
         assert kinds.count("decision") == 3
         assert (browser.get("/").status_code, browser.get("/approvals").status_code) == (200, 200)
         assert browser.get("/ledger").status_code == 200
+        assert browser.get(f"/results/{waits.id}.json").json()["approval"]["votes"][0]["name"] == "Ana"
+        assert browser.get("/results/unknown").status_code == 404
+        assert len(browser.get("/ledger.json?gate=held&kind=decision").json()["rows"]) == 3
+        assert list(browser.get("/results.json").json()["people"].values()) == [["Ana"]]
 
         out = browser.post("/signout", data={"csrf_token": token["x-csrf-token"]})
         assert (out.status_code, browser.get("/keys.json").status_code) == (303, 401)

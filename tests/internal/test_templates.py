@@ -100,7 +100,8 @@ PARTS = """
 <a href="/results/{{ text | segment }}">x</a>
 {{ charts.bar(0.5, 0.4, 0.6, needs=0.7, said=text) }}{{ charts.stack([("passed", 1), ("undecided", 2)], text) }}
 {{ charts.legend([("undecided", text)]) }}{{ charts.spark([1, 0, 2], "held", text) }}
-{{ charts.columns([[("passed", 2), ("undecided", 1)]], [0, 2, 4], [text], text) }}
+{{ charts.columns([[("passed", 2), ("undecided", 1)]], [0, 2, 4], [text], [text], text) }}
+{{ charts.lines([("k-bar", [1, none, 2])], [0, 2, 4], [text], [text], text) }}
 {{ charts.estimate(0.5, 0.1, 0.9, said=text) }}{{ charts.range(text, 0.5, 0.4, 0.6) }}
 {{ charts.histogram([0, 1, 2], text, 0.8) }}
 """

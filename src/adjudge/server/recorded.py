@@ -7,18 +7,19 @@ is in no figure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from adjudge.formats.text import flatten
 from adjudge.formats.typed import read_typed_json
-from adjudge.ledger.entry import Entry, format_time, read_entry
+from adjudge.ledger.entry import Entry, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.store import make_table
 from adjudge.result import Outcome
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import Connection, Row
 
 MOST_READ = 20_000
 """Entries that one page reads at most."""
@@ -65,6 +66,7 @@ class _Decided:
     duration_ms: float = 0.0
     approval_id: str | None = None
     content: str | None = None
+    metadata: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,8 @@ class Recorded:
     duration_ms: float
     cost_usd: float | None
     approval_id: str | None
+    title: str
+    """What the program called it; empty where it did not."""
 
     @property
     def state(self) -> str:
@@ -102,46 +106,32 @@ class Recorded:
 
     @property
     def about(self) -> str:
-        """A line that says what it is about: the content's beginning where it is kept, else the reason."""
-        lines = (self.content or self.why).strip().splitlines()
+        """A line that says what it is about: its title, else how the content begins if it is kept, else the reason."""
+        lines = (self.title or self.content or self.why).strip().splitlines()
         return lines[0][:300] if lines else ""
 
 
-async def read_newest(
-    ledger: Ledger, *, kinds: Sequence[str], before: int | None = None, since: datetime | None = None, most: int
-) -> tuple[Entry, ...]:
-    """At most ``most`` entries of some kinds, the newest first, from ``before`` (not included) back to ``since``."""
-    table = make_table()
-    statement: Select[tuple[object, ...]] = table.select().order_by(table.c.seq.desc()).limit(most)
-    if kinds:
-        statement = statement.where(table.c.kind.in_(kinds))
-    if before is not None:
-        statement = statement.where(table.c.seq < before)
-    if since is not None:
-        statement = statement.where(table.c.at >= format_time(since))
-
-    def work(connection: Connection) -> tuple[Entry, ...]:
-        return tuple(_read(row) for row in connection.execute(statement))
-
-    return await ledger.look(work, tables=table.metadata) or ()
-
-
 async def read_recorded(
-    ledger: Ledger, *, since: datetime | None = None, most: int = MOST_READ
-) -> tuple[tuple[Recorded, ...], bool]:
-    """Decisions and results, the newest first, and whether there are more than were read."""
+    ledger: Ledger, *, since: datetime | None = None, before: int | None = None, most: int = MOST_READ
+) -> tuple[tuple[Recorded, ...], int | None]:
+    """Decisions and results, the newest first, and the place of the last one if there are older ones, else ``None``.
+
+    ``before`` is the place of an entry; only those in front of it are read.
+    """
     table = make_table()
     statement = (
         table.select().where(table.c.kind.in_(("decision", "result"))).order_by(table.c.seq.desc()).limit(most + 1)
     )
     if since is not None:
         statement = statement.where(table.c.at >= format_time(since))
+    if before is not None:
+        statement = statement.where(table.c.seq < before)
 
-    def work(connection: Connection) -> tuple[Recorded, ...]:
-        return tuple(_list_recorded(connection.execute(statement)))
+    def work(connection: Connection) -> tuple[tuple[Recorded, ...], int | None]:
+        rows = connection.execute(statement).all()
+        return tuple(_list_recorded(rows[:most])), int(rows[most - 1][0]) if len(rows) > most else None
 
-    found = await ledger.look(work, tables=table.metadata) or ()
-    return found[:most], len(found) > most
+    return await ledger.look(work, tables=table.metadata) or ((), None)
 
 
 def read_row(entry: Entry) -> Recorded | None:
@@ -152,14 +142,8 @@ def read_row(entry: Entry) -> Recorded | None:
     return _make(entry.seq, entry.at, entry.kind, entry.subject, payload)
 
 
-def _read(row: Row[tuple[object, ...]]) -> Entry:
-    values = list(row)
-    values[5] = None if values[5] is None else bytes(values[5])  # type: ignore[call-overload] - PostgreSQL's is a view
-    return read_entry(tuple(values))  # type: ignore[arg-type]
-
-
-def _list_recorded(rows: object) -> Iterator[Recorded]:
-    for row in rows:  # type: ignore[attr-defined] - a result of SQLAlchemy
+def _list_recorded(rows: Sequence[Row[tuple[object, ...]]]) -> Iterator[Recorded]:
+    for row in rows:
         seq, _, at, kind, subject, payload = tuple(row)[:6]
         found = _make(seq, datetime.fromisoformat(at), kind, subject, None if payload is None else bytes(payload))
         if found is not None:
@@ -184,6 +168,7 @@ def _make(seq: int, at: datetime, kind: str, subject: str, payload: bytes | None
 def _make_decided(seq: int, at: datetime, subject: str, said: _Decided) -> Recorded:
     judged = said.result
     usage = judged.usage if judged else None
+    title = said.metadata.get("title")
     return Recorded(
         seq=seq,
         at=at,
@@ -205,6 +190,7 @@ def _make_decided(seq: int, at: datetime, subject: str, said: _Decided) -> Recor
         duration_ms=said.duration_ms,
         cost_usd=usage.cost_usd if usage else None,
         approval_id=said.approval_id,
+        title=flatten(title, 300).strip() if isinstance(title, str) else "",
     )
 
 
@@ -230,4 +216,5 @@ def _make_judged(seq: int, at: datetime, subject: str, said: _Judged) -> Recorde
         duration_ms=said.duration_ms,
         cost_usd=said.usage.cost_usd if said.usage else None,
         approval_id=None,
+        title="",
     )

@@ -12,21 +12,21 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from adjudge.errors import LedgerError, UsageError
+from adjudge.errors import UsageError
 from adjudge.ledger.entry import KINDS, NO_PREV, Entry
 from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.database import get_now
+from adjudge.server.entry_search import find_gate, read_newest
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import add_page, redirect
 from adjudge.server.problem import Problem
-from adjudge.server.recorded import read_newest, read_row
+from adjudge.server.recorded import read_row
 from adjudge.server.state import CurrentState
 
 router = APIRouter()
 
-_ON_PAGE = 50
-
-_MOST_READ = 5_000
+ON_PAGE = 50
+"""Entries in one list."""
 
 Word = Annotated[str, Query(max_length=200)]
 
@@ -91,18 +91,12 @@ async def view_ledger(
 ) -> LedgerView:
     """The entries that match all filters, the newest first."""
     kinds = (kind,) if kind in KINDS else ()
-    read = await read_newest(
-        state.ledger, kinds=kinds, before=before, most=_MOST_READ if gate or subject else _ON_PAGE + 1
-    )
-    plain = subject.removeprefix("sha256:").lower()
-    found = [
-        entry for entry in read if entry.subject.lower().startswith(plain) and (not gate or _find_gate(entry) == gate)
-    ]
-    rows = [make_ledger_row(entry) for entry in found[:_ON_PAGE]]
+    plain = subject.strip().lower().removeprefix("sha256:")
+    found = await read_newest(state.ledger, kinds=kinds, gate=gate, subject=plain, before=before, most=ON_PAGE + 1)
+    rows = [make_ledger_row(entry) for entry in found[:ON_PAGE]]
     head = await state.ledger.head()
     genesis = await state.ledger.read(1)
     filters = {name: text for name, text in (("kind", kind), ("gate", gate), ("subject", subject)) if text}
-    more = len(found) > _ON_PAGE and bool(rows)
     return LedgerView(
         head=str(head),
         entries=head.seq,
@@ -115,7 +109,7 @@ async def view_ledger(
         kinds=KINDS,
         gates=tuple(sorted({*state.config.gates, gate} - {""})),
         rows=tuple(rows),
-        older=f"?{urlencode({**filters, 'before': rows[-1].seq})}" if more else "",
+        older=f"?{urlencode({**filters, 'before': rows[-1].seq})}" if len(found) > ON_PAGE else "",
         newest=(f"?{urlencode(filters)}" if filters else "?") if before is not None else "",
     )
 
@@ -136,9 +130,7 @@ async def view_entry(seq: int, state: CurrentState, caller: AnyCaller) -> EntryV
         entry = await state.ledger.read(seq)
     except UsageError:
         raise Problem(404, "the ledger has no entry at this place") from None
-    except LedgerError:
-        raise
-    if not caller.covers("read", _find_gate(entry)):
+    if not caller.covers("read", find_gate(entry)):
         raise Problem(403, "this entry is not of your gates", code="forbidden")
     payload = "" if entry.payload is None else json.dumps(entry.payload, indent=2, ensure_ascii=False)
     return EntryView(
@@ -176,11 +168,6 @@ def _describe(entry: Entry) -> str:
         return "the payload was erased"
     parts = [said.get(name) for name in ("gate", "by", "status", "reason", "run", "name", "detail")]
     return ", ".join(str(part) for part in parts if isinstance(part, str) and part)[:200] or entry.subject[:80]
-
-
-def _find_gate(entry: Entry) -> str | None:
-    found = (entry.payload or {}).get("gate")
-    return found if isinstance(found, str) else None
 
 
 add_page(router, "/ledger", view_ledger, template="ledger.html", scope="read")

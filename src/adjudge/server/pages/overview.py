@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
@@ -19,7 +19,7 @@ from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import add_page
 from adjudge.server.recorded import MOST_READ, STATES, Recorded, read_recorded
 from adjudge.server.state import CurrentState, ServerState
-from adjudge.templates.figures import format_count, format_left, format_rate
+from adjudge.templates.figures import format_count, format_duration, format_left, format_rate
 from adjudge.trust.intervals import Share
 
 router = APIRouter()
@@ -27,9 +27,9 @@ router = APIRouter()
 PERIODS = {"7d": 7, "14d": 14, "30d": 30, "90d": 90}
 
 _SAID = {
-    "passed": "let through, where a gate asked",
-    "failed": "the judge said no",
-    "undecided": "nobody could say, so not let through",
+    "passed": "by a judge or a rule",
+    "failed": "by a judge or a rule",
+    "undecided": "without a verdict",
     "held": "a person was asked",
 }
 
@@ -51,6 +51,31 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How long judgements took, in milliseconds without people's time; ``None`` where there were none."""
+
+    p50: float | None
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What judgements cost, as far as their price is known."""
+
+    usd: float
+    unknown: int
+    """How many judgements have no known price, and are not in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """Some round numbers from 0 up, as they are drawn and as they are written."""
+
+    ticks: tuple[float, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateFigures:
     """What a gate decided."""
 
@@ -58,8 +83,7 @@ class GateFigures:
     judges: str
     number: int
     figures: tuple[Figure, ...]
-    p50: float | None
-    p99: float | None
+    times: Times
     cost: float | None
     """Dollars for 1,000 decisions; ``None`` where no price is known."""
 
@@ -77,11 +101,13 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """The decisions of one day."""
+    """The judgements of one day."""
 
     day: datetime
     name: str
     counts: tuple[tuple[str, int], ...]
+    times: Times
+    spent: Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +122,15 @@ class OverviewView:
     needs: tuple[Need, ...]
     figures: tuple[Figure, ...]
     daily: tuple[Day, ...]
-    ticks: tuple[int, ...]
+    axis: Axis
+    times: Times
+    time_axis: Axis
+    spent: Spent
+    cost_axis: Axis
     gates: tuple[GateFigures, ...]
-    is_whole: bool
-    limit: int = MOST_READ
+    read_since: datetime | None
+    """When the oldest judgement was recorded that was read; ``None`` where all of the period were."""
+    limit: int
 
 
 async def view_overview(
@@ -113,12 +144,13 @@ async def view_overview(
     days = PERIODS[chosen]
     now = get_now()
     first = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days - 1)
-    read, more = await read_recorded(state.ledger, since=first - timedelta(days=days))
+    read, last = await read_recorded(state.ledger, since=first - timedelta(days=days), most=MOST_READ)
     seen = [row for row in read if caller.covers("read", row.gate)]
     # People's answer to a held one is recorded as a decision of its own; it was counted when it was held.
     counted = [row for row in seen if row.state in STATES and (row.held or row.approval_id is None)]
     current = [row for row in counted if row.at >= first]
-    earlier = [row for row in counted if row.at < first]
+    # A period of which a part was read is not compared: its shares are those of some other days.
+    earlier = [row for row in counted if row.at < first] if last is None else []
     daily = tuple(_list_days(current, first, days))
     gates = tuple(
         _make_gate(
@@ -130,6 +162,7 @@ async def view_overview(
         )
         for gate in sorted({row.gate for row in current if row.gate})
     )
+    tallest = max((sum(number for _, number in day.counts) for day in daily), default=0)
     return OverviewView(
         period=chosen,
         days=days,
@@ -139,30 +172,63 @@ async def view_overview(
         needs=await _list_needs(request, state, caller, gates, now),
         figures=_make_figures(current, earlier, first, days),
         daily=daily,
-        ticks=make_ticks(max((sum(number for _, number in day.counts) for day in daily), default=0)),
+        axis=_make_axis(tallest, format_count, least=1),
+        times=_make_times(current),
+        time_axis=_make_axis(max((day.times.p95 or 0.0 for day in daily), default=0.0), format_duration),
+        spent=_add_costs(current),
+        cost_axis=_make_axis(max((day.spent.usd for day in daily), default=0.0), _format_cents),
         gates=gates,
-        is_whole=not more,
+        read_since=read[-1].at if last is not None and read[-1].at >= first else None,
+        limit=MOST_READ,
     )
 
 
-def make_ticks(most: int) -> tuple[int, ...]:
-    """Four or five round numbers from 0 to at least ``most``, for an axis."""
-    if most <= 4:
-        return tuple(range(max(most, 1) + 1))
-    size = 10 ** floor(log10(most / 4))
-    step = next(int(size * part) for part in (1, 2, 5, 10) if size * part * 4 >= most)
-    return tuple(range(0, step * ceil(most / step) + 1, step))
+def _make_axis(most: float, say: Callable[[float], str], least: float = 0.0) -> Axis:
+    """Three to six round numbers from 0 to at least ``most``, which are ``least`` apart or more."""
+    if most <= 0:
+        ticks: tuple[float, ...] = (0.0, 1.0)
+    else:
+        size = 10 ** floor(log10(most / 4))
+        step = max(least, next(size * part for part in (1, 2, 5, 10) if size * part * 4 >= most * (1 - 1e-9)))
+        ticks = tuple(step * number for number in range(ceil(most / step - 1e-9) + 1))
+    return Axis(ticks=ticks, words=tuple(say(round(tick, 9)) if tick else "0" for tick in ticks))
+
+
+def _format_cents(dollars: float) -> str:
+    digits = max(2, -floor(log10(dollars))) if 0 < dollars < 1 else 2
+    return f"${dollars:,.{digits}f}"
 
 
 def _list_days(rows: Sequence[Recorded], first: datetime, days: int) -> Iterator[Day]:
-    counts: list[Counter[str]] = [Counter() for _ in range(days)]
+    found: list[list[Recorded]] = [[] for _ in range(days)]
     for row in rows:
         place = (row.at - first).days
         if 0 <= place < days:
-            counts[place][row.state] += 1
-    for place, found in enumerate(counts):
-        day = first + timedelta(days=place)
-        yield Day(day=day, name=str(day.day), counts=tuple((state, found[state]) for state in STATES))
+            found[place].append(row)
+    for place, those in enumerate(found):
+        day, counts = first + timedelta(days=place), Counter(row.state for row in those)
+        yield Day(
+            day=day,
+            name=str(day.day),
+            counts=tuple((state, counts[state]) for state in STATES),
+            times=_make_times(those),
+            spent=_add_costs(those),
+        )
+
+
+def _make_times(rows: Sequence[Recorded]) -> Times:
+    times = sorted(row.duration_ms for row in rows)
+    if not times:
+        return Times(p50=None, p95=None)
+    p50, p95 = (times[ceil(share * len(times)) - 1] for share in (0.5, 0.95))
+    return Times(p50=p50, p95=p95)
+
+
+def _add_costs(rows: Sequence[Recorded]) -> Spent:
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    # A rule costs nothing: only a judge's price can be unknown.
+    unknown = sum(row.cost_usd is None and bool(row.judge) and row.decided_by != "rule" for row in rows)
+    return Spent(usd=sum(costs), unknown=unknown)
 
 
 def _make_figures(
@@ -186,15 +252,13 @@ def _divide(number: int, of: int) -> float:
 def _make_gate(
     gate: str, rows: Sequence[Recorded], earlier: Sequence[Recorded], first: datetime, days: int
 ) -> GateFigures:
-    times = sorted(row.duration_ms for row in rows)
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     return GateFigures(
         gate=gate,
         judges=", ".join(sorted({row.judge for row in rows if row.judge})),
         number=len(rows),
         figures=_make_figures(rows, earlier, first, days),
-        p50=times[ceil(0.5 * len(times)) - 1] if times else None,
-        p99=times[ceil(0.99 * len(times)) - 1] if times else None,
+        times=_make_times(rows),
         cost=1000 * sum(costs) / len(costs) if costs else None,
     )
 

@@ -23,16 +23,14 @@ from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import drop_digests
 from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, RuleResult, read_result
 from adjudge.server.caller import AnyCaller
+from adjudge.server.entry_search import find_decision_or_result
 from adjudge.server.pages.page import add_page
 from adjudge.server.problem import Problem
-from adjudge.server.recorded import Recorded, read_newest, read_row
+from adjudge.server.recorded import Recorded, read_row
 from adjudge.server.state import CurrentState, ServerState
 from adjudge.templates.evidence import MarkedText, mark_evidence
 
 router = APIRouter()
-
-_MOST_SEARCHED = 5_000
-"""Of the newest entries, in which an id is looked for; an entry's place finds any."""
 
 _MOST_RELATED = 200
 
@@ -151,7 +149,8 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
     found = await _find(state.ledger, ident)
     row = read_row(found) if found is not None else None
     if found is None or row is None:
-        raise Problem(404, "there is no such decision or result in the ledger")
+        where = f"entry {ident} of the ledger is" if _is_place(ident) else "the whole ledger was searched: this id is"
+        raise Problem(404, f"{where} no decision or result")
     if not caller.covers("read", row.gate):
         raise Problem(403, "this is not for your gates", code="forbidden")
     related = await _list_related(state.ledger, found, row)
@@ -167,7 +166,8 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
     genesis = await state.ledger.read(1)
     return ResultView(
         row=row,
-        title=_make_title(row, decision),
+        # As on the page where people decide: what the program called it, else how the content or the reason begins.
+        title=row.about or (f"Decision of the gate {row.gate}" if row.gate else "A result"),
         word=_make_word(row),
         say=_make_sentence(row, approval),
         asked_at=last.at if result is None else result.created_at,
@@ -186,21 +186,16 @@ async def view_result(ident: str, state: CurrentState, caller: AnyCaller) -> Res
 
 
 async def _find(ledger: Ledger, ident: str) -> Entry | None:
-    if ident.isdecimal() and len(ident) < 16:
+    if _is_place(ident):
         try:
             return await ledger.read(int(ident))
         except UsageError:
             return None
-    for entry in await read_newest(ledger, kinds=("decision", "result"), most=_MOST_SEARCHED):
-        payload = entry.payload or {}
-        inner = payload.get("result")
-        if ident in {
-            payload.get("id"),
-            payload.get("approval_id"),
-            inner.get("id") if isinstance(inner, dict) else None,
-        }:
-            return entry
-    return None
+    return await find_decision_or_result(ledger, ident)
+
+
+def _is_place(ident: str) -> bool:
+    return ident.isdecimal() and len(ident) < 16
 
 
 async def _list_related(ledger: Ledger, entry: Entry, row: Recorded) -> Sequence[Entry]:
@@ -229,14 +224,6 @@ async def _find_content(state: ServerState, related: Sequence[Entry], row: Recor
         return None
     # Somebody who can write to the database can change this text; the digest in the ledger says what was judged.
     return asked.content if asked.content is not None and digest_text(asked.content) == row.subject else None
-
-
-def _make_title(row: Recorded, decision: Decision | None) -> str:
-    """As on the page where people decide: what the program called it, else how the content or the reason begins."""
-    named = None if decision is None else decision.metadata.get("title")
-    if isinstance(named, str) and named.strip():
-        return flatten(named, 300)
-    return row.about or (f"Decision of the gate {row.gate}" if row.gate else "A result")
 
 
 def _find_policy(related: Sequence[Entry], decision: Decision) -> str:

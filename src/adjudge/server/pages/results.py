@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query
 
 from adjudge.server.caller import AnyCaller
 from adjudge.server.database import get_now
+from adjudge.server.entry_search import read_closed
 from adjudge.server.pages.page import add_page
 from adjudge.server.recorded import MOST_READ, STATES, Recorded, read_recorded
 from adjudge.server.state import CurrentState
@@ -27,6 +28,8 @@ _PERIOD_WORDS = {"day": "24 hours", "week": "7 days", "month": "30 days", "quart
 _ON_PAGE = 50
 
 Word = Annotated[str, Query(max_length=200)]
+
+Place = Annotated[int | None, Query(ge=1, lt=2**62)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +70,18 @@ class ResultsView:
     gates: tuple[str, ...]
     judges: tuple[str, ...]
     periods: tuple[tuple[str, str], ...]
+    people: Mapping[str, tuple[str, ...]]
+    """Who decided each request that is closed, by the ids of the requests of these rows."""
     before: int | None
+    until: int | None
+    """The place before which entries were read; ``None`` for the newest ones."""
     older: str
     """The address of the next page; empty at the end."""
     newest: str
     """The address of the first page; empty on it."""
-    is_whole: bool
-    """Whether everything of the period was read; false beyond the limit of a page."""
-    limit: int = MOST_READ
+    earlier: str
+    """The address of what is older than everything that was read; empty where all of the period was read."""
+    limit: int
 
 
 async def view_results(
@@ -87,15 +94,16 @@ async def view_results(
     by: Word = "",
     judge: Word = "",
     when: Word = "week",
-    before: Annotated[int | None, Query(ge=1, lt=2**62)] = None,
+    before: Place = None,
+    until: Place = None,
 ) -> ResultsView:
-    """The results that match all filters."""
+    """The results that match all filters, among at most 20,000 before the place ``until``."""
     filters = ResultFilters(
         q=q, gate=gate, outcome=outcome, by=by, judge=judge, when=when if when in PERIODS else "week"
     )
     days = PERIODS[filters.when]
     since = None if days is None else get_now() - timedelta(days=days)
-    read, more = await read_recorded(state.ledger, since=since)
+    read, last = await read_recorded(state.ledger, since=since, before=until, most=MOST_READ)
     seen = [row for row in read if caller.covers("read", row.gate)]
     # A held decision is recorded again once people decided: one row tells of both.
     ended = {row.approval_id for row in seen if not row.held and row.approval_id}
@@ -103,6 +111,7 @@ async def view_results(
     counts = Counter(row.state for row in found)
     rest = [row for row in found if before is None or row.seq < before]
     rows = rest[:_ON_PAGE]
+    asked = {row.subject for row in rows if row.approval_id}
     return ResultsView(
         filters=filters,
         rows=tuple(rows),
@@ -111,10 +120,13 @@ async def view_results(
         gates=tuple(sorted({row.gate for row in seen if row.gate} | {filters.gate} - {""})),
         judges=tuple(sorted({row.judge for row in seen if row.judge} | {filters.judge} - {""})),
         periods=tuple(_PERIOD_WORDS.items()),
+        people=await read_closed(state.ledger, asked) if asked else {},
         before=before,
-        older=filters.make_query(before=rows[-1].seq) if len(rest) > _ON_PAGE else "",
-        newest="" if before is None else filters.make_query() or "?",
-        is_whole=not more,
+        until=until,
+        older=filters.make_query(before=rows[-1].seq, until=until) if len(rest) > _ON_PAGE else "",
+        newest="" if before is None and until is None else filters.make_query() or "?",
+        limit=MOST_READ,
+        earlier="" if last is None else filters.make_query(until=last),
     )
 
 
