@@ -84,6 +84,19 @@ def require(component: str, present: object, how: str) -> None:
     pytest.skip(sentence)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    """Where ADJUDGE_CI is 1, a file that skips itself as a whole fails: ``pytest.importorskip`` at its top, say.
+
+    Otherwise a package that an environment lost takes the file's tests with it, and the suite still passes.
+    """
+    report = yield
+    if CI and report.skipped and isinstance(collector, pytest.Module):
+        report.outcome = "failed"
+        report.longrepr = f"{report.longrepr[-1]} (skips are failures because ADJUDGE_CI=1)"
+    return report
+
+
 @pytest.fixture(name="require")
 def provide_require():
     """``require`` for tests that prefer to ask for it by name."""

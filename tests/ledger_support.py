@@ -24,6 +24,9 @@ from adjudge.ledger import Entry, Row
 
 POSTGRES = os.environ.get("ADJUDGE_TEST_POSTGRES", "postgresql+psycopg://postgres@127.0.0.1:5432/postgres")
 
+STORES = ("sqlite", "postgres")
+"""The kinds of store that a ledger can have."""
+
 NO_PREV = "0" * 64
 """What the genesis entry has where every other names the hash before it."""
 
@@ -154,6 +157,16 @@ def open_schema(require: Any) -> Iterator[str]:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
         engine.dispose()
+
+
+@contextmanager
+def open_store(kind: str, folder: Path, require: Any) -> Iterator[str]:
+    """The address of an empty store of one of ``STORES``: a file in ``folder``, or a schema of its own."""
+    if kind == "sqlite":
+        yield f"sqlite:///{folder / 'adjudge.db'}"
+        return
+    with open_schema(require) as url:
+        yield url
 
 
 def start_appender(url: str, mark: str, *, count: int = 0, tasks: int = 8) -> subprocess.Popen[str]:

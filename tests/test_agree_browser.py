@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 from adjudge.dataset import Label
 from adjudge.measurement import Measurement, make_measurement
 from adjudge.report import make_report, render_html, render_measurement_html
-from conftest import require
+from browser_support import open_chromium
 from report_support import HOSTILE, keep_run, make_item, make_result
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
@@ -60,15 +58,8 @@ def provide_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def provide_browser(pages: dict[str, Path]) -> Iterator[Any]:
     """The system's Chromium; the pages are made before, because its driver keeps a loop running."""
     assert pages
-    chromium = shutil.which("chromium")
-    require("playwright", find_spec("playwright"), "pip install playwright")
-    require("a browser", chromium, "apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+    with open_chromium() as browser:
         yield browser
-        browser.close()
 
 
 def visit(browser: Any, path: Path, **options: Any) -> tuple[Any, list[str]]:

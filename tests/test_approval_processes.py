@@ -13,20 +13,17 @@ import pytest
 
 from adjudge import Approvals, UsageError
 from approval_support import WHO, count_kinds, make_result, start, use
-from ledger_support import find, open_schema, verify
+from ledger_support import STORES, find, open_store, verify
 
 PEOPLE = [f"person-{number}" for number in range(8)]
 REQUESTS = 100
 
 
-@pytest.fixture(name="url", params=["sqlite", "postgres"])
-def make_url(request: pytest.FixtureRequest, tmp_path: Path, require) -> Iterator[str]:
+@pytest.fixture(name="url", params=STORES)
+def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:
     """Each store."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'adjudge.db'}"
-    else:
-        with open_schema(require) as url:
-            yield url
+    with open_store(request.param, tmp_path, require) as url:
+        yield url
 
 
 def read(text: str) -> list[dict[str, Any]]:

@@ -13,17 +13,14 @@ import pytest
 from adjudge import Approvals, Gate
 from adjudge.guards import DecisionRefused, digest_shown
 from approval_support import Clock, ask, make_result, use
-from ledger_support import find, open_schema
+from ledger_support import STORES, find, open_store
 
 
-@pytest.fixture(name="url", params=["sqlite", "postgres"])
-def make_url(request: pytest.FixtureRequest, tmp_path: Path, require) -> Iterator[str]:
+@pytest.fixture(name="url", params=STORES)
+def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:
     """Each store."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'adjudge.db'}"
-    else:
-        with open_schema(require) as url:
-            yield url
+    with open_store(request.param, tmp_path, require) as url:
+        yield url
 
 
 # ---------------------------------------------------------------- what is missing

@@ -16,17 +16,14 @@ from adjudge.guards import Approval, DecisionRefused
 from adjudge.ledger import LedgerError
 from approval_support import Clock, ask, tell, try_to, use
 from judge_support import complaint, names
-from ledger_support import find, open_schema
+from ledger_support import STORES, find, open_store
 
 
-@pytest.fixture(name="url", params=["sqlite", "postgres"])
-def make_url(request: pytest.FixtureRequest, tmp_path: Path, require) -> Iterator[str]:
+@pytest.fixture(name="url", params=STORES)
+def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:
     """Each store."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'adjudge.db'}"
-    else:
-        with open_schema(require) as url:
-            yield url
+    with open_store(request.param, tmp_path, require) as url:
+        yield url
 
 
 def play(url: str, *steps: tuple[Any, ...], **how: Any) -> tuple[list[str], Approval]:

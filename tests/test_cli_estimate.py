@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import cli_support
 from cli_support import Line, Provider, Ran
-from conftest import FULL
+from conftest import FULL, require
 
 PRICES = """
 [prices]
@@ -215,7 +216,7 @@ def test_the_summary_of_the_run_shows_what_was_estimated(line: Line, server: Pro
 
 def test_an_estimate_needs_no_key(line: Line):
     """Providers' prices by batch are below those of asking live, with the first cases live."""
-    pytest.importorskip("genai_prices")
+    require("genai_prices", find_spec("genai_prices"), "pip install 'adjudge[cost]'")
     Path("adjudge.toml").unlink()
     write_cases([100] * 40)
     words = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", "openai:gpt-6.1-terra")

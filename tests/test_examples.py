@@ -10,6 +10,7 @@ import runpy
 import subprocess
 import sys
 from dataclasses import fields
+from importlib.util import find_spec
 from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import Any, get_args
@@ -35,6 +36,7 @@ from adjudge.judges import EvaluateArguments
 from adjudge.models import Reply
 from adjudge.rubric import load_rubric
 from adjudge.testing import FAULTS, ScriptedModel
+from conftest import require
 from ledger_support import find
 from registry_support import serve_reviews
 from rubric_support import SHIPPED
@@ -113,8 +115,8 @@ def test_what_was_held_back_is_proven_from_an_export(capsys: pytest.CaptureFixtu
 
 def test_a_held_request_is_sent_again_until_it_is_approved(capsys: pytest.CaptureFixture[str]):
     """A real server and client: one order passes at once, the other one waits for a person and then passes."""
-    pytest.importorskip("starlette")
-    pytest.importorskip("uvicorn")
+    for needed in ("starlette", "uvicorn"):
+        require(needed, find_spec(needed), "pip install 'adjudge[server]'")
     runpy.run_path(str(EXAMPLES / "held_request.py"), run_name="__main__")
     said = capsys.readouterr().out
     crane = re.findall(r"crane: (\d+)", said)

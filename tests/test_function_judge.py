@@ -6,6 +6,7 @@ import asyncio
 import functools
 import threading
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from adjudge.models import RecordingModel, ReplayModel
 from adjudge.runs import redecide
 from adjudge.testing import ScriptedModel
 from cli_support import serve
+from conftest import require
 from judge_support import complaint
 
 POLITE = "Is polite."
@@ -210,19 +212,19 @@ def test_a_number_is_on_the_rubric_s_scale():
 
 def test_numpy_s_scalars_are_read():
     """As the numbers and truth values that they are, at any depth."""
-    numpy = pytest.importorskip("numpy")
+    require("numpy", find_spec("numpy"), "pip install 'adjudge[trust]'")
+    import numpy as np
 
-    assert returning(numpy.bool_(True), criteria=POLITE).passed
-    assert returning(numpy.float32(0.5), criteria=POLITE).score == 0.5
-    assert returning(numpy.int64(1), criteria=POLITE).score == 1.0
-    entry = {"name": "criteria", "score": numpy.float64(0.25)}
+    assert returning(np.bool_(True), criteria=POLITE).passed
+    assert returning(np.float32(0.5), criteria=POLITE).score == 0.5
+    assert returning(np.int64(1), criteria=POLITE).score == 1.0
+    entry = {"name": "criteria", "score": np.float64(0.25)}
     assert returning({"criteria": [entry]}, criteria=POLITE).score == 0.25
-    assert returning(numpy.float64("nan"), criteria=POLITE).undecided_because == "off_scale"
+    assert returning(np.float64("nan"), criteria=POLITE).undecided_because == "off_scale"
     assert (
-        returning({"criteria": [{**entry, "score": numpy.bool_(True)}]}, criteria=POLITE).undecided_because
-        == "off_scale"
+        returning({"criteria": [{**entry, "score": np.bool_(True)}]}, criteria=POLITE).undecided_because == "off_scale"
     )
-    assert returning(numpy.array([1.0]), criteria=POLITE).undecided_because == "unparseable"
+    assert returning(np.array([1.0]), criteria=POLITE).undecided_because == "unparseable"
 
 
 def test_a_dict_in_the_shape_of_the_reply_form():

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 
 import pytest
 
 import house
+from house import ROOT
 
 LONGEST_FUNCTION = 50
 DEEPEST = 4
@@ -188,3 +192,22 @@ def test_every_dependency_is_accounted_for():
     page = (house.ROOT / "docs" / "dependencies.md").read_text("utf-8")
 
     assert set(re.findall(r"^\| `([^`]+)` ", page, re.MULTILINE)) == asked
+
+
+def test_a_file_that_skips_itself_fails_where_skips_are_failures(tmp_path):
+    """As a test does that lacks what could be installed; elsewhere both are skipped."""
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text("utf-8"), "utf-8")
+    (tmp_path / "test_file.py").write_text("import pytest\npytest.importorskip('absent_package')\n", "utf-8")
+    test = "def test_one(require):\n    require('a thing', None, 'install it')\n"
+    (tmp_path / "test_one.py").write_text(test, "utf-8")
+
+    command = [sys.executable, "-m", "pytest", "-q", "--continue-on-collection-errors", str(tmp_path)]
+    environment = dict(os.environ) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+    def count(ci: str) -> str:
+        more = environment | {"ADJUDGE_CI": ci}
+        done = subprocess.run(command, cwd=tmp_path, env=more, capture_output=True, text=True, check=False)
+        return done.stdout.splitlines()[-1]
+
+    assert count("0").startswith("2 skipped")
+    assert count("1").startswith("1 failed, 1 error")

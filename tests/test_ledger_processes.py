@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from adjudge import Ledger
 from adjudge.ledger import LedgerError
-from ledger_support import find, open_schema, record, run, start_appender, verify
+from ledger_support import STORES, find, open_schema, open_store, record, run, start_appender, verify
 
 
 @pytest.fixture(name="postgres")
@@ -25,12 +26,11 @@ def make_schema(require) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(name="url", params=["sqlite", "postgres"])
-def make_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(name="url", params=STORES)
+def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:
     """Each store."""
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres")
-    return f"sqlite:///{tmp_path / 'adjudge.db'}"
+    with open_store(request.param, tmp_path, require) as url:
+        yield url
 
 
 def read_lines(text: str) -> set[tuple[int, int, int]]:

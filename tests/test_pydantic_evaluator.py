@@ -105,9 +105,9 @@ def test_a_broken_judge_never_passes(said: Any, on_undecided: str):
     assert bool(case.evaluator_failures) is (on_undecided == "raise")
 
 
-def test_a_retry_of_the_data_set_asks_again():
+def test_a_retry_of_the_data_set_asks_again(require):
     """What was undecided at first is decided by the second answer."""
-    pytest.importorskip("tenacity")
+    require("tenacity", find_spec("tenacity"), "pip install tenacity")
     from tenacity import stop_after_attempt
 
     answers = iter(["?", "?", grade])  # the judge itself asks twice

@@ -16,19 +16,16 @@ from adjudge import EmergentJudge, ToolRegistry
 from adjudge.models import Request
 from adjudge.testing import ScriptedModel
 from adjudge.tools import ToolRecord
-from ledger_support import find, open_schema, verify
+from ledger_support import STORES, find, open_store, verify
 from registry_support import HERE, Clock, add, make_judge, run, start, wear
 from tools_support import review
 
 
-@pytest.fixture(name="url", params=["sqlite", "postgres"])
+@pytest.fixture(name="url", params=STORES)
 def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:
     """Each store that several processes can use."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'adjudge.db'}"
-    else:
-        with open_schema(require) as url:
-            yield url
+    with open_store(request.param, tmp_path, require) as url:
+        yield url
 
 
 async def make_worn(registry: ToolRegistry) -> str:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adjudge.report import render_html
-from conftest import require
+from browser_support import open_chromium
 from report_support import (
     HOSTILE,
     list_example,
@@ -24,23 +22,13 @@ from report_support import (
     report_of,
 )
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
-
 Open = Callable[..., Any]
 
 
 @pytest.fixture(scope="module", name="browser")
 def provide_browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    require("playwright", find_spec("playwright"), "pip install playwright")
-    require("a browser", chromium, "apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+    with open_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module", name="pages")

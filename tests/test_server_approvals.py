@@ -431,9 +431,8 @@ def test_nobody_decides_by_get(server: RunningServer, ana: Any):
 
 def test_an_unknown_request_is_not_there(ana: Any):
     """Nor is one with an id that no store can hold."""
-    for ident in ("nobody", "..", "%00", "x" * 3_000):
-        assert ana.get(f"/approvals/{ident}").status_code in (200, 404, 400, 414)
-    assert ana.get("/approvals/nobody").status_code == 404
+    for ident in ("nobody", "%2e%2e", "%00", "x" * 3_000):
+        assert ana.get(f"/approvals/{ident}").status_code == 404, ident
 
 
 def test_each_reviewer_sees_their_own_figures_alone(tmp_path: Path):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
+from browser_support import open_chromium, require_chromium
 from conftest import FULL, require
 from server_tour import Tour, open_pages, open_tour
 
@@ -19,9 +19,8 @@ SAMPLE = [("dark", 390)]
 
 @pytest.fixture(scope="module", name="tour")
 def start_tour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tour]:
-    require("playwright", find_spec("playwright"), "pip install playwright")
+    require_chromium()
     require("axe", find_spec("axe_playwright_python"), "pip install axe-playwright-python")
-    require("a browser", shutil.which("chromium"), "apt-get install chromium")
     with open_tour(tmp_path_factory.mktemp("tour"), days=3) as tour:
         yield tour
 
@@ -30,14 +29,8 @@ def start_tour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tour]:
 def provide_browser(tour: Tour) -> Iterator[Any]:
     """The system's Chromium; the server is there before, because the driver keeps a loop running."""
     assert tour
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+    with open_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.mark.timeout(300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from html import unescape
 
 import pytest
 
@@ -97,10 +98,13 @@ def test_a_row_of_results_says_what_it_is_about(server: RunningServer):
     """By its content's first words, the reason, or the digest of what was judged; never by nothing."""
     client = server.sign_in("Ana")
     page = client.get("/results?when=all").text
+    shown = dict(re.findall(r'href="/results/(\d+)">([^<]*)</a>', page))
+    rows = client.get("/results.json?when=all").json()["rows"]
 
-    assert "no reason was given" not in page
-    for row in client.get("/results.json?when=all").json()["rows"]:
-        assert row["content"] or row["why"] or row["subject"][:12] in page
+    assert len(shown) == len(rows) == 50
+    for row in rows:
+        about = row["content"] or row["why"] or f"sha256:{row['subject'][:12]}"
+        assert unescape(shown[str(row["seq"])]).startswith(about.strip().splitlines()[0][:300])
 
 
 def test_results_beyond_those_of_a_page_are_said_and_reached(server: RunningServer, monkeypatch: pytest.MonkeyPatch):

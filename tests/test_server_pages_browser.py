@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 import server_demo
-from conftest import require
+from browser_support import open_chromium, require_chromium
 from server_support import PASSWORD, RunningServer, run_server
 
 HOSTILE = '<script>window.ran = 1</script><img src=x onerror=window.ran=2>" onfocus=window.ran=3 hx-get=/x ' + "W" * 300
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 PAGES = ("/", "/results", "/results/{place}", "/ledger", "/ledger/{place}", "/runs", "/runs/support", "/keys", "/none")
 
@@ -26,9 +23,7 @@ Open = Callable[..., Any]
 @pytest.fixture(scope="module", name="server")
 def provide_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, int, int]]:
     """A server with a plain story and a hostile one, and their places."""
-    chromium = shutil.which("chromium")
-    require("playwright", find_spec("playwright"), "pip install playwright")
-    require("a browser", chromium, "apt-get install chromium")
+    require_chromium()
     folder = tmp_path_factory.mktemp("browsed")
     asyncio.run(server_demo.fill_ledger(folder, days=3, a_day=12))
     plain = asyncio.run(server_demo.tell_story(folder))
@@ -44,12 +39,8 @@ def provide_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[R
 def provide_browser(server: tuple[RunningServer, int, int]) -> Iterator[Any]:
     """The system's Chromium; the server is there before, because the driver keeps a loop running."""
     assert server
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+    with open_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(name="visit")
@@ -90,7 +81,7 @@ def test_no_page_is_wider_than_its_screen(visit: Open, server: tuple[RunningServ
     running, _, hostile = server
     page = visit(width=width)
     for path in list_paths(hostile):
-        page.goto(running.url + path)
+        assert page.goto(running.url + path).status == (404 if path == "/none" else 200), path
         page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
@@ -99,11 +90,14 @@ def test_hostile_text_runs_nothing(visit: Open, server: tuple[RunningServer, int
     """No script of its own, no element, no request, and htmx reads no attribute inside of it."""
     running, _, hostile = server
     page = visit()
+    shown: list[str] = []
     for path in list_paths(hostile):
         page.goto(running.url + path)
+        shown += [path] if "<script>window.ran" in page.locator("main").inner_text() else []
         assert page.evaluate("window.ran") is None, path
         assert page.locator("main img, main iframe, [onerror], main [hx-get]").count() == 0, path
         assert page.locator("script:not([src])").count() == 0, path
+    assert {"/results", f"/results/{hostile}", f"/ledger/{hostile}"} <= set(shown)
 
 
 def test_everything_works_without_script(visit: Open, server: tuple[RunningServer, int, int]):

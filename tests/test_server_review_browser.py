@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,9 @@ import pytest
 from adjudge import Case
 from adjudge.labels import open_label_queue
 from approval_page_support import CONFIG, list_kinds, make_request, read_approval
-from conftest import require
+from browser_support import open_chromium
 from label_support import make_run
 from server_support import PASSWORD, RunningServer, run_server
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 HOSTILE = (
     "</textarea></title></div><script>alert(1)</script>\"'><img src=x onerror=alert(1)><b hx-get=/x hx-trigger=load>"
@@ -41,15 +37,8 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSe
 
 @pytest.fixture(scope="module", name="browser")
 def provide_browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    require("playwright", find_spec("playwright"), "pip install playwright")
-    require("a browser", chromium, "apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+    with open_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(name="visit")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,11 @@ import pytest
 
 from adjudge import Client, Decision
 from adjudge.labels import compute_label_agreement, open_label_queue
+from browser_support import open_chromium
 from cli_support import find_token
-from conftest import require
 from label_support import make_run
 from server_process_support import run_command
 from server_support import PASSWORD, RunningServer, run_server
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 
 QUOTE = "within 24 hours"
 WHY = "The policy says ten working days."
@@ -108,15 +104,8 @@ def provide_browser(server: RunningServer, program: Program) -> Iterator[Any]:
     """The system's Chromium; server and program are there before, because the driver keeps a loop running."""
     assert server
     assert program
-    chromium = shutil.which("chromium")
-    require("playwright", find_spec("playwright"), "pip install playwright")
-    require("a browser", chromium, "apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+    with open_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(name="visit")

@@ -25,14 +25,13 @@ import pytest
 
 import house
 from adjudge import AdjudgeError
+from browser_support import open_chromium
 from conftest import require
 from public_support import PACKAGES, exported, read_stub
 
 SECTIONS = ("Learn", "How to", "Reference", "Concepts")
 WORDS = ("timeout", "undecided", "JudgeChain")
 SHOWN = ("", "files/", "cli/", "outcomes/", "reference/", "reference/adjudge/", "reference/adjudge.judges/")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
 
 LOADING = {
     "script": "src",
@@ -348,16 +347,8 @@ def provide_address(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module", name="browser")
 def provide_browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    require("playwright", find_spec("playwright"), "pip install playwright")
-    require("a browser", chromium, "apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        flags = [*FLAGS, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+    with open_chromium("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1") as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(name="visit")

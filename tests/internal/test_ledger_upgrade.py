@@ -19,18 +19,15 @@ from adjudge.guards.approval.store import make_all_tables
 from adjudge.ledger import revision, upgrade
 from adjudge.ledger.store import make_table
 from adjudge.tools.store import make_tables as make_tool_tables
-from ledger_support import make_result, open_schema, record, run
+from ledger_support import STORES, make_result, open_store, record, run
 
 PINNED = Path(__file__).parents[1] / "data" / "schema"
 
 
-@pytest.fixture(name="url", params=["sqlite", "postgresql"])
+@pytest.fixture(name="url", params=STORES)
 def make_url(request: pytest.FixtureRequest, tmp_path: Path, require: Any) -> Iterator[str]:
     require("alembic", find_spec("alembic"), "pip install 'adjudge[server]'")
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'adjudge.db'}"
-        return
-    with open_schema(require) as url:
+    with open_store(request.param, tmp_path, require) as url:
         yield url
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from adjudge.models.token_count import CharacterCounter, choose_counter, open_en
 from adjudge.runs.estimate.estimate import RunEstimate, estimate_run
 from adjudge.runs.estimate.recorded_usage import fit_line
 from adjudge.runs.estimate.seat_share import list_shares
+from conftest import require
 
 
 def estimate(cases: list[Case], price: Price) -> RunEstimate:
@@ -40,16 +42,23 @@ def test_each_case_is_priced_by_its_own_size():
     )
 
 
-@given(fixed=st.floats(0, 500), slope=st.floats(0.3, 3), sizes=st.lists(st.floats(10, 5_000), min_size=3, max_size=30))
+@given(fixed=st.floats(0, 500), slope=st.floats(0.3, 3), sizes=st.lists(st.floats(10, 5_000), min_size=1, max_size=30))
 def test_a_line_goes_through_points_that_are_on_one(fixed: float, slope: float, sizes: list[float]):
-    """At any of their sizes; where they hardly differ, at their mean."""
-    points = [(size, fixed + slope * size) for size in sizes]
-    found_fixed, found_slope, _ = fit_line(points)
+    """Whose sizes differ: it is theirs."""
+    points = [(size, fixed + slope * size) for size in (10.0, 5_000.0, *sizes)]
+    found_fixed, found_slope, around = fit_line(points)
 
-    mean = sum(sizes) / len(sizes)
-    assert found_fixed + found_slope * mean == pytest.approx(fixed + slope * mean, rel=1e-6)
-    if max(sizes) - min(sizes) > 0.5 * mean:
-        assert found_slope == pytest.approx(slope, rel=1e-3)
+    assert found_slope == pytest.approx(slope, rel=1e-6)
+    assert found_fixed == pytest.approx(fixed, abs=1e-3)
+    assert around == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("tokens", "fixed", "slope"), [(150.0, 50.0, 1.0), (40.0, 0.0, 0.4)])
+def test_no_line_is_read_from_sizes_that_hardly_differ(tokens: float, fixed: float, slope: float):
+    """A token for a token beside what is more; where there are fewer tokens than size, the line is through 0."""
+    found = fit_line([(100.0, tokens), (101.0, tokens + 30), (99.0, tokens - 30)])
+
+    assert found[:2] == pytest.approx((fixed, slope))
 
 
 def test_seats_of_chains_within_chains_have_the_share_of_all_that_is_before_them():
@@ -64,7 +73,8 @@ def test_seats_of_chains_within_chains_have_the_share_of_all_that_is_before_them
 
 def test_a_tokenizer_file_that_is_missing_or_damaged_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The package would fetch it; characters are counted instead."""
-    tiktoken = pytest.importorskip("tiktoken")
+    require("tiktoken", find_spec("tiktoken"), "pip install tiktoken")
+    import tiktoken
 
     def fetch(*_: object) -> None:
         raise AssertionError("something was to be downloaded")

@@ -115,7 +115,7 @@ class LabelQueue:
                     # Its criteria are all decided by rules, or were answered in a file that was imported.
                     self._mark_done(name, rater, session)
                     continue
-                self._store.mark_seen(name, rater, "drawn")
+                self._store.mark_seen([name], rater, "drawn")
                 until = self._store.take_lease(name, rater, session, self._mode, self._seconds)
                 before = skipped or self._store.has_skipped(name, rater, session, self._mode)
                 return self._make_task(found, rater, criterion, until, blind=blind, skipped=before)
@@ -133,7 +133,7 @@ class LabelQueue:
     ) -> LabelTask:
         case = found.case
         if not check_flag("blind", blind) and found.results:
-            self._store.mark_seen(case.id, rater, "verdict")
+            self._store.mark_seen([case.id], rater, "verdict")
         return LabelTask(
             case=case.id,
             content=case.content,
@@ -224,7 +224,7 @@ class LabelQueue:
             answered = any(label.kind == "person" for _, label in self._store.list_answers(case, rater))
             if not answered or self._list_open(found, rater):
                 raise UsageError(f"{show(rater)} has not labelled the case {show(case)}; label it first")
-            self._store.mark_seen(case, rater, "others")
+            self._store.mark_seen([case], rater, "others")
             return tuple(label for label in self._store.labels(case) if label.kind in ("person", "adjudication"))
 
     def show_agreement(self, rater: str) -> LabelAgreement:
@@ -237,9 +237,9 @@ class LabelQueue:
         labels = self._store.labels()
         said = [label for label in labels if label.kind in ("person", "adjudication")]
         others = {label.case for label in said if label.rater != rater or label.kind == "adjudication"}
+        both = dict.fromkeys(label.case for label in said if label.rater == rater and label.case in others)
         with self._store.change():
-            for case in dict.fromkeys(label.case for label in said if label.rater == rater and label.case in others):
-                self._store.mark_seen(case, rater, "others")
+            self._store.mark_seen(both, rater, "others")
         return compute_label_agreement(labels)
 
     def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
@@ -321,7 +321,7 @@ class LabelQueue:
                 if truth.case in taken or self._store.has_skipped(truth.case, rater, session, "adjudicate"):
                     continue
                 found = self._read(truth.case)
-                self._store.mark_seen(truth.case, rater, "labels")
+                self._store.mark_seen([truth.case], rater, "labels")
                 criterion = _name_criterion(found, truth.criterion)
                 until = self._store.take_lease(truth.case, rater, session, "adjudicate", self._seconds)
                 return self._make_task(found, rater, criterion, until, blind=blind, others=truth.labels)
@@ -350,7 +350,7 @@ class LabelQueue:
                 raise UsageError(
                     f"nobody labelled the case {show(case)}{about}, so there is nothing to settle; label it"
                 )
-            self._store.mark_seen(case, rater, "labels")
+            self._store.mark_seen([case], rater, "labels")
             # Who settles knows what people said: here, blind is about the judge alone.
             blind = not self._store.was_seen(case, rater, "verdict")
             label = self._make_label(found, rater, value, criterion, comment)

@@ -330,9 +330,11 @@ class LabelStore:
         query = "SELECT case_id FROM leases WHERE session <> :session AND mode = :mode AND until > :now"
         return {row[0] for row in self._ask(query, session=session, mode=mode, now=time.time())}
 
-    def mark_seen(self, case: str, rater: str, what: str) -> None:
-        """Remember for good that a rater was shown something of a case."""
-        self._do("INSERT OR IGNORE INTO seen VALUES (:case, :rater, :what)", case=case, rater=rater, what=what)
+    def mark_seen(self, cases: Iterable[str], rater: str, what: str) -> None:
+        """Remember for good that a rater was shown something of these cases."""
+        with self._lock, self._guard():
+            statement = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)"
+            self._connection.executemany(statement, [(case, rater, what) for case in cases])
 
     def was_seen(self, case: str, rater: str, what: str) -> bool:
         """Whether a rater was shown something of a case."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
@@ -85,17 +85,6 @@ class FigureCounter:
         """The figures of what went by."""
         seconds = median(self._seconds) if self._seconds else None
         return ReviewerFigures(by=self.by, since=self.since, median_seconds=seconds, **self._counts)
-
-
-def compute_figures(entries: Iterable[Entry], by: str, *, since: datetime | None = None) -> ReviewerFigures:
-    """The figures of one reviewer from the ledger's entries about approvals, in order.
-
-    Votes before ``since`` are left out.
-    """
-    counter = FigureCounter(by=by, since=since)
-    for entry in entries:
-        counter.add(entry)
-    return counter.finish()
 
 
 def _read_time(text: object) -> datetime | None:
