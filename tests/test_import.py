@@ -9,6 +9,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 import house
 
 PROBE = Path(__file__).with_name("import_probe.py")
