@@ -98,7 +98,7 @@ def test_a_row_of_results_says_what_it_is_about(server: RunningServer):
     """By its content's first words, the reason, or the digest of what was judged; never by nothing."""
     client = server.sign_in("Ana")
     page = client.get("/results?when=all").text
-    shown = dict(re.findall(r'href="/results/(\d+)">([^<]*)</a>', page))
+    shown = dict(re.findall(r'href="/results/(\d+)"[^>]*>([^<]*)</a>', page))
     rows = client.get("/results.json?when=all").json()["rows"]
 
     assert len(shown) == len(rows) == 50
