@@ -145,13 +145,15 @@ def test_a_damaged_run_does_not_go_on(folder: Path, line: Line, damage: Any):
 
 @pytest.mark.skipif(os.name != "posix", reason="needs symbolic links and pipes")
 def test_a_manifest_is_not_written_through_a_link(folder: Path, line: Line):
-    """A link that waits where the new manifest is prepared does not lead to somebody else's file."""
-    Path("mine").write_text("mine")
-    (folder / "run.json.new").symlink_to(Path("mine").resolve())
+    """A link in its place is replaced: what it leads to is somebody else's file."""
+    kept = (folder / "run.json").read_text()
+    Path("mine").write_text(kept)
+    (folder / "run.json").unlink()
+    (folder / "run.json").symlink_to(Path("mine").resolve())
 
     ran = line("run", "data.jsonl", "--judge", "rules", "--rubric", "polite.json", "--out", "run", "--resume")
 
-    assert (ran.status, Path("mine").read_text()) == (0, "mine")
+    assert (ran.status, Path("mine").read_text()) == (0, kept)
     assert not (folder / "run.json").is_symlink()
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -24,6 +25,7 @@ from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_above_zero, check_flag, check_share, check_whole_number
 from adjudge.formats.files import read_text
+from adjudge.formats.private_file import write_private
 from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
 from adjudge.formats.typed import read_typed
@@ -536,18 +538,8 @@ def write_plan(plan: LabelPlan, folder: str | os.PathLike[str]) -> Path:
     be labelled already, and their probabilities would be lost.
     """
     path = Path(folder) / PLAN_FILE
-    # A name of its own, so that two who write at once do not write into one file, or through somebody's link.
-    fresh = path.with_name(f"{PLAN_FILE}.{secrets.token_hex(4)}.new")
     try:
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(json.dumps(plan.to_dict(), indent=2).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            _put(plan, fresh, path)
-        finally:
-            fresh.unlink(missing_ok=True)
+        write_private(path, json.dumps(plan.to_dict(), indent=2).encode() + b"\n", put=partial(_put, plan))
     except OSError as error:
         raise AdjudgeError(f"the plan {path} cannot be written: {error.strerror}") from None
     return path

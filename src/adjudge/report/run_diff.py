@@ -21,6 +21,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_flag
 from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
+from adjudge.formats.typed import read_typed
 from adjudge.measurement.measurement import Measurement
 from adjudge.question.score import TOLERANCE
 from adjudge.result import Outcome
@@ -174,7 +175,7 @@ def _read(body: bytes) -> _Result:
     except (msgspec.DecodeError, RecursionError):
         pass
     try:  # half a surrogate pair, which the strict reader refuses
-        return msgspec.convert(json.loads(body), _Result)
+        return read_typed(json.loads(body), _Result)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"a result of the run cannot be read: {str(error)[:200]}; judge it again") from None
 

@@ -17,6 +17,7 @@ from typing import Any, Self
 from adjudge.dataset.case import Case
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.plain import to_plain
+from adjudge.formats.private_file import write_private
 from adjudge.formats.sqlite import open_sqlite
 from adjudge.formats.typed import read_typed
 from adjudge.judges.pair import PREFERENCES, PairResult
@@ -117,16 +118,8 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 def write_document(folder: Path, name: str, document: Mapping[str, Any]) -> None:
     """Write a JSON document of a run in one step, readable by its owner alone."""
-    path, fresh = folder / name, folder / f"{name}.new"
     try:
-        # A new file, and never through a link that somebody put there: it would overwrite what that points to.
-        fresh.unlink(missing_ok=True)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(document, indent=2).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        write_private(folder / name, json.dumps(document, indent=2).encode() + b"\n")
     except OSError as error:
         raise AdjudgeError(f"the run {folder} cannot be written: {error.strerror}") from None
 

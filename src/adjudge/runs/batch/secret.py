@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from pathlib import Path
 
 from adjudge.errors import AdjudgeError, UsageError
+from adjudge.formats.private_file import write_private
 
 SECRET_FILE = "batch.secret"  # noqa: S105 - its name
 
@@ -40,15 +40,8 @@ def open_secret(folder: Path, *, needed: bool) -> bytes:
 
 def _make(path: Path) -> bytes:
     made = secrets.token_bytes(_BYTES)
-    fresh = path.with_name(f"{path.name}.new")
     try:
-        fresh.unlink(missing_ok=True)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(made.hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        write_private(path, f"{made.hex()}\n".encode("ascii"))
     except OSError as error:
         raise AdjudgeError(f"{path} cannot be written: {error.strerror}") from None
     return made
