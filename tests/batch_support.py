@@ -100,6 +100,8 @@ class BatchServer:
     stall: int = 0
     """How many times results stop in the middle, until ``release`` is set."""
     stalled: threading.Event = field(default_factory=threading.Event)
+    gone: int = 0
+    """Of how many jobs, from the first, the results were deleted, as providers do after some weeks."""
     lists: bool = True
     hides: int = 0
     """How many of the newest jobs a list leaves out."""
@@ -307,6 +309,8 @@ class BatchServer:
     async def _send_rows(self, request: web.Request, job: ServerJob, rows: list[bytes]) -> web.StreamResponse:
         data = b"".join(row + b"\n" for row in rows)
         job.served += 1
+        if list(self.jobs).index(job.id) < self.gone:
+            return web.json_response({"error": {"message": "deleted"}}, status=404)
         if self.cut > 0 and len(data) > 10:
             self.cut -= 1
             # In the middle of a line, and with a length that fits: nothing but the line says that it was cut.

@@ -16,7 +16,7 @@ from adjudge.models.batch.open import open_batch_api
 from adjudge.models.model import Request
 from adjudge.runs.batch.folder import list_batches
 from adjudge.runs.batch.store import BatchStore
-from batch_support import PROVIDERS, go, serve
+from batch_support import PROVIDERS, go, options, serve
 from run_support import make_cases
 
 every_provider = pytest.mark.parametrize("kind", PROVIDERS)
@@ -49,6 +49,25 @@ def test_a_batch_that_does_not_end_in_time_is_overdue(tmp_path: Path, monkeypatc
         server.words, server.looks = (), 0
         done = go(server, make_cases(5), tmp_path / "R", resume=True)
         assert len(server.jobs) == 1
+    assert done.counts["undecided"] == 0
+
+
+@every_provider
+def test_a_batch_whose_results_are_gone_is_sent_again_when_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """Providers delete results after some weeks. Then the run ends as with any batch that is overdue."""
+    monkeypatch.setattr("adjudge.runs.batch.queue.OVERDUE", -10 * 86_400.0)
+    with serve(kind, gone=1, looks=0) as server:
+        for resume in (False, True):
+            with pytest.raises(AdjudgeError, match="overdue"):
+                go(server, make_cases(5), tmp_path / "R", resume=resume)
+        [kept] = list_batches(tmp_path / "R")
+        assert (kept.state, "deleted" in kept.message) == ("ended", True)
+
+        monkeypatch.setattr("adjudge.runs.batch.queue.OVERDUE", 3_600.0)
+        done = go(server, make_cases(5), tmp_path / "R", resume=True, batch=options(pay_again=True))
+        assert len(server.jobs) == 2
     assert done.counts["undecided"] == 0
 
 

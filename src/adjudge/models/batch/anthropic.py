@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from adjudge.models.batch.job import Job, Limits, ResultLine, Word, classify, read_time
+from adjudge.models.batch.job import Job, Limits, Phase, ResultLine, classify, read_time
 from adjudge.models.batch.wire import BatchWire, JobPage
 from adjudge.models.model import Request
 from adjudge.models.providers.anthropic import Anthropic
 
-_WORDS: Mapping[str, Word] = {"in_progress": "waiting", "canceling": "cancelling", "ended": "ended"}
+_PHASES: Mapping[str, Phase] = {"in_progress": "waiting", "canceling": "cancelling", "ended": "ended"}
 
 
 class _Counts(msgspec.Struct):
@@ -94,7 +94,7 @@ class AnthropicBatches:
         body = b'{"requests":[' + b",".join(lines) + b"]}"
         return _make_job(await self._wire.create(self._url, body, _Batch))
 
-    async def look(self, name: str) -> Job:
+    async def fetch_job(self, name: str) -> Job:
         """A job as it is now."""
         return _make_job(await self._wire.read(f"{self._url}/{name}", _Batch))
 
@@ -121,8 +121,8 @@ def _make_job(said: _Batch) -> Job:
     return Job(
         id=said.id,
         word=said.processing_status,
-        means=_WORDS.get(said.processing_status, "waiting"),
-        known=said.processing_status in _WORDS,
+        phase=_PHASES.get(said.processing_status, "waiting"),
+        known=said.processing_status in _PHASES,
         files=(said.id,),
         done=counts.done,
         total=counts.done + counts.processing or None,

@@ -15,13 +15,13 @@ import msgspec
 
 from adjudge.errors import ModelError
 from adjudge.formats.typed import read_typed_json
-from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, ResultLine, Word, classify, read_time, went_past
+from adjudge.models.batch.job import AGAIN_CODES, Job, Kind, Limits, Phase, ResultLine, classify, read_time, went_past
 from adjudge.models.batch.wire import MOST_PAGES, PAGE, BatchWire
 from adjudge.models.model import Request
 from adjudge.models.providers.gemini import Gemini
 from adjudge.models.providers.key_redaction import redact_error
 
-_WORDS: Mapping[str, Word] = {
+_PHASES: Mapping[str, Phase] = {
     "UNSPECIFIED": "waiting",
     "QUEUED": "waiting",
     "PENDING": "waiting",
@@ -156,7 +156,7 @@ class GeminiBatches:
         url = f"{self._wire.access.base}/{model}:batchGenerateContent"
         return self._make_job(await self._wire.create(url, msgspec.json.encode(said), _Operation))
 
-    async def look(self, name: str) -> Job:
+    async def fetch_job(self, name: str) -> Job:
         """A job as it is now."""
         return self._make_job(await self._wire.read(f"{self._wire.access.base}/{name}", _Operation))
 
@@ -202,8 +202,8 @@ class GeminiBatches:
         return Job(
             id=said.name,
             word=word,
-            means=_WORDS.get(word, "waiting"),
-            known=word in _WORDS,
+            phase=_PHASES.get(word, "waiting"),
+            known=word in _PHASES,
             reason=_REASONS.get(word, "lost"),
             files=(output.responses_file,) if output.responses_file else (),
             done=done,

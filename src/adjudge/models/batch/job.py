@@ -1,4 +1,4 @@
-"""What providers say of their jobs, in our words: states, limits, and what a line of the results came to."""
+"""Jobs as providers describe them: states, limits, and the outcome of each request."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ creates it may have been sent. ``doubtful``: it was sent, and its answer is not 
 nothing. ``ended``: nothing more will be answered, whatever the provider calls it. ``collected``: each of its requests
 has an outcome on disk."""
 
-Word = Literal["waiting", "cancelling", "ended"]
-"""What a provider's own word for a job's state means."""
+Phase = Literal["waiting", "cancelling", "ended"]
+"""How far the provider is with a job, whatever word it has for that."""
 
 Kind = Literal["reply", "again", "never"]
 """What a line came to: a ``reply`` to read; no reply, which another try may mend (``again``); an error that another
@@ -45,7 +45,8 @@ class Job:
     id: str
     word: str
     """The provider's word for its state."""
-    means: Word
+    phase: Phase
+    """What that word means."""
     known: bool = True
     """Whether the word is known. One that is not is taken for ``waiting``: never a failure, and never an end."""
     reason: str = "lost"
@@ -134,7 +135,7 @@ class BatchApi(Protocol):
         """Create the job, with exactly one request; raises ``CreateError``."""
         ...
 
-    async def look(self, name: str) -> Job:
+    async def fetch_job(self, name: str) -> Job:
         """A job as it is now; raises ``ModelError``."""
         ...
 

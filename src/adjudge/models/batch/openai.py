@@ -14,7 +14,7 @@ import msgspec
 
 from adjudge.errors import ModelError
 from adjudge.formats.typed import read_typed_json
-from adjudge.models.batch.job import Job, Limits, ResultLine, Word, classify
+from adjudge.models.batch.job import Job, Limits, Phase, ResultLine, classify
 from adjudge.models.batch.wire import BatchWire, JobPage
 from adjudge.models.model import Request
 from adjudge.models.providers.error import read_complaint
@@ -36,7 +36,7 @@ _LIMITS: Mapping[str, Limits] = {
 _OTHER = Limits(requests=50_000, size=100_000_000, window=_DAY)
 """Of a server that nobody knows: the least of those that are known."""
 
-_WORDS: Mapping[str, Word] = {
+_PHASES: Mapping[str, Phase] = {
     "validating": "waiting",
     "in_progress": "waiting",
     "finalizing": "waiting",
@@ -138,7 +138,7 @@ class OpenAIBatches:
         said = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h", "metadata": {LABEL: label}}
         return self._make_job(await self._wire.create(self._url, msgspec.json.encode(said), _Batch))
 
-    async def look(self, name: str) -> Job:
+    async def fetch_job(self, name: str) -> Job:
         """A job as it is now."""
         return self._make_job(await self._wire.read(f"{self._url}/{name}", _Batch))
 
@@ -178,8 +178,8 @@ class OpenAIBatches:
         return Job(
             id=said.id,
             word=said.status,
-            means=_WORDS.get(said.status, "waiting"),
-            known=said.status in _WORDS,
+            phase=_PHASES.get(said.status, "waiting"),
+            known=said.status in _PHASES,
             reason=_REASONS.get(said.status, "lost"),
             files=tuple(file for file in (said.output_file_id, said.error_file_id) if file),
             done=(counts.completed or 0) + (counts.failed or 0),

@@ -47,7 +47,7 @@ async def collect_batches(
                 queue.register(model)
             queue.recover()
             while True:
-                await queue.look()
+                await queue.poll()
                 tell(found := store.list_batches())
                 if not wait or not any(item.state in OPEN for item in found):
                     return found

@@ -1,4 +1,19 @@
-"""What waits for batches, and the one task that sends it, looks how it goes, and collects what came back."""
+"""The requests that wait for batches, and the one task that sends them, polls the jobs and collects the results.
+
+Where the code for each step of a job is:
+
+* ``_send_part`` keeps the intent (``planned``), uploads (``uploading``) and sends the creation once (``creating``, then
+  ``waiting``).
+* ``_poll_jobs`` asks the provider about each job that is due. ``_collect`` keeps every line of the results of one that
+  has ended, and gives each other request the job's reason (``collected``).
+* ``_mark_doubtful`` is for a creation without an answer: the job may exist, and may cost money (``doubtful``).
+  ``_search_doubtful`` looks for it among the provider's jobs: if it is found, it is waited for.
+* ``_requeue`` puts the requests of a job that never ran back among those to be sent (``refused``).
+* ``recover`` does the same for what an earlier process left half done.
+
+Each state is on disk before the next step is taken. To find out what became of a batch, begin with
+``adjudge batch list RUN --json``: it has the state, the label, the provider's id and the last message of each.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +41,8 @@ from adjudge.runs.batch.store import OPEN, BatchStore, KeptBatch, KeptRequest
 _log = logging.getLogger("adjudge")
 
 QUIET = 0.5
-"""Seconds without another request after which those that wait are sent, where nobody is to ask more; and at most the
-first wait between two looks at a job."""
+"""Seconds without another request after which those that wait are sent, if no judgement is about to ask; at most the
+first wait between two polls of a job."""
 
 TURNS = 50
 """Turns of the event loop for which it has to stay so."""
@@ -49,14 +64,19 @@ SKEW = 3_600.0
 """Seconds by which a provider's clock may be behind ours when its jobs are searched for one of ours."""
 
 SLOWEST = 10.0
-"""How many times the first wait the time between two looks at a job grows to."""
+"""How many times the first wait the time between two polls of a job grows to."""
 
 OVERDUE = 3_600.0
 """Seconds after a provider's own window has ended."""
 
 _STOPPING = frozenset({401, 402, 403})
+"""Statuses that end the run: the key is refused, or the account cannot pay."""
 
 _CANNOT_LIST = frozenset({404, 405, 501})
+"""Statuses of a provider that has no list of its jobs."""
+
+_MAY_PASS = frozenset({408, 409, 425, 429})
+"""Statuses from 400 to 499 of a request that may be answered later."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -64,19 +84,24 @@ class _Waiting:
     """A request that waits for its outcome."""
 
     place: str
+    """Case, order, sample, model, seat and attempt, as ``make_place`` writes them."""
     key: str
+    """The digest of the request itself: what is kept at the same place for other words does not count."""
     model: HttpModel
     request: Request
     held: float
+    """Dollars of the budget that are held for it."""
     outcome: asyncio.Future[KeptRequest] = field(repr=False)
 
 
 @dataclass(slots=True)
-class _Looks:
-    """When a job is looked at next."""
+class _NextPoll:
+    """When a job is polled next."""
 
     due: float
+    """On ``time.monotonic``."""
     wait: float
+    """Seconds until the poll after that; they grow."""
 
 
 class BatchQueue:
@@ -99,27 +124,39 @@ class BatchQueue:
         self._store, self._options = store, options
         self._is_all_asked, self._on_change, self._on_paid_twice = is_all_asked, on_change, on_paid_twice
         self._apis: dict[str, BatchApi] = {}
+        """By the model's name."""
         self._unsent: dict[str, list[_Waiting]] = {}
+        """By the model's name: requests that are in no job yet."""
         self._sent: dict[str, _Waiting] = {}
-        self._looks: dict[int, _Looks] = {}
+        """By the request's id: requests in a job, for whose outcome a judgement of this process waits."""
+        self._next_polls: dict[int, _NextPoll] = {}
+        """By the batch's number, as are the next three."""
         self._doubtful_since: dict[int, float] = {}
-        self._untellable: set[int] = set()
-        self._strangers: dict[int, set[str]] = {}
+        self._unsearchable: set[int] = set()
+        """Doubtful batches whose provider has no list of its jobs, so that waiting does not help."""
+        self._foreign_jobs: dict[int, set[str]] = {}
+        """Jobs of the account that are not this doubtful batch, because their results have none of its ids."""
         self._used: list[str] = []
+        """Ids of requests whose outcome a judgement was given; they are written with the next step."""
         self._used_places: list[str] = []
         self._most_tokens: dict[str, int] = {}
+        """By the model's name: tokens that may be queued, as found out when the provider refused more."""
         self._refusals: dict[str, int] = {}
-        self._uploads: dict[str, int] = {}
+        """By the model's name: creations in a row that were refused."""
+        self._failed_uploads: dict[str, int] = {}
+        """By the model's name: uploads in a row that failed."""
         self._not_before: dict[str, float] = {}
+        """By the model's name: when the next job may be sent, on ``time.monotonic``."""
         self._news = asyncio.Event()
         self._last = time.monotonic()
+        """When a request was last handed in or answered."""
         self._held = 0.0
         self._halting = False
 
     # ---------------------------------------------------------------- for those who ask
 
     def register(self, model: HttpModel) -> None:
-        """Make a model known, so that its jobs can be looked at; raises ``UsageError`` where it has no batches."""
+        """Make a model known, so that its jobs can be polled; raises ``UsageError`` where it has no batches."""
         if model.name not in self._apis:
             self._apis[model.name] = open_batch_api(model)
             said = self._store.find_fact(_name_refused(model.name))
@@ -196,20 +233,20 @@ class BatchQueue:
     # ---------------------------------------------------------------- the task
 
     async def work(self) -> None:
-        """Send, look and collect until halted; raises ``AdjudgeError`` where a run cannot go on."""
+        """Send, poll and collect until halted; raises ``AdjudgeError`` where a run cannot go on."""
         self.recover()
         while not self._halting:
             self.write_used()
-            await self.look()
+            await self.poll()
             await self._send_what_is_ready()
             self._check_whether_stuck()
             await self._pause(self.find_wait())
         self.write_used()
 
-    async def look(self) -> None:
-        """Look at every job that is due, and keep what has come back."""
-        await self._look_up_doubtful()
-        await self._look_at_jobs()
+    async def poll(self) -> None:
+        """Ask the providers about every job that is due, and keep what has come back."""
+        await self._search_doubtful()
+        await self._poll_jobs()
 
     async def cancel(self, batch: KeptBatch) -> None:
         """Ask the provider to end a job; raises ``ModelError`` when it refuses."""
@@ -235,8 +272,8 @@ class BatchQueue:
     def find_wait(self) -> float:
         """Seconds until there is something to do, as far as that is known."""
         now = time.monotonic()
-        due = [looks.due - now for looks in self._looks.values()]
-        # News wakes this at once; while requests come one by one, it is looked whether they have stopped.
+        due = [item.due - now for item in self._next_polls.values()]
+        # News ends a wait at once. While requests come one by one, short waits show when they have stopped.
         if self.unsent:
             due.append(min(QUIET, self._options.poll) / 5)
         return min(max(min(due, default=self._options.poll), 0.01), self._options.poll)
@@ -260,17 +297,18 @@ class BatchQueue:
                 said = "the process ended before it was created; its requests are sent in another"
                 self._store.forget_requests(batch.number, "refused", said)
             elif batch.state == "creating":
-                self._doubt(batch.number, "the process ended while it was created")
-                self._looks[batch.number].due = now
+                self._mark_doubtful(batch.number, "the process ended while it was created")
+                self._next_polls[batch.number].due = now
             elif batch.state == "doubtful":
                 self._doubtful_since[batch.number] = now
             else:
-                self._looks[batch.number] = _Looks(now, self._options.poll)
+                self._next_polls[batch.number] = _NextPoll(now, self._options.poll)
 
-    def _doubt(self, number: int, why: str) -> None:
+    def _mark_doubtful(self, number: int, why: str) -> None:
+        """Note that it is not known whether a job was created, and have the provider's jobs searched for it."""
         self._store.change(number, state="doubtful", message=why)
         self._doubtful_since[number] = time.monotonic()
-        self._looks[number] = _Looks(time.monotonic() + self._grace, self._grace)
+        self._next_polls[number] = _NextPoll(time.monotonic() + self._grace, self._grace)
         batch = self._store.find_batch(number)
         _log.warning("batch %s (%s, %s requests) is doubtful: %s", number, batch.model, batch.requests, why)
 
@@ -291,78 +329,88 @@ class BatchQueue:
 
     # ---------------------------------------------------------------- doubtful
 
-    async def _look_up_doubtful(self) -> None:
+    async def _search_doubtful(self) -> None:
+        """Search the providers' jobs for each doubtful batch that is due."""
         for batch in self._store.list_batches(("doubtful",)):
-            looks = self._looks.setdefault(batch.number, _Looks(0.0, self._options.poll))
+            next_poll = self._next_polls.setdefault(batch.number, _NextPoll(0.0, self._options.poll))
             api = self._find_api(batch)
-            if api is None or looks.due > time.monotonic():
+            if api is None or next_poll.due > time.monotonic():
                 continue
-            self._schedule(looks)
-            await self._look_up(batch, api)
+            self._schedule(next_poll)
+            await self._search_for(batch, api)
 
-    async def _look_up(self, batch: KeptBatch, api: BatchApi) -> None:
-        """Find a doubtful job among the provider's; what cannot be told stays as it is."""
+    async def _search_for(self, batch: KeptBatch, api: BatchApi) -> None:
+        """Search the provider's jobs for a doubtful batch.
+
+        If it is there, it is waited for. If the provider certainly has no such job, and had time to list it, its
+        requests are requeued. Otherwise it stays doubtful.
+        """
         try:
             jobs = await api.list_jobs(batch.created_at - SKEW)
-            found, open_ends = await self._search(batch, api, jobs)
+            found, open_ends = await self._find_job(batch, api, jobs)
         except ModelError as error:
             if error.status in _STOPPING:
                 raise
             if error.status in _CANNOT_LIST:
-                self._untellable.add(batch.number)
+                self._unsearchable.add(batch.number)
             self._keep_message(batch, f"its provider's batches cannot be searched: {error}")
-            self._release_doubtful(batch)
+            self._requeue_if_allowed(batch)
             return
         if found is not None:
             self._adopt(batch, api, found)
         elif open_ends:
             self._keep_message(batch, "a batch that has not ended yet may be it, and only its results can tell")
-            self._release_doubtful(batch)
+            self._requeue_if_allowed(batch)
         elif time.monotonic() >= self._doubtful_since.get(batch.number, 0.0) + self._grace:
-            self._take_back(batch.number, "the provider has no such batch; its requests are sent in another")
+            self._requeue(batch.number, "the provider has no such batch; its requests are sent in another")
 
-    async def _search(self, batch: KeptBatch, api: BatchApi, jobs: Sequence[Job]) -> tuple[Job | None, bool]:
+    async def _find_job(self, batch: KeptBatch, api: BatchApi, jobs: Sequence[Job]) -> tuple[Job | None, bool]:
         """The job with the label, or with our ids in its results; and whether some cannot be told yet."""
         if api.labelled:
             return next((job for job in jobs if job.label == batch.label), None), False
         ours = {item.job for item in self._store.list_batches()}
         # Nothing of a doubtful job was collected, so that all its requests are among those that were sent.
         names = {name for name, _ in self._store.list_sent(batch.number)}
-        strangers, open_ends = self._strangers.setdefault(batch.number, set()), False
+        foreign, open_ends = self._foreign_jobs.setdefault(batch.number, set()), False
         for job in jobs:
-            if job.id in ours or job.id in strangers or job.total not in (None, batch.requests):
+            if job.id in ours or job.id in foreign or job.total not in (None, batch.requests):
                 continue
-            if job.means != "ended":
+            if job.phase != "ended":
                 open_ends = True
             elif await _holds_any(api, job, names):
                 return job, False
             else:
-                strangers.add(job.id)
+                foreign.add(job.id)
         return None, open_ends
 
-    def _release_doubtful(self, batch: KeptBatch) -> None:
-        """With ``pay_again``, what cannot be told is sent again."""
+    def _requeue_if_allowed(self, batch: KeptBatch) -> None:
+        """With ``pay_again``, requeue a job that may be at the provider all the same; otherwise change nothing."""
         if not self._options.pay_again:
             return
         self._on_paid_twice(self._store.add_held(batch.number))
-        self._take_back(batch.number, "it could not be told whether it was created; its requests were sent again")
+        why = "it could not be told whether it was created" if batch.state == "doubtful" else "it was overdue"
+        self._requeue(batch.number, f"{why}; its requests were sent again")
 
     def _adopt(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
+        """Wait for a job that was found at the provider to be this doubtful batch."""
         deadline = batch.created_at + api.limits.window + OVERDUE
         changes: dict[str, Any] = {"word": job.word, "deadline": deadline, "message": ""}
         self._store.change(batch.number, state="waiting", job=job.id, **changes)
-        self._looks[batch.number] = _Looks(time.monotonic(), self._options.poll)
+        self._next_polls[batch.number] = _NextPoll(time.monotonic(), self._options.poll)
         self._doubtful_since.pop(batch.number, None)
-        self._untellable.discard(batch.number)
+        self._unsearchable.discard(batch.number)
         self._on_change()
 
-    def _take_back(self, number: int, why: str) -> None:
-        """Have the requests of a job that never ran sent in another."""
+    def _requeue(self, number: int, why: str) -> None:
+        """Put the requests of a job that have no outcome back among those that are sent in another one.
+
+        Only for a job that certainly never ran, or with ``pay_again``: whatever else it is called for is paid twice.
+        """
         names = [name for name, _ in self._store.list_sent(number)]
         self._store.forget_requests(number, "refused", why)
-        self._looks.pop(number, None)
+        self._next_polls.pop(number, None)
         self._doubtful_since.pop(number, None)
-        self._untellable.discard(number)
+        self._unsearchable.discard(number)
         for name in names:
             waiting = self._sent.pop(name, None)
             if waiting is not None and not waiting.outcome.done():
@@ -376,29 +424,32 @@ class BatchQueue:
             self._store.change(batch.number, message=said)
             _log.warning("batch %s of %s: %s", batch.number, batch.model, said)
 
-    # ---------------------------------------------------------------- looking and collecting
+    # ---------------------------------------------------------------- polling and collecting
 
-    async def _look_at_jobs(self) -> None:
+    async def _poll_jobs(self) -> None:
         for batch in self._store.list_batches(("waiting", "cancelling", "ended")):
-            looks = self._looks.setdefault(batch.number, _Looks(0.0, self._options.poll))
+            next_poll = self._next_polls.setdefault(batch.number, _NextPoll(0.0, self._options.poll))
             api = self._find_api(batch)
-            if api is None or looks.due > time.monotonic():
+            if api is None or next_poll.due > time.monotonic():
                 continue
-            self._schedule(looks)
+            self._schedule(next_poll)
             try:
-                await self._look(batch, api)
+                await self._poll_job(batch, api)
             except ModelError as error:
                 if error.status in _STOPPING:
                     raise
                 self._keep_message(batch, f"it could not be looked at, and is again later: {error}")
+                if self._is_overdue(batch) and _is_final(error):
+                    # Without this, a batch whose results the provider has deleted could never be sent again.
+                    self._requeue_if_allowed(batch)
 
-    def _schedule(self, looks: _Looks) -> None:
-        looks.due = time.monotonic() + looks.wait * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
-        looks.wait = min(looks.wait * 1.5, self._options.poll * SLOWEST)
+    def _schedule(self, next_poll: _NextPoll) -> None:
+        next_poll.due = time.monotonic() + next_poll.wait * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+        next_poll.wait = min(next_poll.wait * 1.5, self._options.poll * SLOWEST)
 
-    async def _look(self, batch: KeptBatch, api: BatchApi) -> None:
-        job = await api.look(batch.job)
-        if job.means != "ended":
+    async def _poll_job(self, batch: KeptBatch, api: BatchApi) -> None:
+        job = await api.fetch_job(batch.job)
+        if job.phase != "ended":
             self._note_under_way(batch, job)
             return
         ended_at = batch.ended_at or time.time()
@@ -406,14 +457,14 @@ class BatchQueue:
         await self._collect(self._store.find_batch(batch.number), api, job)
 
     def _note_under_way(self, batch: KeptBatch, job: Job) -> None:
-        state = "cancelling" if job.means == "cancelling" or batch.state == "cancelling" else "waiting"
+        state = "cancelling" if job.phase == "cancelling" or batch.state == "cancelling" else "waiting"
         if (batch.state, batch.word, batch.done) != (state, job.word, job.done or 0):
             self._store.change(batch.number, state=state, word=job.word, done=job.done or 0)
         if not job.known:
             said = f"the provider says {job.word[:60]!r}, which is no state that is known; it is waited for"
             self._keep_message(batch, said)
         if self._is_overdue(batch) and self._options.pay_again:
-            self._release_doubtful(batch)
+            self._requeue_if_allowed(batch)
 
     async def _collect(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
         """Keep every line there is, whatever the end is called, and give each other request the job's reason."""
@@ -423,7 +474,7 @@ class BatchQueue:
         got.flush()
         missing = self._store.list_sent(batch.number)
         if job.fatal and not got.fresh:
-            self._take_back(batch.number, job.message or f"the provider ended it as {job.word}")
+            self._requeue(batch.number, job.message or f"the provider ended it as {job.word}")
             raise AdjudgeError(
                 f"{batch.model}: the provider refused batch {batch.number}, and would refuse the next: {job.message}; "
                 "nothing of it was run; put it right, and go on with resume (--resume)"
@@ -431,11 +482,11 @@ class BatchQueue:
         if job.bad_lines is not None:
             bad = [(name, job.bad_lines[line]) for name, line in missing if line in job.bad_lines]
             self._keep(batch.number, [_make_failed(name, "invalid_request", said) for name, said in bad])
-            self._take_back(batch.number, f"{job.message}; its other requests are sent in another")
+            self._requeue(batch.number, f"{job.message}; its other requests are sent in another")
             return
         if job.queue_full:
             self._most_tokens[batch.model] = max(self._store.count_tokens(batch.model), batch.tokens // 2, 1)
-            self._take_back(batch.number, "the queue of tokens was full; its requests are sent later")
+            self._requeue(batch.number, "the queue of tokens was full; its requests are sent later")
             self._not_before[batch.model] = time.monotonic() + self._options.poll
             return
         kind = "never" if job.reason == "cancelled" else "again"
@@ -454,7 +505,7 @@ class BatchQueue:
             _log.warning("batch %s of %s: %s", batch.number, batch.model, "; ".join(notes))
         message = clean("; ".join((job.message, *notes))[:500], keep_lines=False).removeprefix("; ")
         self._store.change(batch.number, state="collected", message=message, done=got.fresh + len(rest))
-        self._looks.pop(batch.number, None)
+        self._next_polls.pop(batch.number, None)
         self._on_change()
 
     def _keep(self, number: int, lines: Sequence[ResultLine]) -> None:
@@ -577,7 +628,7 @@ class BatchQueue:
         if job is not None:
             deadline = time.time() + api.limits.window + OVERDUE
             self._store.change(number, state="waiting", job=job.id, word=job.word, deadline=deadline)
-            self._looks[number] = _Looks(time.monotonic() + self._options.poll, self._options.poll)
+            self._next_polls[number] = _NextPoll(time.monotonic() + self._options.poll, self._options.poll)
             self._on_change()
 
     async def _upload(self, number: int, model: str, api: BatchApi, lines: Sequence[bytes], label: str) -> bool:
@@ -585,15 +636,15 @@ class BatchQueue:
         try:
             file = await api.upload(lines, label)
         except ModelError as error:
-            self._take_back(number, f"its file could not be uploaded: {error}"[:500])
-            self._uploads[model] = self._uploads.get(model, 0) + 1
-            if (error.status is not None and error.status < 500 and error.status != 429) or self._uploads[
+            self._requeue(number, f"its file could not be uploaded: {error}"[:500])
+            self._failed_uploads[model] = self._failed_uploads.get(model, 0) + 1
+            if (error.status is not None and error.status < 500 and error.status != 429) or self._failed_uploads[
                 model
             ] >= UPLOADS:
                 raise
             self._not_before[model] = time.monotonic() + 2 * self._options.poll
             return False
-        self._uploads[model] = 0
+        self._failed_uploads[model] = 0
         self._store.change(number, state="creating", file=file)
         return True
 
@@ -604,7 +655,7 @@ class BatchQueue:
                 return await api.create(file, lines, label)
             except CreateError as error:
                 if error.because == "doubtful":
-                    self._doubt(number, f"its creation was not answered: {error}"[:500])
+                    self._mark_doubtful(number, f"its creation was not answered: {error}"[:500])
                     return None
                 if error.because != "wait":
                     raise
@@ -614,7 +665,7 @@ class BatchQueue:
                 self._store.change(number, message=f"waiting to create it: {error}"[:500])
             await asyncio.sleep(seconds if not self._halting else 0.0)
             if self._halting:
-                self._take_back(number, "it was not created before the run was interrupted")
+                self._requeue(number, "it was not created before the run was interrupted")
                 return None
 
     async def _handle_refusal(
@@ -630,7 +681,7 @@ class BatchQueue:
         self._refusals[model] = self._refusals.get(model, 0) + 1
         said = clean(str(error)[:500], keep_lines=False)
         if error.because == "stop" or (self._refusals[model] > REFUSALS and len(part) > 1):
-            self._take_back(number, said)
+            self._requeue(number, said)
             raise AdjudgeError(
                 f"{model}: no batch can be created: {said}; nothing of it was sent; put it right, and go on with "
                 "resume (--resume)"
@@ -640,7 +691,7 @@ class BatchQueue:
             self._store.change(number, state="refused", message=said)
             return
         # One line can be to blame for the whole: each half is tried by itself.
-        self._take_back(number, said)
+        self._requeue(number, said)
         mine = set(map(id, part))
         self._unsent[model] = [item for item in self._unsent.get(model, ()) if id(item) not in mine]
         middle = len(part) // 2
@@ -662,8 +713,8 @@ class BatchQueue:
         if not self._sent or self.unsent or not self._is_quiet():
             return
         left = [item for item in self._store.list_batches(OPEN) if item.model in self._apis]
-        doubtful = [item for item in left if item.number in self._untellable]
-        overdue = [item for item in left if self._is_overdue(item) and item.number not in self._untellable]
+        doubtful = [item for item in left if item.number in self._unsearchable]
+        overdue = [item for item in left if self._is_overdue(item) and item.number not in self._unsearchable]
         if not left or len(doubtful) + len(overdue) < len(left):
             return
         numbers = ", ".join(str(item.number) for item in (*doubtful, *overdue))
@@ -721,5 +772,11 @@ def _make_failed(name: str, error: str, said: str) -> ResultLine:
     return ResultLine(id=name, kind="never", name=error, message=said)
 
 
+def _is_final(error: ModelError) -> bool:
+    """Whether a provider answered what it will answer later too, such as 404 for results that it has deleted."""
+    return error.status is not None and 400 <= error.status < 500 and error.status not in _MAY_PASS
+
+
 def _name_refused(model: str) -> str:
+    """The fact in ``batches.sqlite`` that names the parameters that a model does not take."""
     return f"refused by {model}"

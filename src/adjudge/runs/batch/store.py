@@ -27,6 +27,7 @@ OPEN: tuple[State, ...] = ("planned", "uploading", "creating", "doubtful", "wait
 """The states of a job from which something may still come."""
 
 RequestState = Literal["sent", "reply", "again", "never"]
+"""``sent``: in a job, and without an outcome so far. The others are outcomes, as ``models.batch.job.Kind`` has them."""
 
 _DDL = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
@@ -92,16 +93,25 @@ class KeptRequest:
     """A request of a job as the run remembers it."""
 
     id: str
+    """Its id at the provider: ``custom_id`` or ``key`` of its line."""
     batch: int
+    """The number of its job."""
     line: int
+    """Which line of the job it is, from 0."""
     place: str
+    """Case, order, sample, model, seat and attempt, as ``make_place`` writes them. Each job that a request goes into
+    has a row of its own, and the latest one of a place counts."""
     key: str
+    """The digest of the request itself."""
     state: RequestState
     used: bool
-    """Whether a judgement was given what came of it."""
+    """Whether a judgement was given its outcome. A used outcome counts again only if it is a reply."""
     name: str
+    """The error's name; empty for a reply."""
     message: str
+    """The error in the provider's words; empty for a reply."""
     body: bytes | None
+    """The reply or the error body; ``None`` until there is an outcome, and again when the run is complete."""
 
 
 class BatchStore:
