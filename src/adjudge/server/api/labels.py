@@ -101,10 +101,16 @@ async def settle_difference(run: str, body: LabelBody, state: CurrentState, call
 
 @router.get("/labels/{run}/labels")
 async def export_labels(
-    run: str, state: CurrentState, _caller: Annotated[Caller, Depends(require("read", "adjudicate"))]
+    run: str, state: CurrentState, caller: Annotated[Caller, Depends(require("read", "adjudicate"))]
 ) -> Response:
-    """Everybody's labels, in the order in which they came. Not for those who label: they would not be blind."""
-    labels = await use_queue(state, run, lambda queue: [label.to_dict() for label in queue.labels()])
+    """Everybody's labels, in the order in which they came. What the caller labels afterwards is not blind."""
+
+    def export(queue: LabelQueue) -> list[dict[str, Any]]:
+        if caller.rater is not None:
+            queue.note_shown(caller.rater, labels=True)
+        return [label.to_dict() for label in queue.labels()]
+
+    labels = await use_queue(state, run, export)
     return answer({"schema": "adjudge/labels/1", "labels": labels})
 
 
