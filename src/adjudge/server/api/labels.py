@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from adjudge.errors import UsageError
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
-from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.api.endpoint import StrictModel, answer, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import explain_trouble, find_run_folder
+from adjudge.server.run_folders import explain_trouble
 from adjudge.server.state import CurrentState, ServerState
 
 router = make_router("labels")
@@ -127,8 +127,6 @@ def name_rater(caller: Caller) -> str:
 
 async def use_queue(state: ServerState, run: str, work: Callable[[LabelQueue], T]) -> T:
     """What a function does with the queue of a run; raises ``Problem`` where there is no such run (404), or case."""
-    with explaining_usage(404, code="unknown_run"):
-        find_run_folder(state.run_folder, run)
     try:
         return await state.labels.use(run, work)
     except UsageError as error:
