@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import statistics
 import threading
@@ -322,6 +323,21 @@ def test_a_request_for_another_name_is_refused(server, host):
     answer = server.open_client(key=server.make_key("judge")).get("/v1/gates", headers={"Host": host})
 
     assert answer.status_code in (400, 421)
+
+
+def test_a_browser_that_asks_for_another_name_gets_a_page_with_the_right_address(server):
+    """With its style, and with nothing that needs a name; a program gets a problem as ever."""
+    browser = server.open_client(headers={"Accept": "text/html", "Host": "evil.example"})
+    page = browser.get("/results")
+    problem = server.open_client(headers={"Host": "evil.example"}).get("/results.json")
+
+    assert (page.status_code, problem.status_code, problem.json()["code"]) == (421, 421, "host")
+    assert page.headers["content-type"].startswith("text/html")
+    assert f'href="{server.url}/signin"' in page.text
+    assert "content-security-policy" in page.headers
+    style = re.search(r'href="(/static/[^"]*style[.]css)"', page.text)[1]
+    assert browser.get(style).status_code == 200
+    assert [browser.get(path).status_code for path in ("/static/x/style.css", f"{style}x", "/signin")] == [421] * 3
 
 
 @pytest.mark.parametrize(

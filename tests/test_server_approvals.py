@@ -37,7 +37,7 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSe
     with run_server(tmp_path_factory.mktemp("server"), config=CONFIG) as running:
         running.add_account("Ana")
         running.add_account("Ben", "approve")
-        running.add_account("Zoe", "approve", approver=None)
+        running.add_account("Zoe", "approve", "read", approver=None)
         running.add_account("Kim", "approve", gates=["others"])
         running.add_account("Ray", "read")
         yield running
@@ -99,7 +99,7 @@ def test_a_json_object_is_shown_as_its_members_exactly(server: RunningServer, an
 def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
     """And opens the first that one can decide."""
     with run_server(tmp_path, config=CONFIG) as server:
-        server.add_account("Ana", "approve")
+        server.add_account("Ana", "approve", "read")
         ana = server.sign_in("Ana")
         assert "Nothing waits for approval" in ana.get("/approvals").text
 

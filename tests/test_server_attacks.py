@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ import pytest
 
 from adjudge import Approvals, Judge, Ledger
 from adjudge.testing import ScriptedModel
-from approval_page_support import list_kinds, make_request, send
+from approval_page_support import decide, list_kinds, make_request, send
 from label_support import make_run
 from server_support import RunningServer, find_token, run_server
 
@@ -181,14 +182,15 @@ def provide_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
     """A server with two reviewers, one who labels, one who reads, one who manages keys, and one limited to a gate."""
     folder = tmp_path_factory.mktemp("attacked")
     # In a thread: what makes the run leaves a loop behind in the one that it is called in.
-    maker = threading.Thread(target=make_run, args=(folder / "runs" / "first",), kwargs={"cases": 14})
-    maker.start()
-    maker.join()
+    for name, cases in (("first", 14), ("second", 2)):
+        maker = threading.Thread(target=make_run, args=(folder / "runs" / name,), kwargs={"cases": cases})
+        maker.start()
+        maker.join()
     damaged = folder / "runs" / "damaged"
     damaged.mkdir()
     (damaged / "run.json").write_text("{", encoding="utf-8")
     with run_server(folder, CONFIG) as running:
-        for name in ("Ana", "Ben"):
+        for name in ("Ana", "Ben", "Cleo"):
             running.add_account(name, "approve")
         running.add_account("Lena", "label")
         running.add_account("Rea", "read")
@@ -417,6 +419,99 @@ def test_one_person_decides_once_by_page_and_key_at_the_same_time(server: Runnin
     assert "closed" not in kinds
 
 
+def test_who_approves_sees_only_what_they_are_asked(server: RunningServer):
+    """Nothing of another's request: no page, file, number or news; who reads sees it, and who decided keeps it."""
+    ident = make_request(server, SECRET, approvers=["Cleo"], gate="held")
+    ana, cleo = server.sign_in("Ana"), server.sign_in("Cleo")
+    key = server.open_client(key=server.make_key("approve", approver="Ana"))
+    paths = [f"/approvals/{ident}{rest}" for rest in ("", ".json", "/content", "?whole=1")]
+    listed = ["/approvals", "/approvals.json", "/approvals/deny", "/approvals/deny.json"]
+
+    assert [ana.get(path).status_code for path in paths] == [404] * 4
+    assert ana.get("/approvals/news", params={"item": ident}).status_code == 404
+    assert all(ident not in ana.get(path).text for path in listed)
+    assert key.get(f"/v1/approvals/{ident}").status_code == 404
+    assert ident not in key.get("/v1/approvals?status=all").text
+    assert key.post(f"/v1/approvals/{ident}/votes", json={"approved": False}).status_code == 404
+    reader = server.open_client(key=server.make_key("read", gates=["held"]))
+    assert reader.get(f"/v1/approvals/{ident}").status_code == 200
+
+    assert send(cleo, ident, "deny", "no").status_code == 303
+    assert cleo.get(paths[0]).status_code == 200
+
+
+def test_a_request_like_it_is_shown_to_nobody_who_was_not_asked_about_it(server: RunningServer):
+    """The page of a request shows the last one like it that was approved, with its content."""
+    how: dict[str, Any] = {"gate": "alike", "score": 0.3}
+    earlier = make_request(server, SECRET, approvers=["Cleo"], **how)
+    decide(server, earlier, "Cleo", True)
+    ident = make_request(server, "Another one.", approvers=["Ana", "Cleo"], **how)
+
+    assert SECRET in server.sign_in("Cleo").get(f"/approvals/{ident}.json").text
+    assert SECRET not in server.sign_in("Ana").get(f"/approvals/{ident}.json").text
+
+
+def test_the_number_in_the_navigation_counts_what_one_can_decide(server: RunningServer):
+    """Not what others are asked, and not what one has decided."""
+    server.add_account("Nina", "approve")
+    nina = server.sign_in("Nina")
+    mine, _, decided = (make_request(server, approvers=names) for names in (["Nina"], ["Ben"], ["Nina", "Ben"]))
+    assert count_waiting(nina) == 2
+
+    assert send(nina, decided, "deny", "no").status_code == 303
+    assert count_waiting(nina) == 1
+    assert mine in nina.get("/approvals.json").text
+
+
+def count_waiting(client: Any) -> int:
+    """The number beside *Approvals* in the navigation."""
+    found = re.search(r'href="/approvals"[^>]*>.*?(\d+)', client.get("/approvals").text, re.DOTALL)
+    assert found is not None
+    return int(found[1])
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_who_manages_keys_gets_none_that_decides_as_somebody_else(server: RunningServer):
+    """Rotating a key shows its new secret: with it, an administrator could approve in the name of a reviewer."""
+    admin = server.sign_in("Adam")
+    for limits in ({"approver": "Ana"}, {"rater": "Ana"}):
+        key = server.make_key("approve", "label", **limits)
+        answer = rotate(admin, key)
+        assert answer.status_code == 422
+        assert "adj_" not in answer.text.replace("adj_…", "")
+        assert "Ana" in answer.text
+        assert server.open_client(key=key).get("/v1/approvals").status_code == 200
+
+    own, plain = server.make_key("approve", approver="Adam"), server.make_key("judge")
+    assert [rotate(admin, key).status_code for key in (own, plain)] == [200, 200]
+
+
+def test_the_ledger_says_who_changed_a_key(server: RunningServer):
+    """With what it may do and under whose name, and without anything that opens a door."""
+    key = server.make_key("judge", gates=["held"])
+    admin = server.sign_in("Adam")
+    rotate(admin, key)
+    reader = server.open_client(key=server.make_key("read"))
+    (entry,) = (
+        item["payload"]
+        for item in reader.get("/v1/ledger?kind=key.rotated").json()["entries"]
+        if item["payload"]["replaces"] == key[4:16]
+    )
+    assert (entry["by"], entry["scopes"], entry["gates"]) == ("person:Adam", ["judge"], ["held"])
+
+    token = find_token(admin, "/keys")
+    admin.post("/keys/revoke", data={"csrf_token": token, "prefix": entry["key"]})
+    text = reader.get("/v1/ledger", params={"subject": f"key:{entry['key']}"}).text
+    assert '"key.revoked"' in text
+    assert key[17:] not in reader.get("/v1/ledger?kind=key.created&limit=1000").text
+
+
+def rotate(client: Any, key: str) -> Any:
+    return client.post("/keys/rotate", data={"csrf_token": find_token(client, "/keys"), "prefix": key[4:16]})
+
+
 # ---------------------------------------------------------------- labelling
 
 
@@ -431,11 +526,39 @@ def test_figures_tell_nobody_what_others_said_of_a_case(server: RunningServer):
         client.post("/v1/labels/first/labels", json={"case": case, "value": True})
 
 
-def label_all(server: RunningServer, rater: str, *, count: int) -> None:
+@pytest.mark.parametrize("path", ["/labels", "/labels.json", "/v1/labels/second/labels"])
+def test_who_answers_again_to_see_a_figure_move_is_not_blind(server: RunningServer, path: str):
+    """A number of differences, or the labels themselves, tell what others said of a case that one labelled before."""
+    number = {"/labels": 1, "/labels.json": 2}.get(path, 3)
+    rater = f"Third{number}"
+    for name in ("Other", rater):
+        label_all(server, name, count=2, run="second")
+    client = server.open_client(key=server.make_key("label", "adjudicate", rater=rater))
+    case = server.open_client(key=server.make_key("read")).get("/v1/labels/second/labels").json()["labels"][0]["case"]
+    body = {"case": case, "value": False}
+
+    assert client.post("/v1/labels/second/labels", json=body).json()["blind"] is True
+    assert client.get(path).status_code == 200
+    assert client.post("/v1/labels/second/labels", json=body | {"value": True}).json()["blind"] is False
+
+
+def test_who_settled_a_case_labels_it_blind_no_more(server: RunningServer):
+    """They were shown what everybody said of it."""
+    label_all(server, "Other", count=2, run="second")
+    client = server.open_client(key=server.make_key("label", "adjudicate", rater="Judge Judy"))
+    case = client.post("/v1/labels/second/settle", json={"case": "case-0", "value": True}).json()["case"]
+
+    label = client.post("/v1/labels/second/labels", json={"case": case, "value": True}).json()
+    assert (label["kind"], label["blind"]) == ("person", False)
+
+
+def label_all(server: RunningServer, rater: str, *, count: int, run: str = "first") -> None:
+    """Label the cases that come next, as far as there are any."""
     client = server.open_client(key=server.make_key("label", rater=rater))
     for _ in range(count):
-        case = client.post("/v1/labels/first/next", json={}).json()["task"]["case"]
-        client.post("/v1/labels/first/labels", json={"case": case, "value": True})
+        task = client.post(f"/v1/labels/{run}/next", json={}).json()["task"]
+        if task is not None:
+            client.post(f"/v1/labels/{run}/labels", json={"case": task["case"], "value": True})
 
 
 # ---------------------------------------------------------------- errors

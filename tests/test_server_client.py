@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,6 +15,8 @@ import pytest
 
 import tools_support
 from adjudge import Blocked, Client, Gate, JudgeResult, ServerError, UsageError
+from adjudge.client.connection import Connection
+from adjudge.client.ledger import RemoteLedger
 from adjudge.ledger import verify_export
 from adjudge.tools import tool_digest, validate_reuse
 from server_support import CONFIG, run_server
@@ -386,6 +388,119 @@ def test_only_a_decision_about_this_content_at_this_gate_counts(said):
         client.close()
 
     assert (decision.allowed, decision.decided_by) == (False, "policy")
+
+
+WRONG = [b"", b"<html>all is well</html>", b"{}", b"[]", b"null", b"7", b'{"a": 1, "a": 2}', b'{"a": NaN}', b"\xff"]
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_an_answer_of_another_shape_is_an_error_of_the_server(said, tmp_path):
+    """The same error everywhere: it is no mistake of the caller, and no error of Python's."""
+    with answering((200, {"Adjudge-Head": "none"}, said), verb="GET") as (url, _):
+        client = Client(url, timeout=5.0)
+        approvals, labels, ledger = client.approvals(), client.label_queue("first"), client.ledger()
+        for ask in (
+            lambda: approvals.get_sync("x"),
+            approvals.list_sync,
+            client.gate("publish").pending_sync,
+            labels.labels_sync,
+            labels.progress_sync,
+            ledger.head_sync,
+            ledger.verify_sync,
+            lambda: list(ledger.query_sync()),
+            lambda: ledger.export_sync(tmp_path / "ledger.jsonl"),
+        ):
+            with pytest.raises(ServerError):
+                ask()
+        client.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_an_answer_of_another_shape_decides_and_labels_nothing(said):
+    """A review does not approve, and what was to be written raises."""
+    with answering((200, {}, said)) as (url, _):
+        client = Client(url, timeout=5.0)
+        labels, judge = client.label_queue("first"), client.emergent_judge()
+        for ask in (
+            lambda: client.approvals().decide_sync("x", True),
+            lambda: client.gate("publish").resume_sync("x"),
+            labels.next_sync,
+            lambda: labels.record_sync("x", True),
+            lambda: labels.settle_sync("x", True),
+            labels.undo_sync,
+        ):
+            with pytest.raises(ServerError):
+                ask()
+        assert judge.review_creation_sync(tools_support.candidate()).approved is False
+        assert judge.review_promotion_sync(tools_support.tool()).approved is False
+        assert judge.validate_reuse_sync("tool-1", {"sum": 3}, tools_support.INTEGER).valid is False
+        assert client.judge().evaluate_sync("x", criteria="good").outcome == "undecided"
+        assert client.input_firewall().check_sync({"a": "b"}).passed is False
+        assert client.prompt_firewall().check_sync(["a"]).allowed == ()
+        client.close()
+
+
+HEAD = {"Adjudge-Head": f"1:{'0' * 64}"}
+
+
+def test_an_export_may_be_larger_than_an_answer(tmp_path):
+    """It goes to the file piece by piece, so only what is read into memory has a limit."""
+    place = tmp_path / "ledger.jsonl"
+    with answering((200, HEAD, b"[" + b" " * 5_000_000 + b"]"), verb="GET") as (url, _):
+        connection = Connection(url, key=None, timeout=5.0, largest_answer=1_000)
+        ledger = RemoteLedger(connection=connection)
+        assert ledger.export_sync(place).seq == 1
+        with pytest.raises(ServerError, match="1,000"):
+            ledger.head_sync()
+        asyncio.run(connection.aclose())
+
+    assert place.stat().st_size == 5_000_002
+    assert place.stat().st_mode & 0o077 == 0
+
+
+def test_an_export_takes_longer_than_the_timeout_as_long_as_it_goes_on(tmp_path):
+    """The timeout is for each piece."""
+    place = tmp_path / "ledger.jsonl"
+    with dripping([b"x" * 10] * 8, pause=0.1, size=80) as url:
+        assert Client(url, timeout=0.6).ledger().export_sync(place).seq == 1
+
+    assert place.read_bytes() == b"x" * 80
+
+
+@pytest.mark.parametrize(("pause", "size"), [(1.0, 20), (0.0, 30)], ids=["stalls", "breaks off"])
+def test_an_export_that_does_not_end_leaves_no_file(pause, size, tmp_path):
+    """So that trying again is not refused, and half a ledger is not taken for all of it."""
+    with dripping([b"x" * 10, b"x" * 10], pause=pause, size=size) as url, pytest.raises(ServerError):
+        Client(url, timeout=0.4).ledger().export_sync(tmp_path / "ledger.jsonl")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def dripping(pieces: list[bytes], *, pause: float, size: int):
+    """A server of an export that sends some pieces one after the other and then ends, whatever length it announced."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            for name, value in {**HEAD, "Content-Length": str(size)}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(OSError):  # the client has left
+                for piece in pieces:
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+                    time.sleep(pause)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
+        serving.daemon_threads = True
+        threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
 
 
 @pytest.mark.parametrize("status", [301, 302, 204, 500, 502, 503, 504])

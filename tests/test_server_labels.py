@@ -135,6 +135,24 @@ def test_so_many_people_label_each_case_as_the_configuration_says(tmp_path):
         assert sorted((label.rater, label.value) for label in exported) == [("Ana", True), ("Ben", True)]
 
 
+def test_the_live_rate_tells_what_another_said_of_a_case_that_one_answers_out_of_turn(tmp_path):
+    """It moves where two differ, so an answer that is given after looking at it is not blind."""
+    maker = threading.Thread(target=make_run, args=(tmp_path / "runs" / "first",), kwargs={"cases": 6})
+    maker.start()
+    maker.join()
+    with run_server(tmp_path, CONFIG + '\n[server]\nruns = "runs"\n') as server:
+        ana, ben = open_queue(server, "Ana").label_queue("first"), open_queue(server, "Ben")
+        case = ana.next_sync().case
+        ana.record_sync(case, True)
+        page = server.open_client(key=server.make_key("label", rater="Ben"))
+
+        queue = ben.label_queue("first")
+        assert queue.record_sync(case, False).blind
+        assert page.get("/labels/first.json").json()["task"] is not None
+        assert not queue.record_sync(case, True).blind
+        assert queue.record_sync(queue.next_sync().case, True).blind
+
+
 # ---------------------------------------------------------------- the page
 
 

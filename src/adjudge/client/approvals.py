@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from adjudge.client.connection import Connection
+from adjudge.client.payload import read_answer
 from adjudge.guards.approval.approval import Approval, Status
 from adjudge.sync import run_sync
 
@@ -18,11 +21,12 @@ class RemoteApprovals:
     async def list(self, *, status: Status | None = "open", limit: int = 1_000) -> tuple[Approval, ...]:
         """Requests that the key may look at, the oldest first; ``None`` is any status."""
         said = await self.connection.get("v1", "approvals", status=status or "all", limit=limit)
-        return tuple(Approval.from_dict(item) for item in said["approvals"])
+        return read_answer(_read_list, said, self.connection.url, "list of approvals")
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in Approvals
         """One request. Raises ``UsageError`` for an id that is unknown to the key."""
-        return Approval.from_dict(await self.connection.get("v1", "approvals", id))
+        said = await self.connection.get("v1", "approvals", id)
+        return read_answer(Approval.from_dict, said, self.connection.url, "approval")
 
     async def decide(self, id: str, approved: bool, reason: str = "", *, complete: bool = True) -> Approval:  # noqa: A002, FBT001 - as in Approvals
         """Decide about a request. Raises ``UsageError`` where that does not count: decided before, or too late.
@@ -31,7 +35,8 @@ class RemoteApprovals:
         your program shows its people all of it by itself.
         """
         body = {"approved": approved, "reason": reason, "complete": complete}
-        return Approval.from_dict(await self.connection.post("v1", "approvals", id, "votes", body=body, once=False))
+        said = await self.connection.post("v1", "approvals", id, "votes", body=body, once=False)
+        return read_answer(Approval.from_dict, said, self.connection.url, "approval")
 
     def list_sync(self, *, status: Status | None = "open", limit: int = 1_000) -> tuple[Approval, ...]:
         """``list`` without an event loop. It also works inside a running loop, and blocks it."""
@@ -44,3 +49,7 @@ class RemoteApprovals:
     def decide_sync(self, id: str, approved: bool, reason: str = "", *, complete: bool = True) -> Approval:  # noqa: A002, FBT001 - as in Approvals
         """``decide`` without an event loop. It also works inside a running loop, and blocks it."""
         return run_sync(self.decide(id, approved, reason, complete=complete))
+
+
+def _read_list(said: Mapping[str, Any]) -> tuple[Approval, ...]:
+    return tuple([Approval.from_dict(item) for item in said["approvals"]])

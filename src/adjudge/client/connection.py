@@ -6,14 +6,16 @@ import asyncio
 import json
 import secrets
 import weakref
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from adjudge.concurrency import PerLoop
-from adjudge.errors import ServerError, UsageError
+from adjudge.errors import AdjudgeError, ServerError, UsageError
 from adjudge.formats.arguments import check_seconds
+from adjudge.formats.json import read_json
 from adjudge.formats.loopback import is_this_machine
 from adjudge.formats.text import clean, show
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 LARGEST_ANSWER = 64 * 2**20
-"""Bytes of an answer that are read at most."""
+"""Bytes of an answer that are read at most; a download has no limit."""
 
 _TRIES = 4
 
@@ -34,7 +36,15 @@ _BUSY = frozenset({429, 502, 503})
 class Connection:
     """The way to one server. One session per running loop, opened at first use and closed with the loop."""
 
-    def __init__(self, url: str, *, key: str | None, timeout: float, allow_http: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None,
+        timeout: float,
+        allow_http: bool = False,
+        largest_answer: int = LARGEST_ANSWER,
+    ) -> None:
         self.url = _check_url(url, in_the_clear=key is None or allow_http)
         check_seconds("timeout", timeout)
         if key is not None and (
@@ -42,7 +52,7 @@ class Connection:
         ):
             raise UsageError("key must be the text that `adjudge keys create` printed; this is another")
         self.timeout = timeout
-        self._key = key
+        self._key, self._largest = key, largest_answer
         self._sessions: PerLoop[_Session] = PerLoop(_Session, _Session.abandon)
 
     async def get(self, *path: str, **query: str | int | None) -> Any:
@@ -50,24 +60,29 @@ class Connection:
         said = {name: str(value) for name, value in query.items() if value is not None}
         return await self._ask("GET", path, query=said)
 
-    async def post(self, *path: str, body: Mapping[str, Any], once: bool = True) -> Any:
+    async def post(self, *path: str, body: Mapping[str, Any], once: bool = True, seconds: float | None = None) -> Any:
         """What the server answers to a request; with ``once`` it is done once, however often it is sent.
 
-        Raises ``UsageError`` for what the server refuses, and ``ServerError`` when it cannot be reached, fails or is
-        too busy until the time is over.
+        ``seconds`` is how long this may take, where that is less than the connection's ``timeout``. Raises
+        ``UsageError`` for what the server refuses, and ``ServerError`` when it cannot be reached, fails or is too busy
+        until the time is over.
         """
         try:
             raw = json.dumps(body, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"what is sent to a server has to be JSON, and this is not: {error}") from None
-        return await self._ask("POST", path, raw=raw, once=once)
+        return await self._ask("POST", path, raw=raw, once=once, seconds=seconds)
 
-    async def download(self, *path: str) -> tuple[bytes, Mapping[str, str]]:
-        """The bytes of an answer, and its headers by their names in lower case."""
-        status, headers, raw = await self._send("GET", path, {}, None, {})
-        if status != 200:
-            raise _explain(self.url, status, raw)
-        return raw, headers
+    @asynccontextmanager
+    async def download(self, *path: str) -> AsyncIterator[tuple[Mapping[str, str], AsyncIterator[bytes]]]:
+        """The headers of an answer, by their names in lower case, and its bytes piece by piece, however many.
+
+        The beginning of the answer, and then each piece, has to come within ``timeout``.
+        """
+        async with self._open("GET", path, {}, None, {}) as answer:
+            if answer.status != 200:
+                raise _read_refusal(self.url, answer.status, await self._take(answer)).error
+            yield _list_headers(answer), self._read_pieces(answer)
 
     async def aclose(self) -> None:
         """Close the running loop's connections; the next request opens new ones."""
@@ -83,11 +98,12 @@ class Connection:
         query: Mapping[str, str] | None = None,
         raw: bytes | None = None,
         once: bool = False,
+        seconds: float | None = None,
     ) -> Any:
         # One key for all tries: an answer that was lost on its way is given again, and nothing is judged twice.
         headers = {"Idempotency-Key": secrets.token_hex(16)} if once else {}
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(self.timeout if seconds is None else seconds):
                 return await self._try(method, path, query or {}, raw, headers, again=once or method == "GET")
         except TimeoutError:
             raise ServerError(f"{self.url} did not answer within {self.timeout:g} s") from None
@@ -114,10 +130,10 @@ class Connection:
             else:
                 if status == 200:
                     return _read(self.url, answer)
-                error = _explain(self.url, status, answer)
-                busy = status in _BUSY or (isinstance(error, UsageError) and _read_code(answer) == "under_way")
+                refusal = _read_refusal(self.url, status, answer)
+                busy = status in _BUSY or (isinstance(refusal.error, UsageError) and refusal.code == "under_way")
                 if not busy or not (again or status == 429):
-                    raise error
+                    raise refusal.error
                 wait = _read_wait(said)
             await asyncio.sleep(min(wait, _LONGEST_PAUSE))
 
@@ -129,6 +145,19 @@ class Connection:
         raw: bytes | None,
         headers: Mapping[str, str],
     ) -> tuple[int, Mapping[str, str], bytes]:
+        async with self._open(method, path, query, raw, headers) as answer:
+            return answer.status, _list_headers(answer), await self._take(answer)
+
+    @asynccontextmanager
+    async def _open(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str],
+        raw: bytes | None,
+        headers: Mapping[str, str],
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer, of which the head was read; it has to come within ``timeout``."""
         import aiohttp
 
         session = await self._sessions.get().open()
@@ -141,13 +170,43 @@ class Connection:
             from yarl import URL
 
             target = URL(address, encoded=True).with_query(dict(query))
-            async with session.request(method, target, data=raw, headers=own, allow_redirects=False) as answer:
-                got = {name.lower(): value for name, value in answer.headers.items()}
-                return answer.status, got, await _take(answer, self.url)
+            asked = session.request(method, target, data=raw, headers=own, allow_redirects=False)
+            async with asyncio.timeout(self.timeout) as timer, asked as answer:
+                timer.reschedule(None)
+                yield answer
+                return
         except aiohttp.ClientError as error:
             failed = ServerError(f"{self.url} cannot be reached: {type(error).__name__}")
+        except TimeoutError:
+            failed = ServerError(f"{self.url} did not answer within {self.timeout:g} s")
         # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
         raise failed
+
+    async def _take(self, answer: aiohttp.ClientResponse) -> bytes:
+        pieces, total = [], 0
+        async for piece in self._read_pieces(answer):
+            pieces.append(piece)
+            total += len(piece)
+            if total > self._largest:
+                raise ServerError(f"{self.url} answered with more than {self._largest:,} bytes, which are not read")
+        return b"".join(pieces)
+
+    async def _read_pieces(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        while piece := await self._read_piece(answer):
+            yield piece
+
+    async def _read_piece(self, answer: aiohttp.ClientResponse) -> bytes:
+        """The next bytes of an answer; none at its end."""
+        import aiohttp
+
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await answer.content.readany()
+        except aiohttp.ClientError as error:
+            why = f"broke off its answer: {type(error).__name__}"
+        except TimeoutError:
+            why = f"sent nothing more within {self.timeout:g} s"
+        raise ServerError(f"{self.url} {why}")  # out here, as above
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url}>"
@@ -204,44 +263,37 @@ async def _keep(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
         await session.close()
 
 
-async def _take(answer: aiohttp.ClientResponse, url: str) -> bytes:
-    pieces, total = [], 0
-    async for piece in answer.content.iter_any():
-        pieces.append(piece)
-        total += len(piece)
-        if total > LARGEST_ANSWER:
-            raise ServerError(f"{url} answered with more than {LARGEST_ANSWER:,} bytes, which are not read")
-    return b"".join(pieces)
-
-
 def _read(url: str, raw: bytes) -> Any:
     try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
+        return read_json(raw.decode())
+    except ValueError:
         raise ServerError(f"{url} answered with something that is not JSON; is it an adjudge server?") from None
 
 
-def _explain(url: str, status: int, raw: bytes) -> Exception:
-    """The error for an answer that is not 200."""
-    detail = _read_member(raw, "detail")
-    said = clean(detail[:500], keep_lines=False) if detail else "without a reason"
-    text = f"{url} answered {status}: {said}"
-    if 400 <= status < 500 and status not in (408, 421, 429):
-        return UsageError(text)
-    return ServerError(text, status=status)
+def _list_headers(answer: aiohttp.ClientResponse) -> Mapping[str, str]:
+    return {name.lower(): value for name, value in answer.headers.items()}
 
 
-def _read_code(raw: bytes) -> str:
-    return _read_member(raw, "code")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    """An answer that is not 200."""
+
+    code: str
+    """The word that programs go by; empty where there is none."""
+    error: AdjudgeError
 
 
-def _read_member(raw: bytes, name: str) -> str:
+def _read_refusal(url: str, status: int, raw: bytes) -> _Refusal:
     try:
-        said = json.loads(raw)
-    except (ValueError, RecursionError):
-        return ""
-    found = said.get(name) if isinstance(said, dict) else None
-    return found if isinstance(found, str) else ""
+        said = read_json(raw.decode())
+    except ValueError:
+        said = None
+    found = said if isinstance(said, dict) else {}
+    code, detail = (value if isinstance(value, str) else "" for value in (found.get("code"), found.get("detail")))
+    why = clean(detail[:500], keep_lines=False) if detail else "without a reason"
+    text = f"{url} answered {status}: {why}"
+    is_usage = 400 <= status < 500 and status not in (408, 421, 429)
+    return _Refusal(code=code, error=UsageError(text) if is_usage else ServerError(text, status=status))
 
 
 def _read_wait(headers: Mapping[str, str]) -> float:

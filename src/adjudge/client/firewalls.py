@@ -1,4 +1,4 @@
-"""A server's firewalls, and its review of tools."""
+"""A server's firewalls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.client.connection import Connection
+from adjudge.client.payload import read_answer
 from adjudge.content import digest_text
 from adjudge.errors import ServerError, UsageError
 from adjudge.formats.json import is_json
@@ -34,7 +35,7 @@ class RemoteInputFirewall:
         body = {"arguments": sent, "judge": self.judge, "tool": self.tool_name}
         try:
             said = await self.connection.post("v1", "firewall", "input", body=body)
-            verdict: InputVerdict = _read(InputVerdict, said, self.connection.url)
+            verdict = read_answer(InputVerdict.from_dict, said, self.connection.url, "verdict")
             _check_arguments(verdict, sent, self.connection.url)
         except ServerError as error:
             return InputVerdict(passed=False, fallback_triggered=True, detail=str(error))
@@ -63,7 +64,7 @@ class RemotePromptFirewall:
         body = {"rules": given, "judge": self.judge, "on_unsafe": self.on_unsafe}
         try:
             said = await self.connection.post("v1", "firewall", "prompt", body=body)
-            verdict = _read(FirewallVerdict, said, self.connection.url)
+            verdict = read_answer(FirewallVerdict.from_dict, said, self.connection.url, "verdict")
             _check_rules(verdict, given, self.connection.url)
         except ServerError as error:
             gone = [RejectedRule(index=index, rule=rule, reason=str(error)) for index, rule in enumerate(given, 1)]
@@ -73,13 +74,6 @@ class RemotePromptFirewall:
     def check_sync(self, rules: Sequence[str]) -> FirewallVerdict:
         """``check`` without an event loop. It also works inside a running loop, and blocks it."""
         return run_sync(self.check(rules))
-
-
-def _read(kind: Any, said: object, url: str) -> Any:
-    try:
-        return kind.from_dict(said)
-    except UsageError as error:
-        raise ServerError(f"{url} gave no verdict: {error}") from None
 
 
 def _check_arguments(verdict: InputVerdict, given: dict[str, Any], url: str) -> None:

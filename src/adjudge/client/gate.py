@@ -9,8 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from adjudge.client.connection import Connection
-from adjudge.client.payload import check_about, make_unreached, write_arguments, write_metadata, write_value
-from adjudge.concurrency import is_for_us
+from adjudge.client.payload import (
+    check_about,
+    make_unreached,
+    read_answer,
+    write_arguments,
+    write_metadata,
+    write_value,
+)
 from adjudge.errors import ServerError, UsageError
 from adjudge.guards.decision import Decision
 from adjudge.guards.decorator import Checks, make_guard
@@ -56,9 +62,7 @@ class RemoteGate:
         try:
             sent, subject = write_value(content)
             body = {"content": sent, **write_arguments({"task": task, "context": context, "reference": reference})}
-        except BaseException as error:  # an object of anybody's may raise anything when it is opened
-            if is_for_us(error) or not isinstance(error, Exception):
-                raise
+        except Exception as error:  # noqa: BLE001 - an object of anybody's may raise anything when it is opened
             return self._block(error, subject, metadata, started)
         body |= {"metadata": write_metadata(metadata)} if metadata else {}
         try:
@@ -113,7 +117,9 @@ class RemoteGate:
             left = until - time.monotonic()
             # Half of what is left: an answer that came after the end would be lost, though the server has recorded it.
             body |= {"approval": ident, "wait": min(_PAUSE, left / 2)}
-            said = self._read(await self._ask_to_resume(body, left))
+            said = self._read(
+                await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False, seconds=left)
+            )
             if isinstance(decision, Decision) and said.subject != decision.subject:
                 check_about(said.subject, decision.subject or "", self.connection.url)
             if not said.pending or until - time.monotonic() < timeout * _RESERVE:
@@ -135,7 +141,8 @@ class RemoteGate:
     async def pending(self) -> tuple[Decision, ...]:
         """The gate's pending decisions that have not been resumed, the oldest first."""
         said = await self.connection.get("v1", "gates", self.name, "pending")
-        return tuple(self._read(item) for item in said["decisions"])
+        listed = read_answer(lambda data: list(data["decisions"]), said, self.connection.url, "list of decisions")
+        return tuple(self._read(item) for item in listed)
 
     def pending_sync(self) -> tuple[Decision, ...]:
         """``pending`` without an event loop. It also works inside a running loop, and blocks it."""
@@ -148,22 +155,12 @@ class RemoteGate:
         """
         return make_guard(Checks(name=self.name, check=self.check, withdraw=_withdraw), argument)
 
-    async def _ask_to_resume(self, body: Mapping[str, Any], seconds: float) -> object:
-        try:
-            async with asyncio.timeout(seconds):
-                return await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False)
-        except TimeoutError:
-            raise ServerError(f"{self.connection.url} did not answer within {self.connection.timeout:g} s") from None
-
     async def aclose(self) -> None:
         """Close the connections to the server."""
         await self.connection.aclose()
 
     def _read(self, said: object) -> Decision:
-        try:
-            decision = Decision.from_dict(said)  # type: ignore[arg-type] - it checks what it is given
-        except UsageError as error:
-            raise ServerError(f"{self.connection.url} gave no decision: {error}") from None
+        decision = read_answer(Decision.from_dict, said, self.connection.url, "decision")
         if decision.gate != self.name:
             raise ServerError(f"{self.connection.url} answered for another gate, so the answer does not count")
         return decision

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.client.connection import Connection
-from adjudge.client.payload import check_about, make_unreached, write_arguments, write_metadata, write_value
+from adjudge.client.payload import (
+    check_about,
+    make_unreached,
+    read_answer,
+    write_arguments,
+    write_metadata,
+    write_value,
+)
 from adjudge.errors import ServerError, UsageError
 from adjudge.result import JudgeResult, read_result
 from adjudge.rubric.rubric import Rubric
@@ -61,7 +68,8 @@ class RemoteJudge:
         body |= {"instructions": instructions, "rules": _write_rules(rules), "metadata": write_metadata(metadata)}
         body |= write_arguments({"task": task, "context": context, "reference": reference})
         try:
-            result = self._read(await self.connection.post("v1", "evaluate", body=body))
+            said = await self.connection.post("v1", "evaluate", body=body)
+            result = read_answer(read_result, said, self.connection.url, "result")
             check_about(result.subject, subject, self.connection.url)
         except ServerError as error:
             result = make_unreached(error, judge=self.name or "server", subject=subject, metadata=metadata or {})
@@ -101,12 +109,6 @@ class RemoteJudge:
     async def aclose(self) -> None:
         """Close the connections to the server."""
         await self.connection.aclose()
-
-    def _read(self, said: object) -> JudgeResult:
-        try:
-            return read_result(said)  # type: ignore[arg-type] - it checks what it is given
-        except UsageError as error:
-            raise ServerError(f"{self.connection.url} gave no result: {error}") from None
 
 
 def _to_plain(criteria: str | Sequence[str] | Mapping[str, str] | None) -> Any:

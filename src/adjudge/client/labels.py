@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from adjudge.client.connection import Connection
+from adjudge.client.payload import read_answer
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label import Label
+from adjudge.formats.typed import read_typed
 from adjudge.labels.task import LabelProgress, LabelTask
 from adjudge.rubric.file import load_rubric
 from adjudge.sync import run_sync
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,15 +28,14 @@ class RemoteLabelQueue:
 
     async def next(self, *, skipped: bool = False) -> LabelTask | None:
         """The next question, blind, or ``None`` where nothing is left now; its contents are texts, as shown."""
-        said = await self._post("next", {"skipped": skipped})
-        return None if said["task"] is None else _read_task(said["task"])
+        return self._read(_read_next, await self._post("next", {"skipped": skipped}), "task")
 
     async def record(
         self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
     ) -> Label:
         """Keep an answer, and return it as a label; it replaces what was answered before."""
         said = await self._post("labels", {"case": case, "value": value, "criterion": criterion, "comment": comment})
-        return Label.from_dict(said)
+        return self._read(Label.from_dict, said, "label")
 
     async def skip(self, case: str) -> None:
         """Put a case off."""
@@ -39,26 +43,24 @@ class RemoteLabelQueue:
 
     async def undo(self) -> str | None:
         """Take back the last answer or skip, and return its case; ``None`` where there is none."""
-        said = (await self._post("undo", {}))["undone"]
-        return None if said is None else said["case"]
+        return self._read(_read_undone, await self._post("undo", {}), "answer that was taken back")
 
     async def settle(
         self, case: str, value: LabelValue, *, criterion: str | None = None, comment: str | None = None
     ) -> Label:
         """Keep how a difference was settled; the key needs the scope ``adjudicate``."""
         said = await self._post("settle", {"case": case, "value": value, "criterion": criterion, "comment": comment})
-        return Label.from_dict(said)
+        return self._read(Label.from_dict, said, "label")
 
     async def progress(self) -> LabelProgress:
         """How far labelling is, for everybody and for the key's rater."""
-        said = dict(await self.connection.get("v1", "labels", self.run, "progress"))
-        said.pop("schema", None)
-        return LabelProgress(**said)
+        said = await self.connection.get("v1", "labels", self.run, "progress")
+        return self._read(lambda data: read_typed(data, LabelProgress), said, "progress")
 
     async def labels(self) -> tuple[Label, ...]:
         """Everybody's labels, for a key that does not label."""
         said = await self.connection.get("v1", "labels", self.run, "labels")
-        return tuple(Label.from_dict(item) for item in said["labels"])
+        return self._read(lambda data: tuple([Label.from_dict(item) for item in data["labels"]]), said, "labels")
 
     def next_sync(self, *, skipped: bool = False) -> LabelTask | None:
         """``next`` without an event loop. It also works inside a running loop, and blocks it."""
@@ -94,6 +96,17 @@ class RemoteLabelQueue:
 
     async def _post(self, name: str, body: dict[str, Any]) -> Any:
         return await self.connection.post("v1", "labels", self.run, name, body=body, once=False)
+
+    def _read(self, read: Callable[[Any], T], said: object, what: str) -> T:
+        return read_answer(read, said, self.connection.url, what)
+
+
+def _read_next(data: dict[str, Any]) -> LabelTask | None:
+    return None if data["task"] is None else _read_task(data["task"])
+
+
+def _read_undone(data: dict[str, Any]) -> str | None:
+    return None if data["undone"] is None else str(data["undone"]["case"])
 
 
 def _read_task(data: dict[str, Any]) -> LabelTask:

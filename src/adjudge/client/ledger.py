@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.client.connection import Connection
-from adjudge.errors import ServerError, UsageError
+from adjudge.client.payload import read_answer
+from adjudge.errors import ServerError
 from adjudge.formats.sqlite import create_private
+from adjudge.formats.typed import read_typed
 from adjudge.ledger.entry import Entry, Head
 from adjudge.ledger.export import refuse_export
 from adjudge.ledger.verification import Verification
@@ -86,7 +88,7 @@ class RemoteLedger:
     async def head(self) -> Head:
         """The place and hash of the last entry. Keep it elsewhere to notice later changes."""
         said = await self.connection.get("v1", "ledger", "head")
-        return Head(seq=said["seq"], hash=said["hash"])
+        return read_answer(lambda data: Head.parse(f"{data['seq']}:{data['hash']}"), said, self.connection.url, "head")
 
     def head_sync(self) -> Head:
         """``head`` without an event loop. It also works inside a running loop, and blocks it."""
@@ -102,10 +104,7 @@ class RemoteLedger:
         """
         pinned = head if head is None or isinstance(head, Head) else Head.parse(head)
         said = await self.connection.get("v1", "ledger", "verify", head=None if pinned is None else str(pinned))
-        try:
-            found = Verification.from_dict(said)
-        except UsageError as error:
-            raise ServerError(f"{self.connection.url} gave no verification: {error}") from None
+        found = read_answer(Verification.from_dict, said, self.connection.url, "verification")
         if pinned is not None and found.valid and not found.pinned_head:
             raise ServerError(f"{self.connection.url} did not compare the head that was given, so its answer is none")
         return found
@@ -117,14 +116,14 @@ class RemoteLedger:
     async def export(self, path: str | Path) -> Head:
         """Write every entry to a new file and return the ledger's head; ``verify_export`` checks it without the server.
 
-        Raises ``UsageError`` when the file exists.
+        An export may be of any size and take any time, as long as the server goes on sending: ``timeout`` is for each
+        piece of it. What came of one that broke off is removed. Raises ``UsageError`` when the file exists.
         """
-        raw, headers = await self.connection.download("v1", "ledger", "export")
-        try:
-            await asyncio.to_thread(_write_new, path, raw)
-        except OSError as error:
-            raise refuse_export(path, error) from None
-        return Head.parse(headers.get("adjudge-head", ""))
+        url = self.connection.url
+        async with self.connection.download("v1", "ledger", "export") as (headers, pieces):
+            head = read_answer(Head.parse, headers.get("adjudge-head", ""), url, "head with its export")
+            await _write_new(path, pieces)
+        return head
 
     def export_sync(self, path: str | Path) -> Head:
         """``export`` without an event loop. It also works inside a running loop, and blocks it."""
@@ -132,7 +131,7 @@ class RemoteLedger:
 
     async def _fetch(self, after: int, wanted: Mapping[str, str | None]) -> tuple[list[Entry], int | None]:
         said = await self.connection.get("v1", "ledger", after=after, limit=1_000, **wanted)
-        return [_read_entry(item) for item in said["entries"]], said["next"]
+        return read_answer(_read_page, said, self.connection.url, "list of entries")
 
 
 def _write_query(*, since: datetime | None, until: datetime | None, **words: str | None) -> dict[str, str | None]:
@@ -140,12 +139,29 @@ def _write_query(*, since: datetime | None, until: datetime | None, **words: str
     return words | {name: None if at is None else at.isoformat() for name, at in times.items()}
 
 
-def _read_entry(data: dict[str, Any]) -> Entry:
-    given: dict[str, Any] = {name: value for name, value in data.items() if name != "schema"}
-    given["at"] = datetime.fromisoformat(given["at"])
-    return Entry(**given)
+def _read_page(data: Mapping[str, Any]) -> tuple[list[Entry], int | None]:
+    entries, place = [read_typed(item, Entry) for item in data["entries"]], data["next"]
+    if place is not None and type(place) is not int:
+        raise TypeError
+    return entries, place
 
 
-def _write_new(path: str | Path, raw: bytes) -> None:
-    create_private(path, new=True)
-    Path(path).write_bytes(raw)
+async def _write_new(path: str | Path, pieces: AsyncIterator[bytes]) -> None:
+    """Write a new file piece by piece, in threads: a disk may be slow, and the loop has other work."""
+    try:
+        await asyncio.to_thread(create_private, path, new=True)
+    except OSError as error:
+        raise refuse_export(path, error) from None
+    try:
+        with await asyncio.to_thread(Path(path).open, "wb") as file:
+            async for piece in pieces:
+                await asyncio.to_thread(file.write, piece)
+    except BaseException as error:
+        _remove(path)  # here and not in a thread: a task that is cancelled has to leave nothing either
+        if isinstance(error, OSError):
+            raise refuse_export(path, error) from None
+        raise
+
+
+def _remove(path: str | Path) -> None:
+    Path(path).unlink(missing_ok=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from adjudge.content import copy_plain, digest_text, write_content
-from adjudge.errors import AdjudgeError, ServerError
+from adjudge.errors import AdjudgeError, ServerError, UsageError
+from adjudge.formats.json import read_json
 from adjudge.formats.plain import to_plain
 from adjudge.result import JudgeResult
 
-DATA = ("task", "context", "reference")
+T = TypeVar("T")
 
 
 def write_value(value: object, *, what: str = "content") -> tuple[Any, str]:
@@ -20,7 +20,7 @@ def write_value(value: object, *, what: str = "content") -> tuple[Any, str]:
     Raises ``UsageError`` for what no judge could be shown.
     """
     text, is_json = write_content(copy_plain(value), what=what)
-    return (json.loads(text) if is_json else text), digest_text(text)
+    return (read_json(text) if is_json else text), digest_text(text)
 
 
 def write_arguments(given: Mapping[str, object]) -> dict[str, Any]:
@@ -46,6 +46,20 @@ def make_unreached(error: Exception, *, judge: str, subject: str | None, metadat
         subject=subject,
         metadata=dict(metadata),
     )
+
+
+def read_answer(read: Callable[[Any], T], said: object, url: str, what: str) -> T:
+    """Return what a function makes of a server's answer; raises ``ServerError`` where that is no ``what``.
+
+    The answer may be of any shape: a proxy, a cache or another server can have given it.
+    """
+    try:
+        return read(said)
+    except UsageError as error:
+        why = str(error)
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        why = f"it is of another shape ({type(error).__name__})"
+    raise ServerError(f"{url} gave no {what}: {why}")
 
 
 def check_about(said: str | None, subject: str, url: str) -> None:

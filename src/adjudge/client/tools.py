@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from adjudge.client.connection import Connection
+from adjudge.client.payload import read_answer
 from adjudge.errors import ServerError, UsageError
 from adjudge.formats.json import is_json
 from adjudge.sync import run_sync
 from adjudge.tools.reuse import ToolHistory
 from adjudge.tools.tool import EmergentTool, ToolCandidate, tool_digest
 from adjudge.tools.verdict import DIMENSIONS, CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,7 +32,7 @@ class RemoteEmergentJudge:
         digest = tool_digest(candidate)
         body = {"candidate": candidate.to_dict(), "judge": self.judge}
         try:
-            verdict = CreationVerdict.from_dict(await self._post("review", body))
+            verdict = await self._post("review", body, CreationVerdict.from_dict)
             self._check_about(verdict.tool_digest, digest)
         except ServerError as error:
             parts: dict[str, Any] = dict.fromkeys(("confidence", *DIMENSIONS), 0.0)
@@ -44,8 +48,8 @@ class RemoteEmergentJudge:
         if not isinstance(tool, EmergentTool):
             raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}")
         try:
-            said = await self._post("promotion", {"tool": tool.to_dict(), "judge": self.judge})
-            verdict = PromotionVerdict.from_dict(said)
+            body = {"tool": tool.to_dict(), "judge": self.judge}
+            verdict = await self._post("promotion", body, PromotionVerdict.from_dict)
             self._check_about(verdict.tool_digest, tool.digest)
         except ServerError as error:
             review = ReviewVerdict(approved=False, confidence=0.0, reasoning=str(error), chain_result=None)
@@ -73,7 +77,7 @@ class RemoteEmergentJudge:
         body: dict[str, Any] = {"tool_id": tool_id, "output": output, "output_schema": schema}
         body |= {"history": None if history is None else history.to_dict(), "strict_properties": strict_properties}
         try:
-            return ReuseVerdict.from_dict(await self._post("reuse", body))
+            return await self._post("reuse", body, ReuseVerdict.from_dict)
         except ServerError as error:
             return ReuseVerdict(valid=False, schema_errors=(f"the output: cannot be checked ({error})",))
 
@@ -90,8 +94,9 @@ class RemoteEmergentJudge:
         work = self.validate_reuse(tool_id, output, schema, history=history, strict_properties=strict_properties)
         return run_sync(work)
 
-    async def _post(self, name: str, body: dict[str, Any]) -> Any:
-        return await self.connection.post("v1", "tools", name, body=body)
+    async def _post(self, name: str, body: Mapping[str, Any], read: Callable[[Any], T]) -> T:
+        said = await self.connection.post("v1", "tools", name, body=body)
+        return read_answer(read, said, self.connection.url, "verdict")
 
     def _check_about(self, said: str, digest: str) -> None:
         if said != digest:

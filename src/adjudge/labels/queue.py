@@ -230,17 +230,25 @@ class LabelQueue:
     def show_agreement(self, rater: str) -> LabelAgreement:
         """How far people agree, for a rater who has nothing left to label or settles what people differ about.
 
-        It tells what others said of the cases that this rater labelled too, and so does every figure made of it. That
-        is remembered: if they take an answer back and label the case again, that label is not blind.
+        That is remembered, as ``note_shown`` has it.
+        """
+        self.note_shown(rater)
+        return compute_label_agreement(self._store.labels())
+
+    def note_shown(self, rater: str, *, labels: bool = False) -> None:
+        """Remember that a rater is shown a figure made of everybody's labels, or with ``labels`` the labels themselves.
+
+        A figure tells what others said of a case that this rater labelled too: they answer again and look how it moves.
+        So a label that they give such a case afterwards is not blind. Labels tell it of every case.
         """
         rater = read_name(rater, "a rater")
-        labels = self._store.labels()
-        said = [label for label in labels if label.kind in ("person", "adjudication")]
-        others = {label.case for label in said if label.rater != rater or label.kind == "adjudication"}
-        both = dict.fromkeys(label.case for label in said if label.rater == rater and label.case in others)
-        with self._store.change():
-            self._store.mark_seen(both, rater, "others")
-        return compute_label_agreement(labels)
+        said = [label for label in self._store.labels() if label.kind in ("person", "adjudication")]
+        others = dict.fromkeys(label.case for label in said if label.rater != rater or label.kind == "adjudication")
+        mine = {label.case for label in said if label.rater == rater}
+        told = [case for case in others if labels or case in mine]
+        if told:
+            with self._store.change():
+                self._store.mark_seen(told, rater, "others")
 
     def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
         """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them."""
@@ -514,7 +522,8 @@ class LabelQueue:
             comment = self._store.find_comment(name, rater, criterion)
         _check_comment(comment or "")
         knows_verdict = self._store.was_seen(name, rater, "verdict")
-        blind = not knows_verdict and not self._store.was_seen(name, rater, "others")
+        knows_others = self._store.was_seen(name, rater, "others") or self._store.was_seen(name, rater, "labels")
+        blind = not knows_verdict and not knows_others
         return Label(
             case=name, rater=rater, value=said, criterion=criterion, run=self._source.run if knows_verdict else None,
             order=self._choose_order(found, rater), at=self._store.find_time(), blind=blind,

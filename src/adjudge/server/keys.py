@@ -20,7 +20,9 @@ from adjudge.formats.arguments import check_label
 from adjudge.formats.text import show
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
-from adjudge.server.database import KEYS, find_table, get_now, read, write
+from adjudge.ledger.payload import Draft
+from adjudge.ledger.store import Transaction
+from adjudge.server.database import KEYS, find_table, get_now, make_tables, read
 from adjudge.server.permissions import Permissions, read_permissions, write_permissions
 
 if TYPE_CHECKING:
@@ -54,50 +56,78 @@ class ApiKey:
 
 
 async def create_key(
-    ledger: Ledger, *, name: str, permissions: Permissions, expires_at: datetime | None = None
+    ledger: Ledger, *, name: str, permissions: Permissions, expires_at: datetime | None = None, by: str | None = None
 ) -> tuple[ApiKey, str]:
-    """Store a new key and return it with its text, which is not kept anywhere and cannot be shown again."""
+    """Store a new key and return it with its text, which is not kept anywhere and cannot be shown again.
+
+    The ledger records it as ``key.created``, without the text; ``by`` says there who did it.
+    """
     check_label("a key's name", name)
     now = get_now()
     if expires_at is not None and expires_at <= now:
         raise UsageError(f"a key must expire in the future, got {format_time(expires_at)}")
     key, text, digest = _make_key(name, permissions, now, expires_at)
-    await write(ledger, lambda connection: _insert(connection, key, digest))
+    entry = _make_entry(ledger, "key.created", key, by)
+
+    def work(step: Transaction) -> None:
+        _insert(step.connection, key, digest)
+        step.append(entry)
+
+    await ledger.transact(work, tables=make_tables())
     return key, text
 
 
-async def rotate_key(ledger: Ledger, prefix: str, *, old_until: datetime | None = None) -> tuple[ApiKey, str]:
+async def rotate_key(
+    ledger: Ledger,
+    prefix: str,
+    *,
+    old_until: datetime | None = None,
+    shown_to: Permissions | None = None,
+    by: str | None = None,
+) -> tuple[ApiKey, str]:
     """Store a new key with the name and permissions of another, and revoke that one, at once or from a moment on.
 
-    The new key expires when the old one would have. Raises ``UsageError`` for one that is unknown or not valid.
+    The new key expires when the old one would have. With ``shown_to``, the permissions of the person who gets the new
+    key, a key under another person's name as an approver or rater is refused: else they could decide as that person.
+    The ledger records it as ``key.rotated``; ``by`` says there who did it. Raises ``UsageError`` for a key that is
+    unknown or not valid, or that acts under another person's name.
     """
     now = get_now()
 
-    def work(connection: Connection) -> tuple[ApiKey, str]:
+    def work(step: Transaction) -> tuple[ApiKey, str]:
+        connection = step.connection
         old = _load(connection, prefix)
         if not old.is_valid(now):
             raise UsageError(f"key {prefix} is revoked or expired; create another")
+        if shown_to is not None:
+            _check_own_name(old, shown_to)
         expires = None if old.expires_at is None else datetime.fromisoformat(old.expires_at)
         key, text, digest = _make_key(old.name, old.permissions, now, expires)
         _insert(connection, key, digest)
         _set_revoked(connection, prefix, old_until or now)
+        step.append(_make_entry(ledger, "key.rotated", key, by, replaces=prefix))
         return key, text
 
-    return await write(ledger, work)
+    return await ledger.transact(work, tables=make_tables())
 
 
-async def revoke_key(ledger: Ledger, prefix: str) -> ApiKey:
-    """Revoke a key from now on; raises ``UsageError`` for one that is unknown or revoked already."""
+async def revoke_key(ledger: Ledger, prefix: str, *, by: str | None = None) -> ApiKey:
+    """Revoke a key from now on; raises ``UsageError`` for one that is unknown or revoked already.
+
+    The ledger records it as ``key.revoked``; ``by`` says there who did it.
+    """
     now = get_now()
 
-    def work(connection: Connection) -> ApiKey:
+    def work(step: Transaction) -> ApiKey:
+        connection = step.connection
         key = _load(connection, prefix)
         if key.revoked_at is not None and key.revoked_at <= format_time(now):
             raise UsageError(f"key {prefix} was revoked before, at {key.revoked_at}")
         _set_revoked(connection, prefix, now)
+        step.append(_make_entry(ledger, "key.revoked", key, by))
         return replace(key, revoked_at=format_time(now))
 
-    return await write(ledger, work)
+    return await ledger.transact(work, tables=make_tables())
 
 
 async def list_keys(ledger: Ledger) -> tuple[ApiKey, ...]:
@@ -121,6 +151,25 @@ async def find_key(ledger: Ledger, text: str) -> ApiKey | None:
     same = hmac.compare_digest(_digest(text), _NOBODY if row is None else row.digest)
     key = _read(row) if row is not None and same else None
     return key if key is not None and key.is_valid(get_now()) else None
+
+
+def _check_own_name(key: ApiKey, person: Permissions) -> None:
+    for what in ("approver", "rater"):
+        name = getattr(key.permissions, what)
+        if name is not None and name != getattr(person, what):
+            raise UsageError(
+                f"key {key.prefix} acts as the {what} {show(name)}, and its new secret is for nobody else; revoke it, "
+                "and have `adjudge keys create` make another for them"
+            )
+
+
+def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, **more: str) -> Draft:
+    """What the ledger records of a key: what it may do and under whose name, but not its secret or its digest."""
+    said = {"key": key.prefix, "name": key.name, "by": by, "expires_at": key.expires_at, **more}
+    permissions = key.permissions
+    said |= {"scopes": sorted(permissions.scopes), "approver": permissions.approver, "rater": permissions.rater}
+    said |= {"gates": None if permissions.gates is None else sorted(permissions.gates)}
+    return ledger.make_entry(said, kind=kind, subject=f"key:{key.prefix}")
 
 
 def _make_key(

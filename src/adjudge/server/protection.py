@@ -14,6 +14,7 @@ from adjudge.config.server import ServerSettings
 from adjudge.server.csrf import check_origin
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.errors import render_refusal
+from adjudge.server.pages.static_files import is_static
 from adjudge.server.problem import Problem, render_crash, render_problem
 from adjudge.server.state import STATE, StateHolder
 
@@ -72,8 +73,8 @@ class RequestProtection:
     async def _serve(self, scope: Scope, receive: Receive, send: _HeaderSender, settings: ServerSettings) -> None:
         request = Request(scope)
         try:
-            _check_host(request, settings)
             try:
+                _check_host(request, settings)
                 check_origin(request, settings)
             except Problem as problem:
                 # A page for a browser: most often it is somebody who opened the server under another address.
@@ -171,7 +172,8 @@ def _check_host(request: Request, settings: ServerSettings) -> None:
     A page of another site can have its name point to this machine (DNS rebinding); to the browser it is then of one
     origin with the server, and without this it could ask and read everything that needs no key.
     """
-    if request.scope["path"] in _OPEN_PATHS:
+    path: str = request.scope["path"]
+    if path in _OPEN_PATHS or is_static(path):  # the page that says the right address needs its style sheet
         return
     hosts = request.headers.getlist("host")
     name = _drop_port(hosts[0]).lower() if len(hosts) == 1 else ""

@@ -15,7 +15,11 @@ from typing import TypeVar
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
 from adjudge.labels.queue import LabelQueue, open_label_queue
+from adjudge.report.cases import MOST_CASES
+from adjudge.report.report import Report
+from adjudge.report.summary import make_report
 from adjudge.runs.folder import MANIFEST_FILE
+from adjudge.server.problem import Problem
 
 T = TypeVar("T")
 
@@ -35,10 +39,26 @@ def list_run_folders(folder: Path | None) -> tuple[Path, ...]:
 
 
 def find_run_folder(folder: Path | None, name: str) -> Path:
-    """The folder of a run; raises ``UsageError`` for a name that none has."""
+    """The folder of a run; raises ``Problem`` (404) for a name that none has."""
     if folder is not None and _NAME.fullmatch(name) and _is_run(folder / name):
         return folder / name
-    raise UsageError(f"there is no run {show(name[:200])} here")
+    raise Problem(404, f"there is no run {show(name[:200])} here", code="unknown_run")
+
+
+async def load_report(folder: Path | None, name: str, *, most_cases: int = MOST_CASES) -> tuple[Path, Report]:
+    """The folder of a run and its report.
+
+    Raises ``Problem`` for a name that no run has (404), and for a run that cannot be read (409).
+    """
+
+    def load() -> tuple[Path, Report]:
+        found = find_run_folder(folder, name)
+        try:
+            return found, make_report(found, most_cases=most_cases)
+        except UsageError as error:
+            raise Problem(409, explain_trouble(error, folder), code="unreadable_run") from None
+
+    return await asyncio.to_thread(load)
 
 
 def explain_trouble(error: UsageError, folder: Path | None) -> str:
@@ -64,7 +84,7 @@ class LabelDesk:
     _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[LabelQueue]]] = field(default_factory=OrderedDict)
 
     async def use(self, run: str, work: Callable[[LabelQueue], T]) -> T:
-        """What a function does with the queue of a run; raises ``UsageError`` where there is no such run."""
+        """What a function does with the queue of a run; raises ``Problem`` (404) where there is no such run."""
         path = await asyncio.to_thread(find_run_folder, self.folder, run)
         pool, opened = self._open.setdefault(run, (ThreadPoolExecutor(1, "adjudge-labels"), []))
         self._open.move_to_end(run)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.commands.ledger import Place
+from adjudge.cli.commands.ledger import Place, find_user
 from adjudge.cli.commands.serve import check_installed
 from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import Config, read_config
@@ -80,7 +80,9 @@ def create(
     permissions = read_permissions(found, scope, gate, approver, rater)
     until = None if expires_in is None else get_now() + timedelta(days=check_above_zero("--expires-in", expires_in))
     made = use_database(
-        found, ledger, lambda opened: create_key(opened, name=name, permissions=permissions, expires_at=until)
+        found,
+        ledger,
+        lambda opened: create_key(opened, name=name, permissions=permissions, expires_at=until, by=_find_operator()),
     )
     _print_new(*made, as_json=as_json)
     return 0
@@ -107,7 +109,9 @@ def rotate(
     if not 0 <= keep <= 8_760:
         raise UsageError(f"--keep must be hours from 0 to 8,760, got {keep:g}")
     until = get_now() + timedelta(hours=keep) if keep else None
-    made = use_database(read_config(config), ledger, lambda opened: rotate_key(opened, prefix, old_until=until))
+    made = use_database(
+        read_config(config), ledger, lambda opened: rotate_key(opened, prefix, old_until=until, by=_find_operator())
+    )
     _print_new(*made, as_json=as_json)
     return 0
 
@@ -118,7 +122,7 @@ def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = No
     check_installed()
     from adjudge.server.keys import revoke_key
 
-    key = use_database(read_config(config), ledger, lambda opened: revoke_key(opened, prefix))
+    key = use_database(read_config(config), ledger, lambda opened: revoke_key(opened, prefix, by=_find_operator()))
     note(f"key {key.prefix} ({flatten(key.name, 80)}) is revoked")
     return 0
 
@@ -183,6 +187,11 @@ def use_database(
             return await work(opened)
 
     return asyncio.run(use())
+
+
+def _find_operator() -> str:
+    """Who works on the server's own machine, as the ledger names them."""
+    return f"system:{find_user()}"
 
 
 def _print_new(key: ApiKey, text: str, *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -54,6 +54,7 @@ from adjudge.guards.approval.store import (
     ApprovalTransaction,
     GivenVote,
     VoteOutcome,
+    count_open,
     explain_missing,
     find_doubt,
     find_due,
@@ -379,6 +380,14 @@ class Approvals:
         due += await self.ledger.look(partial(find_final, now=now), tables=make_voting_tables()) or []
         await self._close_due(dict.fromkeys(due))
         return tuple([item async for item in self._walk(status=status) if name is None or name in item.approvers])
+
+    async def count_open(self, approver: str, *, gates: Collection[str] | None = None) -> int:
+        """Count the open requests that an approver can still decide, without reading them in full.
+
+        ``gates`` counts those of these gates only; ``None`` counts all, those of no gate included.
+        """
+        work = partial(count_open, approver=read_name(approver), gates=gates, now=self._time())
+        return await self.ledger.look(work, tables=make_all_tables()) or 0
 
     async def history(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
         """Return the ledger's entries about a request, in order, including refused decisions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
+from adjudge.formats.typed import read_typed_json
 from adjudge.guards.approval.approval import (
     Approval,
     Refusal,
@@ -565,6 +566,37 @@ def load_many(
     if overrides:
         statement = statement.where(table.c.overrides == 1)
     return _fetch(connection, statement, with_pending=with_pending)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The members of a request that say who is asked."""
+
+    approvers: tuple[str, ...]
+    gate: str | None = None
+
+
+def count_open(connection: Connection, *, approver: str, gates: Collection[str] | None, now: datetime) -> int:
+    """How many open requests somebody can still decide.
+
+    A page counts them each time that it is shown, so of each request only two members are read, and no vote.
+    """
+    from sqlalchemy import select
+
+    table, votes, pending = _approvals(), make_tables().tables[VOTES], _pending_votes()
+    voted = (select(one.c.approval).where(one.c.by == approver) for one in (votes, pending))
+    statement = select(table.c.body).where(table.c.status == "open", *(table.c.id.not_in(ids) for ids in voted))
+    statement = statement.where(table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now)))
+    found = connection.execute(statement.execution_options(yield_per=PAGE)).scalars()
+    return sum(_is_asked(body, approver, gates) for body in found)
+
+
+def _is_asked(body: str, approver: str, gates: Collection[str] | None) -> bool:
+    try:
+        asked = read_typed_json(body, _Asked)
+    except ValueError:  # changed by hand, which reading it says
+        return False
+    return approver in asked.approvers and (gates is None or asked.gate in gates)
 
 
 def load_approved_before(connection: Connection, ident: str, gate: str) -> list[Approval]:

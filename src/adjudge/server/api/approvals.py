@@ -48,7 +48,7 @@ async def list_approvals(
     status: Literal["open", "approved", "denied", "all"] = "open",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
 ) -> Response:
-    """Requests, the oldest first: those of the caller as an approver, or all with the scope ``read``."""
+    """Requests, the oldest first: those of the caller as an approver, or all of their gates with the scope ``read``."""
     found = await state.approvals.list(status=None if status == "all" else status)
     shown = [item.to_dict() for item in found if can_see(item, caller)]
     return answer({"schema": "adjudge/approvals/1", "approvals": shown[:limit], "total": len(shown)})
@@ -91,7 +91,11 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
 
 
 def can_see(approval: Approval, caller: Caller) -> bool:
-    """Whether a request is the caller's to look at."""
+    """Whether a request is the caller's to look at: with ``read`` all of their gates, else what they are asked about.
+
+    Somebody who approves for one request of a gate has no business with the contents of the others. Who decided is
+    among the approvers, which a request keeps, so they see what they decided too.
+    """
     if caller.covers("read", approval.gate):
         return True
     return caller.covers("approve", approval.gate) and caller.approver in approval.approvers

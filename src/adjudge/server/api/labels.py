@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from adjudge.errors import UsageError
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
-from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
+from adjudge.server.api.endpoint import StrictModel, answer, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import explain_trouble, find_run_folder
+from adjudge.server.run_folders import explain_trouble
 from adjudge.server.state import CurrentState, ServerState
 
 router = make_router("labels")
@@ -101,10 +101,16 @@ async def settle_difference(run: str, body: LabelBody, state: CurrentState, call
 
 @router.get("/labels/{run}/labels")
 async def export_labels(
-    run: str, state: CurrentState, _caller: Annotated[Caller, Depends(require("read", "adjudicate"))]
+    run: str, state: CurrentState, caller: Annotated[Caller, Depends(require("read", "adjudicate"))]
 ) -> Response:
-    """Everybody's labels, in the order in which they came. Not for those who label: they would not be blind."""
-    labels = await use_queue(state, run, lambda queue: [label.to_dict() for label in queue.labels()])
+    """Everybody's labels, in the order in which they came. What the caller labels afterwards is not blind."""
+
+    def export(queue: LabelQueue) -> list[dict[str, Any]]:
+        if caller.rater is not None:
+            queue.note_shown(caller.rater, labels=True)
+        return [label.to_dict() for label in queue.labels()]
+
+    labels = await use_queue(state, run, export)
     return answer({"schema": "adjudge/labels/1", "labels": labels})
 
 
@@ -121,8 +127,6 @@ def name_rater(caller: Caller) -> str:
 
 async def use_queue(state: ServerState, run: str, work: Callable[[LabelQueue], T]) -> T:
     """What a function does with the queue of a run; raises ``Problem`` where there is no such run (404), or case."""
-    with explaining_usage(404, code="unknown_run"):
-        find_run_folder(state.run_folder, run)
     try:
         return await state.labels.use(run, work)
     except UsageError as error:

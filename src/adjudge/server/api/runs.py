@@ -10,12 +10,11 @@ from fastapi import Depends
 from starlette.responses import Response
 
 from adjudge.errors import UsageError
-from adjudge.report.summary import make_report
 from adjudge.runs.folder import open_run
-from adjudge.server.api.endpoint import answer, explaining_usage, make_router
+from adjudge.server.api.endpoint import answer, make_router
 from adjudge.server.caller import Caller, require
-from adjudge.server.problem import Problem, logger
-from adjudge.server.run_folders import explain_trouble, find_run_folder, list_run_folders
+from adjudge.server.problem import logger
+from adjudge.server.run_folders import list_run_folders, load_report
 from adjudge.server.state import CurrentState
 
 router = make_router("runs")
@@ -34,12 +33,7 @@ async def list_runs(state: CurrentState, _caller: Reading) -> Response:
 @router.get("/runs/{run}")
 async def report_run(run: str, state: CurrentState, _caller: Reading) -> Response:
     """The report of a run, as ``adjudge report RUN --json`` writes it."""
-    with explaining_usage(404, code="unknown_run"):
-        folder = find_run_folder(state.run_folder, run)
-    try:
-        report = await asyncio.to_thread(make_report, folder)
-    except UsageError as error:
-        raise Problem(409, explain_trouble(error, state.run_folder), code="unreadable_run") from None
+    _, report = await load_report(state.run_folder, run)
     return answer(report.to_dict())
 
 

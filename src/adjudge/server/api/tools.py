@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,10 +15,11 @@ from starlette.responses import Response
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
-from adjudge.server.state import CurrentState
+from adjudge.server.state import CurrentState, ServerState
 from adjudge.tools.reuse import ToolHistory, validate_reuse
 from adjudge.tools.review import EmergentJudge
 from adjudge.tools.tool import EmergentTool, ToolCandidate
+from adjudge.tools.verdict import ToolVerdict
 
 router = make_router("tools")
 
@@ -55,14 +57,7 @@ async def review_candidate(request: Request, body: ReviewBody, state: CurrentSta
         candidate = ToolCandidate.from_dict(body.candidate)
         reviewer = EmergentJudge(state.judges.find_judge(body.judge))
 
-    async def review() -> Response:
-        async with state.queue.enter():
-            with explaining_usage():
-                verdict = await reviewer.review_creation(candidate)
-            await state.ledger.append(verdict, kind="tool.reviewed", subject=verdict.tool_digest)
-        return answer(verdict.to_dict())
-
-    return await answer_once(request, state, caller, review)
+    return await answer_once(request, state, caller, _make_work(state, lambda: reviewer.review_creation(candidate)))
 
 
 @router.post("/tools/promotion")
@@ -72,14 +67,7 @@ async def review_promotion(request: Request, body: PromotionBody, state: Current
         tool = EmergentTool.from_dict(body.tool)
         reviewer = EmergentJudge(state.judges.find_judge(body.judge))
 
-    async def review() -> Response:
-        async with state.queue.enter():
-            with explaining_usage():
-                verdict = await reviewer.review_promotion(tool)
-            await state.ledger.append(verdict, kind="tool.reviewed", subject=verdict.tool_digest)
-        return answer(verdict.to_dict())
-
-    return await answer_once(request, state, caller, review)
+    return await answer_once(request, state, caller, _make_work(state, lambda: reviewer.review_promotion(tool)))
 
 
 @router.post("/tools/reuse")
@@ -98,3 +86,16 @@ async def check_reuse(body: ReuseBody, state: CurrentState, _caller: Judging) ->
     async with state.queue.enter():  # in a thread: a hostile schema may take its time
         verdict = await asyncio.to_thread(work)
     return answer(verdict.to_dict())
+
+
+def _make_work(state: ServerState, review: Callable[[], Awaitable[ToolVerdict]]) -> Callable[[], Awaitable[Response]]:
+    """A review in its turn, recorded under the tool's digest."""
+
+    async def work() -> Response:
+        async with state.queue.enter():
+            with explaining_usage():
+                verdict = await review()
+            await state.ledger.append(verdict, kind="tool.reviewed", subject=verdict.tool_digest)
+        return answer(verdict.to_dict())
+
+    return work

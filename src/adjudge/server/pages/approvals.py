@@ -21,6 +21,7 @@ from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.server.api.approvals import can_see
 from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
 from adjudge.server.links import check_link
@@ -115,7 +116,7 @@ async def view_queue(
     first = next((item for item in found if may_decide(item, reader.approver)), found[0] if found else None)
     told = f"{denied:,} denied." if denied > 0 else ""
     told += f" {late:,} had been decided by somebody else." if late > 0 else ""
-    return replace(await _make_view(state, reader, found, first), told=told.strip())
+    return replace(await _make_view(state, caller, reader, found, first), told=told.strip())
 
 
 async def view_request(
@@ -133,7 +134,7 @@ async def view_request(
             raise Problem(403, str(error), code="link") from None
     reader = replace(read_reader(request, state, caller), shows_all=shown.whole)
     approval = await _load(state, caller, id)
-    return await _make_view(state, reader, await _list_open(state, caller), approval)
+    return await _make_view(state, caller, reader, await _list_open(state, caller), approval)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,7 +328,7 @@ def make_version(approval: Approval, reader: Reader) -> str:
 
 async def _list_open(state: ServerState, caller: Caller) -> list[Approval]:
     found = await state.approvals.list()
-    return sort_queue(item for item in found if caller.covers("approve", item.gate))
+    return sort_queue(item for item in found if can_see(item, caller))
 
 
 async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
@@ -336,7 +337,7 @@ async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
         approval = await state.approvals.get(ident)
     except UsageError:
         approval = None
-    if approval is None or not caller.covers("approve", approval.gate):
+    if approval is None or not can_see(approval, caller):
         raise Problem(404, "there is no such request for approval, or it is not for you", code="unknown")
     return approval
 
@@ -354,17 +355,18 @@ async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
 
 
 async def _make_view(
-    state: ServerState, reader: Reader, found: Sequence[Approval], approval: Approval | None
+    state: ServerState, caller: Caller, reader: Reader, found: Sequence[Approval], approval: Approval | None
 ) -> ApprovalsView:
     now = get_now()
     item, ids = None, [other.id for other in found]
     if approval is not None:
+        earlier = await state.approvals.find_earlier(approval.id)
         item = make_request_view(
             approval,
             reader,
             now,
             gaps=await _list_gaps(state, approval),
-            earlier=await state.approvals.find_earlier(approval.id),
+            earlier=earlier if earlier is not None and can_see(earlier, caller) else None,
             history=await state.approvals.history(approval.id),
         )
     place = ids.index(approval.id) if approval is not None and approval.id in ids else None

@@ -82,7 +82,7 @@ async def _show(request: Request, problem: Problem) -> Response:
 def _fill(request: Request, problem: Problem, caller: Caller | None) -> Response:
     title = _TITLES.get(problem.status_code, http.HTTPStatus(problem.status_code).phrase)
     address = ""
-    if problem.code == "cross_site":
+    if problem.code in ("cross_site", "host"):
         title, address = "This is another address", get_state(request).settings.base_url
     view = ErrorView(status=problem.status_code, title=title, detail=problem.detail, address=address)
     response = render_page(request, "error.html", view, caller=caller, status=problem.status_code)

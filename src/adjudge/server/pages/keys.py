@@ -74,7 +74,9 @@ async def add_key(request: Request, state: CurrentState, caller: Admin, form: An
     try:
         ends = get_now() + timedelta(days=_read_days(form.days)) if form.days else None
         permissions = make_permissions(form.scopes, gates=form.gates or None)
-        key, text = await create_key(state.ledger, name=form.name, permissions=permissions, expires_at=ends)
+        key, text = await create_key(
+            state.ledger, name=form.name, permissions=permissions, expires_at=ends, by=caller.identity
+        )
     except UsageError as error:
         return await _show(request, state, caller, error=str(error))
     return await _show(request, state, caller, key=key, text=text)
@@ -82,9 +84,12 @@ async def add_key(request: Request, state: CurrentState, caller: Admin, form: An
 
 @router.post("/keys/rotate", include_in_schema=False)
 async def rotate(request: Request, state: CurrentState, caller: Admin, form: Annotated[PrefixForm, Form()]) -> Response:
-    """Make a key in the place of another, which is revoked, and show it this once."""
+    """Make a key in the place of another, which is revoked, and show it this once.
+
+    Not one that acts under somebody else's name: who manages keys could then decide or label as that person.
+    """
     try:
-        key, text = await rotate_key(state.ledger, form.prefix)
+        key, text = await rotate_key(state.ledger, form.prefix, shown_to=caller.permissions, by=caller.identity)
     except UsageError as error:
         return await _show(request, state, caller, error=str(error))
     return await _show(request, state, caller, key=key, text=text)
@@ -94,7 +99,7 @@ async def rotate(request: Request, state: CurrentState, caller: Admin, form: Ann
 async def revoke(request: Request, state: CurrentState, caller: Admin, form: Annotated[PrefixForm, Form()]) -> Response:
     """Revoke a key from now on."""
     try:
-        await revoke_key(state.ledger, form.prefix)
+        await revoke_key(state.ledger, form.prefix, by=caller.identity)
     except UsageError as error:
         return await _show(request, state, caller, error=str(error))
     return redirect("/keys")

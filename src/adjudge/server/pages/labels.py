@@ -108,6 +108,8 @@ async def _count(state: ServerState, caller: Caller, row: RunRow) -> RunRow:
         # Somebody who is labelling would read from the number what another said of the case before.
         busy = caller.may("label") and progress.mine > 0 and progress.complete < progress.total
         tells = settles and not (busy and progress.per_case > 1)
+        if tells:
+            queue.note_shown(who)
         return replace(row, progress=progress, differences=len(queue.list_differences()) if tells else None)
 
     try:
@@ -130,6 +132,8 @@ async def view_case(run: str, state: CurrentState, caller: Labelling) -> LabelVi
         # that their labels are in: answer, look how it moved, undo.
         alone = progress.per_case == 1
         agreement = queue.show_agreement(who) if task is None else None
+        if task is not None and alone:
+            queue.note_shown(who)  # the rate moves where two answered one case all the same
         last = queue.find_undoable(who, session=caller.identity)
         return LabelView(
             run=run,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
 from typing import Annotated
@@ -140,17 +141,23 @@ async def view_overview(
     period: Annotated[str, Query(max_length=10)] = "14d",
 ) -> OverviewView:
     """How what was judged ended."""
-    chosen = period if period in PERIODS else "14d"
-    days = PERIODS[chosen]
-    now = get_now()
-    first = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days - 1)
-    read, last = await read_recorded(state.ledger, since=first - timedelta(days=days), most=MOST_READ)
+    chosen, now = period if period in PERIODS else "14d", get_now()
+    since = _find_first(chosen, now) - timedelta(days=PERIODS[chosen])
+    read, last = await read_recorded(state.ledger, since=since, most=MOST_READ)
+    # In a thread: so many rows take a while, in which no gate would be answered.
+    view = await asyncio.to_thread(_make_view, read, caller, chosen, now, is_whole=last is None)
+    return replace(view, needs=await _list_needs(request, state, caller, view.gates, now))
+
+
+def _make_view(read: Sequence[Recorded], caller: Caller, chosen: str, now: datetime, *, is_whole: bool) -> OverviewView:
+    """All figures of a period, without what waits for somebody."""
+    days, first = PERIODS[chosen], _find_first(chosen, now)
     seen = [row for row in read if caller.covers("read", row.gate)]
     # People's answer to a held one is recorded as a decision of its own; it was counted when it was held.
     counted = [row for row in seen if row.state in STATES and (row.held or row.approval_id is None)]
     current = [row for row in counted if row.at >= first]
     # A period of which a part was read is not compared: its shares are those of some other days.
-    earlier = [row for row in counted if row.at < first] if last is None else []
+    earlier = [row for row in counted if row.at < first] if is_whole else []
     daily = tuple(_list_days(current, first, days))
     gates = tuple(
         _make_gate(
@@ -169,7 +176,7 @@ async def view_overview(
         number=len(current),
         begin=first,
         end=now,
-        needs=await _list_needs(request, state, caller, gates, now),
+        needs=(),
         figures=_make_figures(current, earlier, first, days),
         daily=daily,
         axis=_make_axis(tallest, format_count, least=1),
@@ -178,9 +185,15 @@ async def view_overview(
         spent=_add_costs(current),
         cost_axis=_make_axis(max((day.spent.usd for day in daily), default=0.0), _format_cents),
         gates=gates,
-        read_since=read[-1].at if last is not None and read[-1].at >= first else None,
+        read_since=read[-1].at if not is_whole and read[-1].at >= first else None,
         limit=MOST_READ,
     )
+
+
+def _find_first(period: str, now: datetime) -> datetime:
+    """The beginning of the first day of a period."""
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return today - timedelta(days=PERIODS[period] - 1)
 
 
 def _make_axis(most: float, say: Callable[[float], str], least: float = 0.0) -> Axis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 
-from adjudge.server.caller import AnyCaller
+from adjudge.server.caller import AnyCaller, Caller
 from adjudge.server.database import get_now
 from adjudge.server.entry_search import read_closed
 from adjudge.server.pages.page import add_page
@@ -104,10 +105,8 @@ async def view_results(
     days = PERIODS[filters.when]
     since = None if days is None else get_now() - timedelta(days=days)
     read, last = await read_recorded(state.ledger, since=since, before=until, most=MOST_READ)
-    seen = [row for row in read if caller.covers("read", row.gate)]
-    # A held decision is recorded again once people decided: one row tells of both.
-    ended = {row.approval_id for row in seen if not row.held and row.approval_id}
-    found = [row for row in seen if _fits(row, filters) and not (row.held and row.approval_id in ended)]
+    # In a thread: so many rows take a while, in which no gate would be answered.
+    seen, found = await asyncio.to_thread(_choose_rows, read, filters, caller)
     counts = Counter(row.state for row in found)
     rest = [row for row in found if before is None or row.seq < before]
     rows = rest[:_ON_PAGE]
@@ -130,20 +129,31 @@ async def view_results(
     )
 
 
-def _fits(row: Recorded, filters: ResultFilters) -> bool:
+def _choose_rows(
+    read: Sequence[Recorded], filters: ResultFilters, caller: Caller
+) -> tuple[list[Recorded], list[Recorded]]:
+    """The rows that the caller may see, and those of them that match the filters."""
+    words = [word.removeprefix("sha256:") for word in filters.q.lower().split()]
+    seen = [row for row in read if caller.covers("read", row.gate)]
+    # A held decision is recorded again once people decided: one row tells of both.
+    ended = {row.approval_id for row in seen if not row.held and row.approval_id}
+    return seen, [row for row in seen if _fits(row, filters, words) and not (row.held and row.approval_id in ended)]
+
+
+def _fits(row: Recorded, filters: ResultFilters, words: Sequence[str]) -> bool:
     return (
         (not filters.gate or row.gate == filters.gate)
         and (not filters.outcome or row.state == filters.outcome)
         and (not filters.by or row.decided_by == filters.by)
         and (not filters.judge or row.judge == filters.judge)
-        and all(_holds(row, word) for word in filters.q.lower().split())
+        and (not words or _holds(row, words))
     )
 
 
-def _holds(row: Recorded, word: str) -> bool:
+def _holds(row: Recorded, words: Sequence[str]) -> bool:
     texts: Sequence[str] = (row.id, row.result_id, row.subject, row.why, row.content or "", row.judge, str(row.seq))
-    plain = word.removeprefix("sha256:")
-    return any(plain in text.lower() for text in texts)
+    text = "\n".join(texts).lower()  # a word has no line end, so it is found within one text
+    return all(word in text for word in words)
 
 
 add_page(router, "/results", view_results, template="results.html", scope="read", by_gate=True)

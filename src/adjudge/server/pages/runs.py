@@ -16,14 +16,11 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import clean, flatten
 from adjudge.labels.source import find_store
 from adjudge.report.html import make_sheet, render_html
-from adjudge.report.report import Report
-from adjudge.report.summary import make_report
 from adjudge.runs.folder import open_run
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import add_page, render_page
-from adjudge.server.problem import Problem
-from adjudge.server.run_folders import explain_trouble, find_run_folder, list_run_folders
-from adjudge.server.state import CurrentState, ServerState
+from adjudge.server.run_folders import explain_trouble, list_run_folders, load_report
+from adjudge.server.state import CurrentState
 from adjudge.trust.intervals import Share
 
 router = APIRouter()
@@ -96,29 +93,18 @@ def _read_name(about: object) -> str:
     return flatten(str(said), 200) if said else ""
 
 
-async def _load(state: ServerState, run: str, *, most: int) -> Report:
-    try:
-        folder = await asyncio.to_thread(find_run_folder, state.run_folder, run)
-    except UsageError as error:
-        raise Problem(404, str(error), code="unknown_run") from None
-    try:
-        return await asyncio.to_thread(lambda: make_report(folder, most_cases=most))
-    except UsageError as error:
-        raise Problem(409, explain_trouble(error, state.run_folder), code="unreadable_run") from None
-
-
 # By hand, because a report is the view, and its JSON is that of `adjudge report --json`.
 @router.get("/runs/{run}.json", include_in_schema=False)
 async def give_run(run: str, state: CurrentState, _caller: Reader) -> Response:
     """The report as plain data."""
-    report = await _load(state, run, most=_ON_PAGE)
+    _, report = await load_report(state.run_folder, run, most_cases=_ON_PAGE)
     return JSONResponse(await asyncio.to_thread(report.to_dict))
 
 
 @router.get("/runs/{run}/report.html", include_in_schema=False)
 async def give_report(run: str, state: CurrentState, _caller: Reader) -> Response:
     """The report as one file to keep. It is saved and not shown: its own style would not be let in here."""
-    report = await _load(state, run, most=2_000)
+    _, report = await load_report(state.run_folder, run, most_cases=2_000)
     text = await asyncio.to_thread(render_html, report)
     return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{run}.html"'})
 
@@ -126,8 +112,7 @@ async def give_report(run: str, state: CurrentState, _caller: Reader) -> Respons
 @router.get("/runs/{run}", include_in_schema=False)
 async def show_run(request: Request, run: str, state: CurrentState, caller: Reader) -> Response:
     """The report of a run as a page."""
-    report = await _load(state, run, most=_ON_PAGE)
-    folder = await asyncio.to_thread(find_run_folder, state.run_folder, run)
+    folder, report = await load_report(state.run_folder, run, most_cases=_ON_PAGE)
     has_labels = caller.may("label") and await asyncio.to_thread(find_store(folder).is_file)
     sheet: dict[str, Any] = await asyncio.to_thread(make_sheet, report)
     return render_page(request, "run.html", report, caller=caller, name=run, has_labels=has_labels, **sheet)

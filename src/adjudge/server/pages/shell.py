@@ -85,10 +85,9 @@ def make_shell(
 
 async def count_waiting(state: ServerState, caller: Caller) -> Mapping[str, int]:
     """How many wait for the caller, by the path where they do."""
-    if not caller.may("approve") or caller.session is None:
+    if not caller.may("approve") or caller.session is None or caller.approver is None:
         return {}
-    opened = await state.approvals.list()
-    return {"/approvals": sum(caller.covers("approve", item.gate) for item in opened)}
+    return {"/approvals": await state.approvals.count_open(caller.approver, gates=caller.permissions.gates)}
 
 
 def _describe_ledger(checked: Checked | None) -> LedgerNotice | None:

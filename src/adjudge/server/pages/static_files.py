@@ -46,6 +46,12 @@ def find_static() -> str:
     return f"/static/{digest.hexdigest()[:12]}"
 
 
+def is_static(path: str) -> bool:
+    """Whether a path is that of one of the files."""
+    folder, _, name = path.rpartition("/")
+    return name in _KINDS and folder == find_static()
+
+
 @router.get("/static/{version}/{name}", include_in_schema=False)
 async def give(version: str, name: str) -> Response:
     """One of them, to anybody: nothing in them is about this server."""
