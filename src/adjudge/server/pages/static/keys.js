@@ -109,6 +109,11 @@
     if (press(event.key)) event.preventDefault();
   });
 
+  // A long queue scrolls by itself: the request that is shown stays in sight.
+  const follow = () => document.querySelector(".queue [aria-current]")?.scrollIntoView({ block: "nearest" });
+  follow();
+  document.addEventListener("htmx:after:swap", follow);
+
   // What a live update announces, once and in one place.
   document.addEventListener("htmx:after:swap", () => {
     const told = document.querySelector("[data-say]");
