@@ -245,6 +245,21 @@ def test_after_a_decision_comes_the_next_request_of_the_queue(server: RunningSer
             decide(server, ident, "Ben", False)
 
 
+def test_decisions_that_can_be_undone_leave_room_for_the_next_request(server: RunningServer, ana: Any):
+    """The last one is a message; those before it are folded away, each with its own button."""
+    ids = [make_request(server) for _ in range(3)]
+    for ident in ids:
+        send(ana, ident, "deny")
+    page = read(ana, make_request(server))
+    folded = re.search(r'<details class="earlier">.*?</details>', page, re.DOTALL)
+
+    assert page.count('class="toast"') == 1
+    assert folded is not None
+    assert f'action="/approvals/{ids[2]}/undo"' in page.replace(folded[0], "")
+    for ident in ids[:2]:
+        assert f'action="/approvals/{ident}/undo"' in folded[0]
+
+
 def test_a_score_with_nothing_to_reach_has_no_mark(server: RunningServer, ana: Any):
     """A tick beside it would be read as praise."""
     page = read(ana, make_request(server))

@@ -95,6 +95,12 @@
       if (inField) event.target.blur();
       return;
     }
+    // A single line that belongs to answers: the keys of the answers work again, and nothing is sent.
+    if (event.key === "Enter" && inField && event.target.matches("input[data-key]")) {
+      event.preventDefault();
+      event.target.blur();
+      return;
+    }
     if (event.ctrlKey) {
       if (event.key !== "Enter") return;
       const chosen = document.querySelector("[data-chosen]");
