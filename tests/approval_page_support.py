@@ -44,6 +44,7 @@ async def ask(
     gate: str = "replies",
     judge: str = "careful",
     rules: Any = (),
+    rubric: Any = None,
     **terms: Any,
 ) -> str:
     """The id of a request that a gate makes, whose judge says what is given here."""
@@ -51,7 +52,7 @@ async def ask(
     how: dict[str, Any] = {"approvers": ["Ana", "Ben"], "expires_in": 3_600} | terms
     async with Approvals(ledger) as approvals:
         made = Gate(
-            gate, judge=Judge(ScriptedModel(reply), name=judge), rubric=RUBRIC, approvals=approvals, ask=how,
+            gate, judge=Judge(ScriptedModel(reply), name=judge), rubric=rubric or RUBRIC, approvals=approvals, ask=how,
             on_failed="ask", on_undecided="ask", rules=rules, show_content=show_content, wait=False, ledger=ledger,
         )  # fmt: skip
         decision = await made.check(content, metadata=metadata)

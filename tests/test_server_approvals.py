@@ -20,6 +20,7 @@ import pytest
 from approval_page_support import (
     CONFIG,
     CONTENT,
+    POLICY,
     REASON,
     decide,
     find_form,
@@ -225,6 +226,48 @@ def test_requests_of_one_title_differ_by_when_they_were_asked(server: RunningSer
         assert item is not None
         assert f"{read_approval(server, ident).created_at:%H:%M:%S}" in item[0]
     assert "no end left" not in page
+
+
+def test_after_a_decision_comes_the_next_request_of_the_queue(server: RunningServer, ana: Any):
+    """Not the first one again, which a reviewer may have left for later; and what they decided says so in the queue."""
+    ids = [make_request(server, expires_in=60 + number) for number in range(3)]
+    _, second, third = ids
+    try:
+        assert send(ana, second, "deny").headers["location"] == f"/approvals/{third}"
+        queue = re.search(rf'<a class="item" href="/approvals/{second}".*?</a>', read(ana, third), re.DOTALL)
+        assert queue is not None
+        assert "you denied" in queue[0]
+        following = send(ana, third, "deny").headers["location"].rpartition("/")[2]
+        assert following not in {second, third}
+        assert read_approval(server, following).status == "open"
+    finally:
+        for ident in ids:
+            decide(server, ident, "Ben", False)
+
+
+def test_decisions_that_can_be_undone_leave_room_for_the_next_request(server: RunningServer, ana: Any):
+    """The last one is a message; those before it are folded away, each with its own button."""
+    ids = [make_request(server) for _ in range(3)]
+    for ident in ids:
+        send(ana, ident, "deny")
+    page = read(ana, make_request(server))
+    folded = re.search(r'<details class="earlier">.*?</details>', page, re.DOTALL)
+
+    assert page.count('class="toast"') == 1
+    assert folded is not None
+    assert f'action="/approvals/{ids[2]}/undo"' in page.replace(folded[0], "")
+    for ident in ids[:2]:
+        assert f'action="/approvals/{ident}/undo"' in folded[0]
+
+
+def test_a_score_with_nothing_to_reach_has_no_mark(server: RunningServer, ana: Any):
+    """A tick beside it would be read as praise."""
+    page = read(ana, make_request(server))
+    free = {name: said for name, said in POLICY.items() if name != "threshold"}
+    bare = read(ana, make_request(server, rubric={"name": "Replies", "criteria": [free]}))
+
+    assert 'class="n last"><span class="state failed">' in page
+    assert 'class="n last"><span class="n">0.30</span>' in bare
 
 
 def test_undoing_too_late_says_so(server: RunningServer, ana: Any):

@@ -193,6 +193,34 @@ def test_two_people_label_by_keys_and_settle_what_differs(server: RunningServer,
         assert sum(label.kind == "person" for label in queue.labels()) == 8
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_comment_is_kept_for_the_answer_and_its_enter_sends_nothing(tmp_path: Path, browser: Any, scripts: bool):
+    """Neither a skip nor an answer; with scripts the keys of the answers work again."""
+    make_run(tmp_path / "runs" / "monday", 2)
+    with run_server(tmp_path, config=CONFIG.replace("[server]", '[server]\nruns = "runs"', 1)) as running:
+        running.add_account("Ana")
+        context = browser.new_context(base_url=running.url, java_script_enabled=scripts)
+        page = context.new_page()
+        page.goto("/signin?next=/labels/monday")
+        page.fill("#name", "Ana")
+        page.fill("#password", PASSWORD)
+        page.click("button.main-act")
+        case = page.locator("input[name=case]").input_value()
+        page.fill("#comment", "The date is wrong.")
+        page.press("#comment", "Enter")
+        assert page.locator("#comment").input_value() == "The date is wrong."
+        if scripts:
+            page.keyboard.press("2")
+        else:
+            page.click("button[value=bad]")
+        page.get_by_text(f"Case {case}: bad").wait_for()
+        context.close()
+    with open_label_queue(tmp_path / "runs" / "monday") as queue:
+        assert [(label.case, label.value, label.comment) for label in queue.labels()] == [
+            (case, False, "The date is wrong.")
+        ]
+
+
 def test_an_undo_that_is_over_goes_away_by_itself(tmp_path: Path, browser: Any):
     """The page then says that the vote counts; the focus was on the message."""
     with run_server(tmp_path, config=CONFIG.replace("undo_seconds = 30", "undo_seconds = 2")) as running:

@@ -42,7 +42,7 @@ def test_somebody_signs_in_looks_and_signs_out(server):
     """The right password begins a session, and signing out ends it for every copy of its cookie."""
     client = server.sign_in("Ana")
     page = client.get("/keys")
-    assert (page.status_code, "<h1>Keys</h1>" in page.text) == (200, True)
+    assert (page.status_code, "<h1>API keys</h1>" in page.text) == (200, True)
 
     copy = server.open_client(cookies=dict(client.cookies))
     assert copy.get("/keys.json").status_code == 200

@@ -1,6 +1,6 @@
 """A report as Markdown for a comment on a pull request.
 
-Whatever was judged, or written by a judge, stands in a code span and nowhere else: there it cannot be a heading, a
+Whatever was judged, or written by a judge, is put in a code span and nowhere else: there it cannot be a heading, a
 link, an image, HTML, a mention that writes to somebody, or a reference that closes an issue.
 """
 
@@ -177,7 +177,7 @@ def render_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: flo
     """Render a report in at most 65,000 characters of GitHub's Markdown; ``needed`` is the share that must pass."""
     head = "\n\n".join(_list_sections(report, needed))
     foot = _render_foot(report)
-    room = MOST_CHARACTERS - len(head) - len(foot) - 400  # what stands around the list
+    room = MOST_CHARACTERS - len(head) - len(foot) - 400  # for what is around the list
     return f"{MARK}\n{head}\n\n{_render_cases(report, most_cases, room)}{foot}\n"
 
 

@@ -1,4 +1,4 @@
-"""A measurement as Markdown for a pull request; what people or judges wrote stands in code spans alone."""
+"""A measurement as Markdown for a pull request; what people or judges wrote is put in code spans alone."""
 
 from __future__ import annotations
 

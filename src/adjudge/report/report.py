@@ -64,7 +64,7 @@ def read_about(manifest: Mapping[str, Any], *, status: str = "") -> RunDescripti
         status=_read_status(status or _text(manifest, "status")),
         created_at=_text(manifest, "created_at"),
         adjudge=_text(_mapping(manifest, "versions"), "adjudge"),
-        # The name and not the path: a report is handed on, and whose machine it was is nobody's business.
+        # The name and not the path: a report is handed on, and its reader needs nothing of the machine it was made on.
         dataset=_text(dataset, "name") or PurePath(_text(dataset, "path")).name,
         expected=sample if sample is not None and (cases is None or sample < cases) else cases,
         skipped=_whole(dataset, "skipped") or 0,
@@ -79,7 +79,7 @@ def read_about(manifest: Mapping[str, Any], *, status: str = "") -> RunDescripti
 
 
 def _read_status(said: str) -> str:
-    # One of ours or none: it stands in sentences of ours, where nothing is escaped.
+    # One of ours or none: it becomes a part of our own sentences, where nothing is escaped.
     return said if said in {"finished", "interrupted", "running"} else "unknown"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from adjudge.formats.text import flatten
 from adjudge.formats.typed import read_typed_json
@@ -142,7 +142,7 @@ def read_row(entry: Entry) -> Recorded | None:
     return _make(entry.seq, entry.at, entry.kind, entry.subject, payload)
 
 
-def _list_recorded(rows: Sequence[Row[tuple[object, ...]]]) -> Iterator[Recorded]:
+def _list_recorded(rows: Sequence[Row[Any]]) -> Iterator[Recorded]:
     for row in rows:
         seq, _, at, kind, subject, payload = tuple(row)[:6]
         found = _make(seq, datetime.fromisoformat(at), kind, subject, None if payload is None else bytes(payload))

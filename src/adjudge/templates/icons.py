@@ -37,7 +37,6 @@ STATES = {
     "undecided": ("undecided", "undecided"),
     "held": ("held", "held"),
     "warning": ("undecided", "warning"),
-    "stale": ("undecided", "clock"),
     "running": ("held", "clock"),
     "done": ("passed", "check"),
     "stopped": ("undecided", "warning"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from adjudge.formats.display import find_mark
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
@@ -51,6 +52,8 @@ class QueueItem:
     """Seconds until it expires; ``None`` is never."""
     mine: bool
     """Whether the reader can still decide it."""
+    said: str
+    """What the reader did: ``approved`` or ``denied``; empty where they have not decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,8 @@ class CriterionView:
     """A criterion with the judge's reason."""
 
     name: str
-    state: Outcome
+    state: str
+    """``passed``, ``failed`` or ``undecided``; empty for a score that has nothing to reach."""
     score: float | None
     threshold: float | None
     reason: str
@@ -260,13 +264,27 @@ class Reader:
 
 def sort_queue(found: Iterable[Approval]) -> list[Approval]:
     """Requests by when they expire, those that never do last; the older first."""
-    return sorted(found, key=lambda item: (item.expires_at is None, item.expires_at or item.created_at, item.id))
+    return sorted(found, key=_place)
+
+
+def find_next(found: Iterable[Approval], after: Approval, name: str | None) -> Approval | None:
+    """The request that somebody can decide next: the first behind another one in the queue, else the first of all.
+
+    So a reviewer who left some undecided on the way is not led back to them after each decision.
+    """
+    mine = [item for item in sort_queue(found) if may_decide(item, name)]
+    return next((item for item in mine if _place(item) > _place(after)), mine[0] if mine else None)
+
+
+def _place(approval: Approval) -> tuple[bool, datetime, str]:
+    return approval.expires_at is None, approval.expires_at or approval.created_at, approval.id
 
 
 def make_queue_item(approval: Approval, reader: Reader, now: datetime) -> QueueItem:
     """A request in the queue, without the judge where its reader is to decide first."""
     hidden = is_hidden(approval, reader)
     score = "" if approval.score is None else f"{approval.score:.2f}"
+    vote = find_vote(approval, reader.approver)
     return QueueItem(
         id=approval.id,
         title=make_title(approval),
@@ -278,6 +296,7 @@ def make_queue_item(approval: Approval, reader: Reader, now: datetime) -> QueueI
         required=approval.required,
         left=_find_left(approval, now),
         mine=may_decide(approval, reader.approver),
+        said="" if vote is None else "approved" if vote.approved else "denied",
     )
 
 
@@ -516,7 +535,7 @@ def _make_word(result: JudgeResult) -> str:
 
 
 def _make_criterion(item: CriterionResult, numbers: Mapping[str, int]) -> CriterionView:
-    state: Outcome = "undecided" if item.score is None else "passed" if item.passed else "failed"
+    state = "undecided" if item.score is None else find_mark(item) or ""
     quotes = tuple(QuoteView(text=text, number=numbers.get(text)) for text in item.evidence if text.strip())
     return CriterionView(
         name=item.name, state=state, score=item.score, threshold=item.threshold, reason=item.reasoning, quotes=quotes

@@ -29,6 +29,7 @@ from adjudge.server.pages.approval_view import (
     ApprovalsView,
     QueueItem,
     Reader,
+    find_next,
     is_hidden,
     make_queue_item,
     make_request_view,
@@ -253,8 +254,9 @@ async def decide(
         return await _show_again(request, state, caller, form, ident=approval.id, late=said)
     reader = read_reader(request, state, caller)
     queue = await _list_open(state, caller)
-    left = next((item for item in queue if may_decide(item, reader.approver)), None)
-    return redirect(f"/approvals/{(left or approval).id}")
+    # Compared with None: a request that is not approved is false.
+    following = find_next(queue, approval, reader.approver)
+    return redirect(f"/approvals/{approval.id if following is None else following.id}")
 
 
 @router.post("/approvals/{id}/undo", include_in_schema=False)

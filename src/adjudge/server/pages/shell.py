@@ -33,7 +33,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ..
         ),
     ),
     ("Why believe it", (("/ledger", "Ledger", "k", ("read",)),)),
-    ("This server", (("/keys", "Keys", "", ("admin",)),)),
+    ("This server", (("/keys", "API keys", "", ("admin",)),)),
 )
 
 _URGENT = frozenset({"/approvals"})

@@ -95,6 +95,12 @@
       if (inField) event.target.blur();
       return;
     }
+    // A single line that belongs to answers: the keys of the answers work again, and nothing is sent.
+    if (event.key === "Enter" && inField && event.target.matches("input[data-key]")) {
+      event.preventDefault();
+      event.target.blur();
+      return;
+    }
     if (event.ctrlKey) {
       if (event.key !== "Enter") return;
       const chosen = document.querySelector("[data-chosen]");
@@ -108,6 +114,11 @@
     if (inField || off) return;
     if (press(event.key)) event.preventDefault();
   });
+
+  // A long queue scrolls by itself: the request that is shown stays in sight.
+  const follow = () => document.querySelector(".queue [aria-current]")?.scrollIntoView({ block: "nearest" });
+  follow();
+  document.addEventListener("htmx:after:swap", follow);
 
   // What a live update announces, once and in one place.
   document.addEventListener("htmx:after:swap", () => {
