@@ -15,7 +15,7 @@ import asgi_support
 import cli_support
 from adjudge import open_dataset
 from adjudge.guards import Approval
-from adjudge.ledger import create_key
+from adjudge.ledger import create_signing_key
 from approval_support import make_result, tell, use
 from cli_support import ESCAPES, HIDDEN, ME, Line
 from judge_support import names
@@ -193,7 +193,7 @@ def test_a_mistyped_ledger_is_not_made(line: Line):
 
 def test_a_signed_ledger_is_signed_by_who_decides(line: Line):
     """With the key of ``[ledger]``; without it, nothing can be added, and so nothing decided."""
-    create_key("key.pem")
+    create_signing_key("key.pem")
     Path("adjudge.toml").write_text(f'[ledger]\nurl = "{URL}"\nkey = "key.pem"\n', encoding="utf-8")
 
     async def go(approvals: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adjudge import JudgeResult
-from adjudge.ledger import create_key, parse_audit, verify_export
+from adjudge.ledger import create_signing_key, parse_audit, verify_export
 from cli_support import ESCAPES, HIDDEN, ME, Line, isolate
 from conftest import require
 from judge_support import names
@@ -375,7 +375,7 @@ def test_what_is_wrong_with_a_report_is_one_sentence(line: Line, arguments: list
 def test_a_signed_ledger_is_erased_with_its_key(line: Line):
     """Without it, nothing is written that would break the chain."""
     require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
-    create_key("key.pem")
+    create_signing_key("key.pem")
     record("sqlite:///s.db", make_result(), key="key.pem")
     refused = line("ledger", "erase", "2", "--reason", "x", "--ledger", "s.db")
     done = line("ledger", "erase", "2", "--reason", "x", "--ledger", "s.db", "--key", "key.pem")

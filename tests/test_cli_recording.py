@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import cli_support
-from adjudge.ledger import Entry, create_key
+from adjudge.ledger import Entry, create_signing_key
 from cli_support import Line, isolate, serve
 from judge_support import names
 from ledger_support import find, verify
@@ -195,7 +195,7 @@ def test_a_key_signs(line: Line, require: Any):
     """It lies beside the file that names it; who only reads needs it not."""
     require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
     Path("keys").mkdir()
-    public_key = create_key("keys/key.pem")
+    public_key = create_signing_key("keys/key.pem")
     config = configure('[ledger]\nurl = "adjudge.db"\nkey = "key.pem"\n', "keys/adjudge.toml")
 
     assert line("judge", "good.txt", *POLITE, "--config", config).status == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from adjudge import Ledger, ToolRegistry
-from adjudge.ledger import create_key
+from adjudge.ledger import create_signing_key
 from cli_support import ESCAPES, HIDDEN, ME, Line, isolate
 from ledger_support import find, record
 from registry_support import add, raise_up, run, wear
@@ -163,7 +163,7 @@ def test_the_ledger_of_the_configuration_is_used(line: Line):
 def test_a_signed_ledger_is_written_with_its_key(line: Line, tmp_path: Path, require: Any):
     """Without the key nothing is changed."""
     require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
-    create_key(tmp_path / "key.pem")
+    create_signing_key(tmp_path / "key.pem")
 
     async def make() -> str:
         async with Ledger(URL, key="key.pem") as ledger:

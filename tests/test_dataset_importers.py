@@ -65,12 +65,9 @@ def test_a_configuration_gives_its_tests(folder):
     ]
     assert first.metadata["promptfoo"]["description"] == "sums"
     assert [item["type"] for item in first.metadata["promptfoo"]["assert"]] == ["factuality", "llm-rubric", "latency"]
-    assert dataset.notes == {
-        "assertion 'factuality' not applied: there is no answer yet": 1,
-        "assertion 'llm-rubric' not applied: there is no answer yet": 1,
-        "assertion 'latency' not applied: there is no answer yet": 1,
-        "test without an answer: its variables are the content": 1,
-    }
+    assert set(dataset.notes.values()) == {1}
+    assert len(dataset.notes) == 4
+    assert names(list(dataset.notes), "'factuality' not", "'llm-rubric' not", "'latency' not", "without an answer")
 
 
 def test_a_known_answer_does_not_stand_in_what_is_judged(folder):
@@ -172,7 +169,7 @@ def test_what_a_variable_names_is_not_read(folder):
     dataset = import_promptfoo(write("t.json", [{"vars": {"q": "file://image.jpg"}}]))
 
     assert [case.content for case in dataset] == ["file://image.jpg"]
-    assert dataset.notes["variable that names a file, which was not read"] == 1
+    assert [number for note, number in dataset.notes.items() if "file" in note and "not read" in note] == [1]
 
 
 def test_what_is_noted_has_an_end(folder):
@@ -203,7 +200,9 @@ def test_a_sample_is_a_case(folder):
     assert case.content == {"input": "Capital of France?", "choices": {"A": "Rome", "B": "Paris"}}
     assert (case.id, case.reference, case.task) == ("7", "B", None)
     assert case.metadata == {"level": 1, "inspect": {"setup": "s"}}
-    assert dataset.notes == {"sample without an answer: its input is the content": 1}
+    [(note, number)] = dataset.notes.items()
+    assert number == 1
+    assert names(note, "without an answer", "input")
 
 
 def test_an_answer_beside_the_sample_can_be_named(folder):

@@ -13,7 +13,7 @@ import pytest
 import rfc8785
 
 from adjudge import Ledger, UsageError
-from adjudge.ledger import Head, create_key, verify_export
+from adjudge.ledger import Head, create_signing_key, verify_export
 from ledger_support import make_chain_result, make_result
 
 
@@ -145,7 +145,7 @@ def test_signed_exports_are_checked_with_the_key(tmp_path: Path, require):
     from importlib.util import find_spec
 
     require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
-    public, other = create_key(tmp_path / "key.pem"), create_key(tmp_path / "other.pem")
+    public, other = create_signing_key(tmp_path / "key.pem"), create_signing_key(tmp_path / "other.pem")
     asyncio.run(write(tmp_path, key=tmp_path / "key.pem"))
 
     assert verify_export(tmp_path / "out.jsonl", public_key=public).signatures == "pinned"

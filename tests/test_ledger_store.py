@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from adjudge import JudgeResult, Ledger, UsageError
-from adjudge.ledger import Head, LedgerError, create_key
+from adjudge.ledger import Head, LedgerError, create_signing_key
 from judge_support import names
 from ledger_support import SECRET, connect, find, make_result, record, run, verify
 
@@ -290,10 +290,10 @@ def test_a_signed_ledger_is_signed_throughout(url: str, tmp_path: Path, require)
 
     require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
     key = tmp_path / "key.pem"
-    public = create_key(key)
+    public = create_signing_key(key)
     record(url, {"n": 1}, key=key)
     run(url, lambda ledger: ledger.erase(2, "why", "me"), key=str(key))
-    create_key(tmp_path / "other.pem")
+    create_signing_key(tmp_path / "other.pem")
 
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert all(entry.signature for entry in find(url))

@@ -58,8 +58,9 @@ def test_a_folder_with_a_run_is_not_written_over(tmp_path: Path):
     folder = make_run(tmp_path)
     before = tell_all(open_run(folder))
 
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError) as caught:
         redecide(folder, threshold=0.0, out=folder)
+    assert names(caught.value, str(folder), "a run already")
     assert tell_all(open_run(folder)) == before
 
 
@@ -82,8 +83,9 @@ def test_a_redecided_run_is_not_redecided(tmp_path: Path):
     folder = make_run(tmp_path)
     redecide(folder, out=tmp_path / "new")
 
-    with pytest.raises(UsageError, match=f"was itself redecided.*redecide the run {open_run(folder).id}"):
+    with pytest.raises(UsageError) as caught:
         redecide(tmp_path / "new")
+    assert names(caught.value, "redecided", open_run(folder).id)
 
 
 def test_a_long_list_of_changes_ends(tmp_path: Path):
@@ -165,10 +167,12 @@ def test_a_format_of_your_own_is_handed_in_again(tmp_path: Path):
     assert (found.after["passed"], found.policy["result_format"]) == (2, "Verdict")
     broken = redecide(tmp_path / "run", result_format=Verdict, passes=lambda value: value.nothing)
     assert broken.after["undecided"] == 2
-    with pytest.raises(UsageError, match=r"asked for a result_format of yours, .*Verdict; hand it in"):
+    with pytest.raises(UsageError) as caught:
         redecide(tmp_path / "run")
-    with pytest.raises(UsageError, match="asked by no rubric"):
+    assert names(caught.value, "result_format", "Verdict", "hand it in")
+    with pytest.raises(UsageError) as caught:
         redecide(tmp_path / "run", result_format=Verdict, passes=is_good, threshold=0.5)
+    assert names(caught.value, "no rubric")
 
 
 @dataclass
@@ -191,48 +195,51 @@ def test_the_last_reply_counts_in_another_format_too(tmp_path: Path):
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        ({"strategy": "consensus"}, "strategy is about several judges, and this run asked one, x"),
-        ({"judges": ["x"], "fail_open": True}, "fail_open, judges is about several judges"),
-        ({"threshold": 7}, "threshold must be between 0 and 1"),
-        ({"rubric": "no-such"}, "no-such"),
-        ({"result_format": Verdict, "passes": is_good}, "asked for no result_format"),
-        ({"passes": is_good}, "passes= needs result_format="),
+        ({"strategy": "consensus"}, ("strategy", "several judges", "one, x")),
+        ({"judges": ["x"], "fail_open": True}, ("fail_open, judges", "several judges")),
+        ({"threshold": 7}, ("threshold", "between 0 and 1")),
+        ({"rubric": "no-such"}, ("no-such",)),
+        ({"result_format": Verdict, "passes": is_good}, ("no result_format",)),
+        ({"passes": is_good}, ("passes=", "result_format=")),
     ],
 )
-def test_what_is_no_policy_of_the_run_is_said(tmp_path: Path, policy: dict[str, Any], said: str):
+def test_what_is_no_policy_of_the_run_is_said(tmp_path: Path, policy: dict[str, Any], said: tuple[str, ...]):
     """Before anything is read or written."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError) as caught:
         redecide(make_run(tmp_path), out=tmp_path / "new", **policy)
+    assert names(caught.value, *said)
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        ({"strategy": "hedged"}, "depends on who would have been asked when"),
-        ({"strategy": "quorum"}, "needs quorum"),
-        ({"strategy": "quorum", "quorum": 3}, "quorum must be a whole number from 1 to 2"),
-        ({"quorum": 2}, "quorum belongs to the strategy 'quorum'"),
-        ({"strategy": "none"}, "unknown strategy 'none'"),
-        ({"judges": ["z"]}, "the run has no judge 'z'; it has x, y"),
-        ({"judges": []}, "judges must be a list of seats' names"),
-        ({"judges": "x"}, "judges must be a list of seats' names"),
+        ({"strategy": "hedged"}, ("hedged", "when")),
+        ({"strategy": "quorum"}, ("needs quorum",)),
+        ({"strategy": "quorum", "quorum": 3}, ("quorum", "from 1 to 2")),
+        ({"quorum": 2}, ("quorum", "strategy 'quorum'")),
+        ({"strategy": "none"}, ("strategy 'none'",)),
+        ({"judges": ["z"]}, ("'z'", "x, y")),
+        ({"judges": []}, ("judges", "list")),
+        ({"judges": "x"}, ("judges", "list")),
     ],
 )
-def test_what_is_no_policy_of_a_chain_is_said(tmp_path: Path, policy: dict[str, Any], said: str):
+def test_what_is_no_policy_of_a_chain_is_said(tmp_path: Path, policy: dict[str, Any], said: tuple[str, ...]):
     """The chain's own rules hold for it as for one that asks."""
     lines = {"0": score(a=1.0, b=1.0), "1": score(a=1.0, b=1.0)}
     folder = make_run(tmp_path, JudgeChain([Told("x", lines), Told("y", lines)]))
 
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError) as caught:
         redecide(folder, **policy)
+    assert names(caught.value, *said)
 
 
 def test_one_name_is_one_criterion(tmp_path: Path):
     """A criterion that was put to judges and is a rule now would be two things of one name."""
     rubric = Rubric(name="R", criteria=[Criterion(name="a", description="Is a.", rule={"contains": "text"})])
-    with pytest.raises(UsageError, match="criterion 'a' was put to judges and is a rule now"):
+    with pytest.raises(UsageError) as caught:
         redecide(make_run(tmp_path), rubric=rubric)
+    assert names(caught.value, "criterion 'a'", "rule")
 
 
 def change_manifest(folder: Path, **changes: Any) -> None:
@@ -272,8 +279,9 @@ def test_a_manifest_without_a_part_is_an_error(tmp_path: Path, name: str):
     del said[name]
     (folder / "run.json").write_text(json.dumps(said))
 
-    with pytest.raises(UsageError, match=f"manifest has no {name}"):
+    with pytest.raises(UsageError) as caught:
         redecide(folder, out=tmp_path / "new")
+    assert names(caught.value, f"no {name}")
 
 
 def test_no_model_is_there_that_could_be_asked(tmp_path: Path):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.ledger import Head, Row, create_key
+from adjudge.ledger import Head, Row, create_signing_key
 from adjudge.ledger.entry import COLUMNS, NO_PREV, signed_bytes
 from adjudge.ledger.signature import find_check, open_check, open_signer
 from adjudge.ledger.verification import Chain
@@ -161,7 +161,7 @@ def make_signed(tmp_path, require) -> tuple[list[Row], str]:
     from importlib.util import find_spec
 
     require("cryptography", find_spec("cryptography"), "pip install 'adjudge[sign]'")
-    public = create_key(tmp_path / "key.pem")
+    public = create_signing_key(tmp_path / "key.pem")
     rows = replace(make_rows(30), 0, payload=f'{{"public_key":"{public}","schema":"adjudge/ledger/1"}}'.encode())
     return sign(rehash(rows), str(tmp_path / "key.pem")), public
 
@@ -203,7 +203,7 @@ def test_a_rewrite_is_found_by_the_signatures(signed, tmp_path):
     check = open_check(public)
     rewritten = rehash(replace(rows, 4, payload=b"{}"))
     unsigned: list[Row] = [(*row[:9], None) for row in rewritten]
-    other = create_key(tmp_path / "other.pem")
+    other = create_signing_key(tmp_path / "other.pem")
     own_key = replace(unsigned, 0, payload=f'{{"public_key":"{other}","schema":"adjudge/ledger/1"}}'.encode())
     resigned = sign(rehash(own_key), str(tmp_path / "other.pem"))
 

@@ -23,7 +23,7 @@ from adjudge.ledger.export import verify_export as verify_export
 from adjudge.ledger.ledger import Ledger as Ledger
 from adjudge.ledger.payload import Draft as Draft
 from adjudge.ledger.payload import StoreContent as StoreContent
-from adjudge.ledger.signature import create_key as create_key
+from adjudge.ledger.signature import create_signing_key as create_signing_key
 from adjudge.ledger.store import Transaction as Transaction
 from adjudge.ledger.upgrade import LedgerUpgrade as LedgerUpgrade
 from adjudge.ledger.verification import Code as Code

@@ -34,7 +34,7 @@ class Signer:
     """32 bytes in hexadecimal."""
 
 
-def create_key(path: str | os.PathLike[str]) -> str:
+def create_signing_key(path: str | os.PathLike[str]) -> str:
     """Write a new private key to a file that only its owner can read, and return its public key in hexadecimal.
 
     Raises ``UsageError`` when the file exists: a key that is written over can sign nothing any more.
@@ -63,7 +63,9 @@ def open_signer(key: PrivateKey) -> Signer:
         except (TypeError, ValueError):
             found = None  # and not the error's own words, which may quote the key
     if not isinstance(found, ed25519.Ed25519PrivateKey):
-        raise UsageError("key is no Ed25519 private key in PEM without a password; adjudge.ledger.create_key makes one")
+        raise UsageError(
+            "key is no Ed25519 private key in PEM without a password; adjudge.ledger.create_signing_key makes one"
+        )
     return Signer(sign=lambda data: found.sign(data).hex(), public_key=_render_public(found.public_key()))
 
 
