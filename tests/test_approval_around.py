@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approvals, Ledger, UsageError, open_dataset
+from adjudge import Approvals, Decision, Ledger, UsageError, open_dataset
 from adjudge.guards import Approval
 from adjudge.ledger import LedgerError
-from approval_support import WHO, ask, make_result, summarise, try_to, use, with_nan
+from approval_support import WHO, Clock, ask, make_result, summarise, try_to, use, with_nan
 from judge_support import complaint
 from ledger_support import SECRET, find, make_chain_result, verify
 from ledger_support import make_result as make_quoting_result
@@ -105,6 +105,29 @@ def test_a_full_ledger_keeps_the_texts(url: str):
 
 
 # ---------------------------------------------------------------- looking
+
+
+def test_requests_that_somebody_can_decide_are_counted(url: str):
+    """Open ones that ask them and that they have not decided, in time; of some gates where those are named."""
+    clock = Clock()
+
+    async def work(approvals: Approvals) -> list[int]:
+        held = Decision(gate="publish", allowed=False, decided_by="policy", result=make_result(), subject="5" * 64)
+        how: Any = {"open": {}, "late": {"expires_in": 60}, "denied": {}, "pending": {}}
+        made = {name: await approvals.request(held, "?", **(WHO | terms)) for name, terms in how.items()}
+        for about, who in ((make_result(), "ana"), (make_result(), "cy")):
+            await approvals.request(about, "?", approvers=[who])
+        await approvals.decide(made["denied"], "ana", False, "no")
+        await approvals.decide(made["pending"], "ana", False, "no", undo_seconds=300)
+        clock.pass_by(61)
+        return [
+            await approvals.count_open("ana"),
+            await approvals.count_open("bob"),
+            await approvals.count_open("ana", gates=["publish"]),
+            await approvals.count_open("ana", gates=["other"]),
+        ]
+
+    assert use(url, work, clock=clock) == [2, 2, 1, 0]
 
 
 def test_requests_are_listed(url: str):
