@@ -133,6 +133,12 @@ def sign_in(page: Any, tour: Tour, name: str = "Ana") -> None:
     page.wait_for_url(lambda url: "/signin" not in url)
 
 
+def press(button: Any) -> None:
+    """Press a button that sends a form, and wait for the page that follows: before, there may be no document at all."""
+    with button.page.expect_navigation():
+        button.click()
+
+
 def open_pages(page: Any, tour: Tour) -> Iterator[str]:
     """The name of each page, while it is open."""
     url = tour.server.url
@@ -143,7 +149,7 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
     page.context.clear_cookies()
     page.goto(f"{url}/signin?next=/ledger")
     sign_in(page, tour)
-    page.get_by_role("button", name="Verify now").click()
+    press(page.get_by_role("button", name="Verify now"))
     for name, path in {
         "overview": "/",
         "results": "/results",
@@ -174,22 +180,22 @@ def _open_reviews(page: Any, tour: Tour) -> Iterator[str]:
     """What a page is only after somebody did something."""
     url = tour.server.url
     page.goto(f"{url}/approvals/{tour.request}")
-    page.get_by_role("button", name="Hide the judge until I decide").click()
+    press(page.get_by_role("button", name="Hide the judge until I decide"))
     yield "hidden"
-    page.get_by_role("button", name="Show the judge at once").click()
+    press(page.get_by_role("button", name="Show the judge at once"))
 
     denied = tour.server.change(lambda ledger: ask(ledger, "Credit 25.00 EUR to account 18820", expires_in=5_000))
     page.goto(f"{url}/approvals/{denied}")
-    page.get_by_role("button", name="Deny", exact=False).first.click()
+    press(page.get_by_role("button", name="Deny", exact=False).first)
     page.goto(f"{url}/approvals/{tour.request}")
     yield "undo"
-    page.locator(".toast").get_by_role("button", name="Undo").first.click()
+    press(page.locator(".toast").get_by_role("button", name="Undo").first)
 
     first = tour.server.change(lambda ledger: ask(ledger, "Close account 5512", expires_in=900))
     page.goto(f"{url}/approvals/{first}")
     tour.server.change(lambda ledger: _decide(ledger, first, "Ben Okafor", "The customer asked for it twice.", False))
     page.get_by_label("Your reason").fill("It is what the customer asked for.")
-    page.get_by_role("button", name="Approve").click()
+    press(page.get_by_role("button", name="Approve"))
     yield "conflict"
 
 

@@ -112,6 +112,7 @@ def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
         assert [item["id"] for item in found["items"]] == [other, soon, late, never]
         assert (found["item"]["id"], found["waiting"], found["mine"]) == (soon, 4, 3)
         assert (found["before"], found["after"], found["position"]) == (other, late, 2)
+        assert '<span class="count held">3<span class="unseen"> waiting' in ana.get("/approvals").text
 
 
 def test_a_quotation_that_is_not_in_the_content_is_said_to_be_missing(server: RunningServer, ana: Any):
