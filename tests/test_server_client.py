@@ -15,10 +15,9 @@ import pytest
 
 import tools_support
 from adjudge import Blocked, Client, Gate, JudgeResult, ServerError, UsageError
-from adjudge.client.connection import Connection
-from adjudge.client.ledger import RemoteLedger
 from adjudge.ledger import verify_export
 from adjudge.tools import tool_digest, validate_reuse
+from answering_support import HEAD, answering
 from server_support import CONFIG, run_server
 
 LONG = "x" * 41
@@ -331,32 +330,6 @@ def test_a_server_that_cannot_be_reached_lets_nothing_through():
     gone.close()
 
 
-@contextmanager
-def answering(*answers: tuple[int, dict[str, str], bytes], verb: str = "POST"):
-    """A server that says what it is told to, one after the other and the last for ever; with the requests it got."""
-    left, got = list(answers), []
-
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self):
-            got.append((dict(self.headers), self.rfile.read(int(self.headers.get("Content-Length", 0)))))
-            status, headers, body = left.pop(0) if len(left) > 1 else left[0]
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    setattr(Handler, f"do_{verb}", Handler.answer)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
-        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{serving.server_port}", got
-        serving.shutdown()
-
-
 def answer_of(content: str, **changes: Any) -> bytes:
     """A decision about a content, as a server writes it."""
     decision = Gate("publish", rules=[{"name": "length", "max": 40}]).check_sync(content)
@@ -439,24 +412,6 @@ def test_an_answer_of_another_shape_decides_and_labels_nothing(said):
         assert client.input_firewall().check_sync({"a": "b"}).passed is False
         assert client.prompt_firewall().check_sync(["a"]).allowed == ()
         client.close()
-
-
-HEAD = {"Adjudge-Head": f"1:{'0' * 64}"}
-
-
-def test_an_export_may_be_larger_than_an_answer(tmp_path):
-    """It goes to the file piece by piece, so only what is read into memory has a limit."""
-    place = tmp_path / "ledger.jsonl"
-    with answering((200, HEAD, b"[" + b" " * 5_000_000 + b"]"), verb="GET") as (url, _):
-        connection = Connection(url, key=None, timeout=5.0, largest_answer=1_000)
-        ledger = RemoteLedger(connection=connection)
-        assert ledger.export_sync(place).seq == 1
-        with pytest.raises(ServerError, match="1,000"):
-            ledger.head_sync()
-        asyncio.run(connection.aclose())
-
-    assert place.stat().st_size == 5_000_002
-    assert place.stat().st_mode & 0o077 == 0
 
 
 def test_an_export_takes_longer_than_the_timeout_as_long_as_it_goes_on(tmp_path):

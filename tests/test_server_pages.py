@@ -11,7 +11,6 @@ import pytest
 
 import server_demo
 from adjudge import Decision, JudgeResult, Ledger
-from adjudge.server.pages import ledger, results
 from report_forms_support import Reader
 from server_support import RunningServer, find_token, run_server
 
@@ -107,28 +106,6 @@ def test_a_row_of_results_says_what_it_is_about(server: RunningServer):
         assert unescape(shown[str(row["seq"])]).startswith(about.strip().splitlines()[0][:300])
 
 
-def test_results_beyond_those_of_a_page_are_said_and_reached(server: RunningServer, monkeypatch: pytest.MonkeyPatch):
-    """A page is made of so many judgements at most: it says so, and leads to the older ones until the last."""
-    client = server.sign_in("Ana")
-    every = client.get("/results.json?when=all").json()["found"]
-    monkeypatch.setattr(results, "MOST_READ", 40)
-    seen, address = [], "?when=all"
-    while address:
-        page = client.get(f"/results{address}").text
-        view = client.get(f"/results.json{address}").json()
-        assert "These figures are of at most 40 judgements" in page
-        assert view["found"] == len(view["rows"]) <= 40
-        seen += [row["seq"] for row in view["rows"]]
-        address = view["earlier"]
-
-    assert seen == sorted(set(seen), reverse=True)
-    # The story's held decision is in another page than its end, and so it is told for itself.
-    assert len(seen) in {every, every + 1}
-    assert 'href="/results?until=' in client.get("/results?q=nothing+has+this").text.replace(
-        "q=nothing+has+this&amp;", ""
-    )
-
-
 def test_a_row_names_the_people_who_decided(server: RunningServer):
     """Beside what the gate did; what a rule or the judge decided says so."""
     text = re.sub(r"\s+", " ", Reader(server.sign_in("Ana").get("/results?when=all").text).text)
@@ -160,25 +137,6 @@ def test_an_id_is_found_wherever_it_is_in_the_ledger(tmp_path_factory: pytest.Te
             missing = client.get(f"/results/{ident}")
             assert (missing.status_code, "whole ledger was searched" in missing.text) == (404, True), ident
         assert "Entry 99 of the ledger is no decision" in client.get("/results/99").text
-
-
-def test_the_filters_of_the_ledger_lead_to_its_first_entry(server: RunningServer, monkeypatch: pytest.MonkeyPatch):
-    """However rare what they let through is: each page leads on to the next one, and the last page says that it is."""
-    client = server.sign_in("Ana")
-    monkeypatch.setattr(ledger, "ON_PAGE", 8)
-    seen, address = [], "?gate=refunds&kind=decision"
-    while address:
-        view = client.get(f"/ledger.json{address}").json()
-        seen += [row["seq"] for row in view["rows"]]
-        assert all(row["says"].startswith("refunds") for row in view["rows"])
-        address = view["older"]
-    subject = client.get(f"/ledger/{seen[-1]}.json").json()["entry"]["subject"]
-    about = client.get(f"/ledger.json?subject=sha256:{subject.upper()[:12]}").json()["rows"]
-
-    assert len(seen) > 8
-    assert seen == sorted(set(seen), reverse=True)
-    assert seen[-1] in {row["seq"] for row in about}
-    assert client.get("/ledger.json?subject=%25").json()["rows"] == []
 
 
 def test_a_result_tells_its_whole_story(server: RunningServer):
