@@ -111,33 +111,86 @@ def test_without_a_record_tokens_in_are_estimated_by_characters_within_what_is_s
     assert said["total"]["least_usd"] <= done["known_cost_usd"] <= said["total"]["most_usd"]
 
 
-def test_a_chain_is_estimated_with_the_shares_of_a_recorded_run(line: Line, server: Provider):
-    """The second seat is asked about what the first cannot answer, after that was asked again."""
-    chance = random.Random(3)
-    write_cases([chance.randrange(20, 300) for _ in range(150)])
+def say_nothing_of_a_third(server: Provider) -> None:
+    """Let the small model give nothing that can be read of a third of the cases, told by their length."""
     usual = server.say
 
     def say(body: Mapping[str, Any]) -> dict[str, Any]:
         reply = usual(body)
-        text = json.dumps(body)
-        # A third of the cases, told by their length: of them the small model gives nothing that can be read.
         if body["model"] == "small" and cli_support.find_content(body["messages"][-1]["content"]).count(" ") % 3 == 0:
-            reply["choices"][0]["message"]["content"] = "Hm, " + text[:20]
+            reply["choices"][0]["message"]["content"] = "Hm, " + json.dumps(body)[:20]
         return reply
 
     server.say = say  # type: ignore[method-assign]
+
+
+def test_a_chain_is_estimated_with_the_shares_of_a_recorded_run(line: Line, server: Provider):
+    """The second seat is asked about what the first cannot answer, after that was asked again.
+
+    Which cases those are is chance. Of so many recorded cases, two standard errors are a tenth of the cost.
+    """
+    chance = random.Random(3)
+    write_cases([chance.randrange(20, 300) for _ in range(150)])
+    say_nothing_of_a_third(server)
     words = ask(server, "--judge", f"{server.url}#large", "--strategy", "fallback", "--timeout", "30")
-    line(*words, "--sample", "70", "--out", "first")
+    line(*words, "--sample", "110", "--out", "first")
     said = estimate(line, (*words, "--estimate-from", "first"))
 
+    counted.clear()
     done = line(*words, "--out", "all", "--json").document["summary"]
     small, large = said["seats"]
     assert small["calls"] > 165
     assert 0.2 < large["share"] < 0.45
     assert "recorded" in large["share_basis"]
     assert is_near(said["total"]["calls"], done["calls"])
-    assert is_near(said["total"]["input_tokens"], done["input_tokens"])
-    assert is_near(said["total"]["live_usd"], done["known_cost_usd"], 0.15)
+    assert is_near(said["total"]["input_tokens"], counted["prompt_tokens"])
+    assert is_near(said["total"]["output_tokens"], counted["completion_tokens"])
+    assert is_near(said["total"]["live_usd"], done["known_cost_usd"])
+    for seat in (small, large):
+        asked = [body for body in server.bodies[-done["calls"] :] if seat["model"].endswith(body["model"])]
+        assert is_near(seat["calls"], len(asked))
+
+
+@pytest.mark.parametrize("seed", range(5 if FULL else 2))
+def test_the_limits_of_a_chain_hold_what_few_recorded_cases_leave_open(line: Line, server: Provider, seed: int):
+    """And it is said how many cases the cost can be told from."""
+    chance = random.Random(seed)
+    write_cases([chance.randrange(20, 300) for _ in range(120)])
+    say_nothing_of_a_third(server)
+    words = ask(server, "--judge", f"{server.url}#large", "--strategy", "fallback", "--timeout", "30")
+    line(*words, "--sample", "20", "--seed", str(seed), "--out", "first")
+    from_few = (*words, "--estimate-from", "first")
+
+    total, shown = estimate(line, from_few)["total"], line(*from_few, "--estimate").out
+    cost = line(*words, "--out", "all", "--json").document["summary"]["known_cost_usd"]
+    assert total["least_usd"] <= cost <= total["most_usd"]
+    assert total["most_usd"] - total["least_usd"] > 0.2 * total["live_usd"]
+    assert "by 20 recorded judgements the cost is known within" in shown
+
+
+def test_a_recording_and_a_cache_say_what_replies_used(line: Line, server: Provider):
+    """Tokens within a tenth; who is asked how often is not in them."""
+    chance = random.Random(5)
+    write_cases([chance.randrange(20, 400) for _ in range(60)])
+    line(*ask(server, "--sample", "20", "--out", "first", "--record", "first.jsonl"))
+    line(*ask(server, "--sample", "20", "--out", "second", "--cache", "first.sqlite"))
+    recorded, cached = (
+        estimate(line, ask(server, "--estimate-from", name)) for name in ("first.jsonl", "first.sqlite")
+    )
+    chain = ask(server, "--judge", f"{server.url}#large", "--strategy", "fallback")
+    of_chain = estimate(line, (*chain, "--estimate-from", "first.jsonl"))
+
+    counted.clear()
+    cost = line(*ask(server, "--out", "all", "--json")).document["summary"]["known_cost_usd"]
+    for said in (recorded, cached):
+        assert is_near(said["total"]["input_tokens"], counted["prompt_tokens"])
+        assert is_near(said["total"]["output_tokens"], counted["completion_tokens"])
+        assert is_near(said["total"]["live_usd"], cost)
+        assert said["total"]["least_usd"] <= cost <= said["total"]["most_usd"]
+    # A recording has the prompts, so that longer ones are known to take more; a cache has the average alone.
+    assert abs(recorded["total"]["input_tokens"] / counted["prompt_tokens"] - 1) < 0.02
+    assert "assumed: 2 %" in of_chain["seats"][1]["share_basis"]
+    assert of_chain["seats"][0]["input_tokens"] == pytest.approx(recorded["total"]["input_tokens"])
 
 
 def test_a_cascade_without_a_record_states_what_it_assumes(line: Line, server: Provider):
@@ -164,6 +217,50 @@ def test_cases_with_criteria_of_their_own_are_said_to_lose_the_prompt_cache(line
     assert said["own_criteria"] == 10
     assert "10 of 40 cases bring criteria of their own" in shown.out
     assert said["total"]["cached_usd"] < 0.5 * said["total"]["live_usd"]
+
+
+def keep_prompts(server: Provider) -> set[str]:
+    """Let the server have a prompt cache: what an earlier prompt began with is cheaper, from 1,024 tokens.
+
+    Returns what is in the cache.
+    """
+    usual, known = server.say, set[str]()
+
+    def say(body: Mapping[str, Any]) -> dict[str, Any]:
+        reply = usual(body)
+        begins = json.dumps(body["response_format"]) + body["messages"][0]["content"]
+        tokens = round(len(begins.encode()) / 3.4)
+        found = tokens if begins in known and tokens >= 1_024 else 0
+        known.add(begins)
+        counted["cached_tokens"] += found
+        reply["usage"]["prompt_tokens_details"] = {"cached_tokens": found}
+        return reply
+
+    server.say = say  # type: ignore[method-assign]
+    return known
+
+
+@pytest.mark.parametrize("own", [0, 15])
+def test_the_cost_with_a_prompt_cache_is_what_a_server_with_one_then_asks_for(line: Line, server: Provider, own: int):
+    """Cases with criteria of their own find nothing there, and cost as much as without."""
+    head = "schema: adjudge/rubric/1\nname: long\ncriteria:\n  - name: good\n    description: "
+    Path("long.yaml").write_text(head + "It is good. " * 500 + "\n")
+    rows = [
+        {"id": str(n), "content": f"a text {n}", **({"criteria": f"Is {'short ' * 900}{n}."} if n < own else {})}
+        for n in range(40)
+    ]
+    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("run", "data.jsonl", "--rubric", "long.yaml", "--case-criteria", "--judge", server.spec)
+    kept = keep_prompts(server)
+    line(*words, "--sample", "20", "--out", "first")
+
+    plain, recorded = estimate(line, words)["total"], estimate(line, (*words, "--estimate-from", "first"))["total"]
+    kept.clear()
+    counted.clear()
+    cost = line(*words, "--concurrency", "1", "--out", "all", "--json").document["summary"]["known_cost_usd"]
+    assert is_near(recorded["cached_usd"], cost)
+    # Without a record, tokens are known as well as characters tell them.
+    assert is_near(plain["live_usd"] - plain["cached_usd"], counted["cached_tokens"] * 0.9e-6, 0.3)
 
 
 def test_a_price_that_is_not_known_is_said_to_be(line: Line, server: Provider):
@@ -233,6 +330,8 @@ def test_an_estimate_needs_no_key(line: Line):
         (("--estimate-from", "R"), "--estimate-from belongs to --estimate"),
         (("--estimate", "--resume", "--out", "R"), "--resume"),
         (("--estimate", "--estimate-from", "nowhere"), "nowhere"),
+        (("--estimate", "--estimate-from", "data.jsonl"), "data.jsonl, line 1"),
+        (("--estimate", "--estimate-from", "by-hand.jsonl"), "how many tokens they used"),
     ],
 )
 def test_options_of_an_estimate_are_refused_in_a_sentence(
@@ -240,6 +339,8 @@ def test_options_of_an_estimate_are_refused_in_a_sentence(
 ):
     """Before anything is counted."""
     write_cases([10])
+    by_hand = {"schema": "adjudge/recording/1", "case": "0", "reply": {"text": "It passes."}}
+    Path("by-hand.jsonl").write_text(json.dumps(by_hand) + "\n")
     done = line(*ask(server, *words))
 
     assert (done.status, said in done.sentence) == (2, True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -12,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from adjudge import Case, Judge, UsageError, open_run, run
+from adjudge import Case, Judge, Usage, UsageError, open_run, run
 from adjudge.measurement import list_labelled, make_measurement, make_succession
+from adjudge.models import Reply, Request
 from adjudge.trust import find_interval, find_paired_difference
 from cli_support import Line
 from conftest import find_data
 from judge_support import names
-from run_support import make_cases
+from run_support import Words, make_cases
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
@@ -75,6 +78,29 @@ def test_a_candidate_follows_only_where_the_labels_show_that_it_may(tmp_path, wr
 
     assert found.candidates[0].standing == standing
     assert [item.judge for item in found.successors] == (["new"] if standing == "may follow" else [])
+
+
+class Counted(Words):
+    """A model whose replies say how many tokens they used."""
+
+    async def complete(self, request: Request, /) -> Reply:
+        return replace(await super().complete(request), usage=Usage(input_tokens=100, output_tokens=10))
+
+
+def test_an_unknown_cost_does_not_put_a_candidate_first(tmp_path):
+    """Of two that agree as often, the one whose cost is known comes first: unknown is not free."""
+    cases = make_cases(900)
+    old = judge(tmp_path, "old", range(5), cases)
+    prices = {"known": {"input": 1.0, "output": 5.0}}
+    unknown, known = (
+        run(cases, Judge(Counted(name)), criteria=CRITERIA, out=tmp_path / name, prices=prices).finish_sync()
+        for name in ("unknown", "known")
+    )
+
+    found = make_succession(old, [unknown, known])
+
+    assert [item.cost_usd[1] is None for item in found.candidates] == [True, False]
+    assert [item.judge for item in found.successors] == ["known", "unknown"]
 
 
 def test_several_candidates_need_more_evidence_each(tmp_path):
@@ -177,14 +203,39 @@ def test_the_command_asks_the_candidates_and_ends_with_who_may_follow(tmp_path, 
     assert names(few.sentence, "--margin")
 
 
+def write_replies(path: Path, cases: list[Case], score: Callable[[str], bool]) -> Path:
+    """A recording by hand: of each case the verdict of a judge."""
+    rows = [
+        {"case": case.id, "reply": {"text": json.dumps(make_reply_text(score(str(case.content))))}} for case in cases
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def make_reply_text(passes: bool) -> dict[str, Any]:
+    """A reply as a model writes it; the token is put in its place when it is read."""
+    entries = {"criteria": {"reasoning": "recorded", "score": 1.0 if passes else 0.0}}
+    return {"token": "{{token}}", "criteria": entries, "reasoning": "recorded", "suggestions": []}
+
+
+def recorded(score: Callable[[str, str], bool], name: str, content: str) -> bool:
+    """A judge in code that says what a recorded one said."""
+    return score(name, content)
+
+
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a shared file."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
-def test_recorded_judges_follow_as_their_figures_say(cases, tmp_path):
-    """On LLMBar, whose judges are recorded: agreement is that of the measurement, and the weaker one may not follow."""
+Recorded = tuple[list[Case], Callable[[str, str], bool]]
+"""Labelled cases, and what a judge that is named said of a content."""
+
+
+@pytest.fixture(name="llmbar")
+def provide_llmbar(cases) -> Recorded:
+    """LLMBar, whose judges are recorded with ratings: 6 of 9 or more passes."""
     rows = read_rows(find_data(cases, "llmbar_ratings.jsonl.gz"))
     said = {(row["judge"], row["item_id"], row["output"]): row["score"] for row in rows if row["prompt"] == "Rating"}
     labelled = [
@@ -193,13 +244,20 @@ def test_recorded_judges_follow_as_their_figures_say(cases, tmp_path):
         if all((name, item["item_id"], number) in said for name in ("ChatGPT", "GPT-4"))
     ]
 
-    def recorded(name: str, content: str) -> bool:
-        """What a judge gave: 6 of 9 or more passes."""
+    def score(name: str, content: str) -> bool:
         item, number = content.rsplit(" ", 1)
         return (said[name, item, int(number)] or 0) >= 6
 
+    return labelled, score
+
+
+def test_recorded_judges_follow_as_their_figures_say(llmbar: Recorded, tmp_path: Path):
+    """Agreement is that of the measurement, and the weaker one may not follow."""
+    labelled, score = llmbar
     weak, strong = (
-        run(labelled, Judge(partial(recorded, name), name=name), criteria=CRITERIA, out=tmp_path / name).finish_sync()
+        run(
+            labelled, Judge(partial(recorded, score, name), name=name), criteria=CRITERIA, out=tmp_path / name
+        ).finish_sync()
         for name in ("ChatGPT", "GPT-4")
     )
     [found] = make_succession(weak, [strong]).candidates
@@ -212,3 +270,29 @@ def test_recorded_judges_follow_as_their_figures_say(cases, tmp_path):
     assert (found.gained, found.lost) == (back.lost, back.gained)
     assert found.gained > found.lost
     assert back.standing != "may follow"
+
+
+def test_the_command_asks_recorded_judges_and_has_the_figures_of_agree(llmbar: Recorded, tmp_path: Path, capsys):
+    """``adjudge run``, ``adjudge succeed`` and ``adjudge agree`` of the same recorded replies say the same."""
+    labelled, score = llmbar
+    rows = [{"id": case.id, "content": case.content, "label": case.label} for case in labelled]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    weak, strong = (
+        f"replay:{write_replies(tmp_path / f'{name}.jsonl', labelled, partial(score, name))}"
+        for name in ("ChatGPT", "GPT-4")
+    )
+    line = Line(capsys)
+    ran = line("run", tmp_path / "data.jsonl", "--criteria", CRITERIA, "--judge", weak, "--out", tmp_path / "old")
+    assert ran.status == 0, ran.err
+
+    said = line("succeed", "--judge", tmp_path / "old", "--candidate", strong, "--json")
+    assert said.err == "", said.err
+    [candidate] = said.document["candidates"]
+    for folder, found, right in (
+        (tmp_path / "old", said.document["measurement"], candidate["agreement"]["before"]),
+        (candidate["folder"], candidate["measurement"], candidate["agreement"]["after"]),
+    ):
+        agreed = line("agree", folder, "--json").document
+        for name in ("labelled", "verdicts", "table", "agreement", "sorts"):
+            assert found[name] == agreed[name]
+        assert right == agreed["table"]["passed"]["good"] + agreed["table"]["failed"]["bad"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -20,8 +22,9 @@ from adjudge.runs.estimate.seat_share import list_shares
 from conftest import require
 
 
-def estimate(cases: list[Case], price: Price) -> RunEstimate:
-    judge = Judge(open_model("openai:small", base_url="http://127.0.0.1:9/v1"))
+def estimate(cases: list[Case], price: Price, spec: str = "openai:small") -> RunEstimate:
+    address = {"base_url": "http://127.0.0.1:9/v1"} if spec.startswith("openai:") else {}
+    judge = Judge(open_model(spec, **address))
     return asyncio.run(estimate_run(cases, judge, how={"criteria": "Is good."}, prices={"small": price}))
 
 
@@ -89,3 +92,30 @@ def test_a_tokenizer_file_that_is_missing_or_damaged_is_not_downloaded(tmp_path:
         counter = choose_counter(open_model("openai:small", base_url="http://127.0.0.1:9/v1"))
         assert isinstance(counter, CharacterCounter)
     open_encoding.cache_clear()
+
+
+def test_a_tokenizer_that_is_there_counts_for_the_models_that_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """For OpenAI's own models; for a server that may have any model, characters are counted."""
+
+    class Words:
+        """An encoding whose tokens are words."""
+
+        def encode_ordinary(self, text: str) -> list[int]:
+            return [len(word) for word in text.split()]
+
+    data = b"an encoding"
+    url = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+    (tmp_path / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).write_bytes(data)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("adjudge.models.token_count._ENCODING_DIGEST", hashlib.sha256(data).hexdigest())
+    monkeypatch.setitem(sys.modules, "tiktoken", SimpleNamespace(get_encoding=lambda _name: Words()))
+    open_encoding.cache_clear()
+
+    case, price = Case(id="1", content="word " * 1_000), Price(input=1.0, output=0.0)
+    known, other = estimate([case], price), estimate([case], price, "http://127.0.0.1:9/v1#small")
+    open_encoding.cache_clear()
+    assert known.seats[0].input_basis == "the tokenizer o200k_base"
+    assert 1_000 < known.input_tokens < other.input_tokens
+    live, least, most = (known.add_up(name) for name in ("live_usd", "least_usd", "most_usd"))
+    assert (least, most) == (pytest.approx(0.95 * live, rel=0.01), pytest.approx(1.05 * live, rel=0.01))
+    assert "characters" in other.seats[0].input_basis

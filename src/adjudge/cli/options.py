@@ -241,7 +241,9 @@ Estimate = Annotated[
 
 EstimateFrom = Annotated[
     Path | None,
-    typer.Option("--estimate-from", metavar="RUN", help="With --estimate: use the averages of this run."),
+    typer.Option(
+        "--estimate-from", metavar="RUN", help="With --estimate: use the averages of this run, recording or cache."
+    ),
 ]
 
 Retry = Annotated[

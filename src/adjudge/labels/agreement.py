@@ -24,8 +24,8 @@ class LabelAgreement:
     agreed: Share
     """Of the cases that at least two people labelled, those of which all said the same."""
     ac1: float | None = None
-    """Gwet's AC1 over all pairs of people, from -1 to 1; ``None`` without ``adjudge[trust]``, or where it is not
-    defined."""
+    """Gwet's AC1 over all pairs of people, from -1 to 1; ``None`` where it is not defined, and without
+    ``adjudge[trust]``."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -49,11 +49,9 @@ def compute_label_agreement(labels: Iterable[Label], *, criterion: str | None = 
 
 
 def _compute_ac1(pairs: list[tuple[str, str]]) -> float | None:
-    if not pairs:
-        return None
     # Both ways round: which of two people comes first means nothing.
     both = [pair for first, second in pairs for pair in ((first, second), (second, first))]
     try:
         return compute_gwet_ac1(make_confusion([first for first, _ in both], [second for _, second in both]))
-    except UsageError:  # everybody said one thing, or adjudge[trust] is not installed
+    except UsageError:  # no case has two labels, everybody said one thing, or adjudge[trust] is not installed
         return None

@@ -141,9 +141,12 @@ class Succession:
 
     @property
     def successors(self) -> tuple[Candidate, ...]:
-        """Those that may follow, the one that agrees most first; at the same agreement, the cheaper one."""
+        """Those that may follow, the one that agrees most first; at the same agreement, the cheaper one.
+
+        A cost that is unknown comes after every known one.
+        """
         may = [item for item in self.candidates if item.standing == "may follow"]
-        return tuple(sorted(may, key=lambda item: (-item.agreement.after, item.cost_usd[1] or 0.0)))
+        return tuple(sorted(may, key=lambda item: (-item.agreement.after, *_rank_cost(item.cost_usd[1]))))
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data, whose schema is ``adjudge/succession/1``."""
@@ -155,6 +158,11 @@ class Succession:
             "measurement": self.measurement.to_dict(),
             "candidates": [item.to_dict() for item in self.candidates],
         }
+
+
+def _rank_cost(usd: float | None) -> tuple[bool, float]:
+    # Unknown is not free, so that it must not come first.
+    return usd is None, usd or 0.0
 
 
 def list_labelled(run: Run, labels: Iterable[Label] | None = None) -> list[Case]:
@@ -177,24 +185,22 @@ def make_succession(
     check_share("margin", margin)
     if not candidates:
         raise UsageError("a succession needs at least one candidate; name a judge, or a run of one")
-    every = None if labels is None else tuple(labels)
-    people = _find_people(before, every)
+    people = _find_people(before, labels)
     old = list(_read(before, people))
     if not old:
         raise UsageError(
             f"no case of {before.folder} has a settled label; label it (adjudge label), or name a file of labels"
         )
-    said = people.labels
     # Each statement about a candidate can be wrong; so many together must not be wrong more often than one may.
     level = 1 - (1 - LEVEL) / len(candidates)
-    found = [_compare(before, run, old, people, said, margin=margin, level=level) for run in candidates]
+    found = [_compare(before, run, old, people, margin=margin, level=level) for run in candidates]
     return Succession(
         judge=_name(before),
         folder=str(before.folder),
         margin=margin,
         level=level,
         cases=len(old),
-        measurement=make_measurement(before, labels=said, most_disagreements=0),
+        measurement=make_measurement(before, labels=people.labels, most_disagreements=0),
         candidates=tuple(found),
     )
 
@@ -248,7 +254,6 @@ def _compare(
     run: Run,
     old: Sequence[_Judged],
     people: _People,
-    labels: Iterable[Label],
     *,
     margin: float,
     level: float,
@@ -284,19 +289,21 @@ def _compare(
         listed=_list_flips(pairs),
         cost_usd=(_mean(costs[0]), _mean(costs[1])),
         cost_interval=_find_cost_interval(costs[1], pairs),
-        measurement=make_measurement(run, labels=labels, most_disagreements=0),
+        measurement=make_measurement(run, labels=people.labels, most_disagreements=0),
     )
+
+
+def _list_groups(pairs: Sequence[tuple[_Judged, _Judged]]) -> list[str]:
+    return [one.case.group or one.case.id for one, _ in pairs]
 
 
 def _make_share(
     said: Sequence[tuple[bool, bool]], pairs: Sequence[tuple[_Judged, _Judged]], level: float
 ) -> PairedShare:
-    gained, lost = (
-        sum(after and not before for before, after in said),
-        sum(before and not after for before, after in said),
-    )
+    gained = sum(after and not before for before, after in said)
+    lost = sum(before and not after for before, after in said)
     low, high = find_paired_difference(gained, lost, len(said), level=level)
-    groups = [one.case.group or one.case.id for one, _ in pairs]
+    groups = _list_groups(pairs)
     if len(set(groups)) < len(groups):
         # Cases of one group err together, so that fewer of them are independent than there are.
         low, high = _widen(low, high, [after - before for before, after in said], groups, level)
@@ -368,7 +375,7 @@ def _find_cost_interval(
     costs: Sequence[float | None], pairs: Sequence[tuple[_Judged, _Judged]]
 ) -> tuple[float, float] | None:
     known = [cost for cost in costs if cost is not None]
-    groups = [one.case.group or one.case.id for one, _ in pairs]
+    groups = _list_groups(pairs)
     if len(known) < len(costs) or len(set(groups)) < LEAST_UNITS or not any(known):
         return None
     return find_bootstrap_interval(known, groups=groups)

@@ -199,6 +199,13 @@ class ReplyCache:
             for key, at, model, size in connection.execute(query):
                 yield CachedReply(key=key, at=at, model=model, size=size)
 
+    def rows(self) -> Iterator[bytes]:
+        """The rows in the file as they were kept, oldest first."""
+        self.flush()
+        with closing(self._connect(BUSY_SECONDS)) as connection:
+            for (body,) in connection.execute("SELECT body FROM replies ORDER BY place"):
+                yield body
+
     def clear(self, *, model: str | None = None, older_than: float | None = None) -> int:
         """Drop all replies, or those of one model or older than so many seconds; returns how many."""
         self.flush()

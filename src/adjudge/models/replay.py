@@ -299,8 +299,14 @@ _DECODER = msgspec.json.Decoder(Row)
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a regular file of at most 500 MB; raises ``UsageError`` naming file, line and fault."""
-    lines = _read_bytes(path).splitlines()
-    return [_read_row(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    return [_read_row(path, number, line) for number, line in read_lines(path)]
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of such a file that are not empty, each with its number from 1; raises ``UsageError`` for no file."""
+    for number, line in enumerate(_read_bytes(path).splitlines(), 1):
+        if line.strip():
+            yield number, line
 
 
 def _read_bytes(path: Path) -> bytes:

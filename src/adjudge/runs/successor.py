@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from adjudge.dataset.case import Case
-from adjudge.errors import UsageError
+from adjudge.errors import Reason, UsageError
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_judge
@@ -15,6 +15,7 @@ from adjudge.judges.pair import OnConflict
 from adjudge.models.budget import Budget
 from adjudge.models.price import Prices
 from adjudge.rubric.rubric import Rubric
+from adjudge.runs.batch.options import BatchOptions
 from adjudge.runs.folder import Run
 from adjudge.runs.judging import digest, settle_question
 from adjudge.runs.launch import Running, run
@@ -35,11 +36,13 @@ async def ask_successor(
     budget: Budget | float | None = None,
     prices: Prices | None = None,
     resume: bool = False,
+    retry: Sequence[Reason] = ("budget",),
+    batch: BatchOptions | bool = False,
 ) -> Running:
     """The run of another judge over cases of a run, to be awaited; nobody is asked before.
 
-    Raises ``UsageError`` where the question cannot be put again as it was: with code that a run does not hold, or
-    worded otherwise than this version of adjudge does.
+    The options are those of ``run``. Raises ``UsageError`` where the question cannot be put again as it was: with code
+    that a run does not hold, or worded otherwise than this version of adjudge does.
     """
     rubric, how, on_conflict = read_question(before)
     asker = as_judge(judge, keep_name=True)
@@ -62,6 +65,8 @@ async def ask_successor(
         budget=budget,
         prices=prices,
         resume=resume,
+        retry=retry,
+        batch=batch,
         **more,
     )
 

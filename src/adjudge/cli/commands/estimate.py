@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 DONE = 0
 
+NEAR = 0.1
+"""How near a cost should be known, as a share of it."""
+
 
 def estimate_data(
     dataset: Dataset,
@@ -60,10 +63,21 @@ async def _estimate(dataset: Dataset, chosen: Choice, asked_by: dict[str, Any], 
 async def _read_recorded(recorded: Path | None) -> RecordedUsage | None:
     if recorded is None:
         return None
+    if (of_file := _read_file(recorded)) is not None:
+        return of_file
     from adjudge.runs.estimate.recorded_usage import read_usage
 
     with open_run(recorded) as before:
         return await read_usage(before)
+
+
+def _read_file(recorded: Path) -> RecordedUsage | None:
+    """What a recording or a cache says; ``None`` for a folder, which is a run."""
+    if not recorded.is_file():
+        return None
+    from adjudge.runs.estimate.recorded_file import read_usage_of_file
+
+    return read_usage_of_file(recorded)
 
 
 def print_estimate(found: RunEstimate) -> None:
@@ -100,11 +114,27 @@ def _explain(found: RunEstimate) -> Iterator[str]:
             yield seat.why_unknown
     if any(seat.output_basis.startswith("assumed") for seat in found.seats):
         yield "what a model thinks before it replies is not in the tokens out; --estimate-from RUN counts it"
+    yield from _explain_record(found)
     yield from _explain_cache(found)
     if found.settled:
         yield f"{found.settled:,} judgements ask no model: rules or code decide them"
     if found.checked and any(seat.batch_usd is not None for seat in found.seats):
         yield f"by batch, the first {found.checked:,} judgements are made live, at the full price"
+
+
+def _explain_record(found: RunEstimate) -> Iterator[str]:
+    """How many recorded judgements would bring the limits within a tenth, where those there are do not."""
+    live, least, most = (found.add_up(name) for name in ("live_usd", "least_usd", "most_usd"))
+    if not found.recorded or not live or least is None or most is None:
+        return
+    share = (most - least) / 2 / live
+    if share > NEAR:
+        # The limits of an average come nearer with the square root of the number.
+        needed = found.recorded * (share / NEAR) ** 2
+        yield (
+            f"by {found.recorded:,} recorded judgements the cost is known within {100 * share:.0f} %; it takes about "
+            f"{needed:,.0f} to know it within {100 * NEAR:g} %"
+        )
 
 
 def _explain_cache(found: RunEstimate) -> Iterator[str]:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
 from adjudge.cli import options as option
+from adjudge.cli.batches import describe_batches, list_batch_prices, note_batches_left, read_batch
 from adjudge.cli.commands.dataset import report_notes
 from adjudge.cli.commands.estimate import estimate_data
 from adjudge.cli.commands.judge import choose_rubric, list_arguments, read_own
 from adjudge.cli.input import SUITES, open_from_options
+from adjudge.cli.interruption import INTERRUPTED, catching_interrupts, finish_or_leave
 from adjudge.cli.measurement import MeasureRequest, make_request, print_short, read_limits
 from adjudge.cli.output import (
     add_row,
@@ -38,25 +39,17 @@ from adjudge.config.layers import explain_uncached
 from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.errors import UsageError
-from adjudge.formats.arguments import check_above_zero, check_choice, check_share, check_whole_number
+from adjudge.formats.arguments import check_share, check_whole_number
 from adjudge.formats.text import clean, show
-from adjudge.judges.chain import list_judges
 from adjudge.judges.evaluate import NO_CRITERIA
 from adjudge.judges.pair_summary import PairSummary
-from adjudge.models.price import find_batch_share
-from adjudge.models.providers.base import HttpModel
-from adjudge.models.wrapper import find_innermost
-from adjudge.runs.batch.options import BatchOptions, read_recorded
 from adjudge.runs.estimate.kept_estimate import find_estimate
-from adjudge.runs.folder import MANIFEST_FILE, Run, read_manifest
+from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
 from adjudge.runs.terms import read_terms
 from adjudge.trust.intervals import Share
-
-if TYPE_CHECKING:
-    from adjudge.runs.batch.session import BatchProgress
 
 
 def run_data(
@@ -169,7 +162,7 @@ def run_data(
     _check_layers(cache, budget, record)
     _check_estimate(estimate_from, estimate=estimate, resume=resume)
     said: Any = {"check": batch_check, "then": batch_then, "size": batch_size, "tokens": batch_tokens}
-    by_batch = read_batch(out, said | {"poll": batch_poll}, batch=batch, resume=resume, pay_again=pay_again)
+    by_batch = read_batch([out], said | {"poll": batch_poll}, batch=batch, resume=resume, pay_again=pay_again)
     _check_pairs(on_conflict, {"--threshold": threshold, "--rule": rules}, pairs=pairs)
     parts = {"content": content, "reference": reference, "task": task, "context": context}
     parts |= {"label": label, "id": name, "group": group}
@@ -229,6 +222,11 @@ def _check(
         check_share("--fail-under", fail_under)
     if resume and out is None:
         raise UsageError("--resume needs --out RUN: the folder of the run to resume")
+    check_retry(retry, resume=resume)
+
+
+def check_retry(retry: list[str] | None, *, resume: bool) -> None:
+    """Raise ``UsageError`` for reasons that are none, and where nothing is resumed."""
     if retry and not resume:
         raise UsageError("--retry belongs to --resume: it judges again what a run has left undecided")
     from adjudge.result import REASONS
@@ -255,59 +253,6 @@ def _choose_engine(engine: str, address: str | None, actors: int | None) -> dict
     if actors is not None:
         check_whole_number("--ray-actors", actors, least=1)
     return {"engine": engine, "ray_address": address, "ray_actors": actors}
-
-
-_BATCH_OPTIONS = ("--batch-check", "--batch-then", "--batch-size", "--batch-tokens", "--batch-poll")
-
-
-def read_batch(
-    out: Path | None, said: dict[str, Any], *, batch: bool, resume: bool, pay_again: bool
-) -> BatchOptions | None:
-    """What was said of batches; raises ``UsageError`` in the words of the command line."""
-    before = _recall_batch(out) if resume else None
-    given = {name: value for name, value in said.items() if value is not None}
-    if not batch and before is None:
-        if given or pay_again:
-            named = [option_name for option_name in _BATCH_OPTIONS if option_name.removeprefix("--batch-") in given]
-            raise UsageError(f"{(*named, '--pay-again')[0]} belongs to --batch")
-        return None
-    if pay_again and not resume:
-        raise UsageError("--pay-again belongs to --resume: it sends again what an earlier process may have sent")
-    check_choice("--batch-then", given.get("then", "batch"), ("batch", "live"))
-    for name in ("check", "size", "tokens"):
-        if name in given:
-            check_whole_number(f"--batch-{name}", given[name], least=0 if name == "check" else 1)
-    if "poll" in given:
-        check_above_zero("--batch-poll", given["poll"])
-    return replace(before or BatchOptions(), **given, pay_again=pay_again)
-
-
-def _recall_batch(out: Path | None) -> BatchOptions | None:
-    """The options of the run by batches that goes on, if it is one."""
-    if out is None or not (out / MANIFEST_FILE).exists():
-        return None
-    return read_recorded(read_manifest(out)["options"].get("batch"), out)
-
-
-def list_batch_prices(judge: Any, prices: Any) -> Iterator[str]:
-    """What a batch saves, of each model of which it is not half: said before anything is sent."""
-    own = set(prices or ())
-    met: set[str] = set()
-    for leaf in list_judges(judge):
-        model = find_innermost(leaf.own_model)
-        if not isinstance(model, HttpModel) or model.name in met:
-            continue
-        met.add(model.name)
-        if own & {model.name, model.model}:
-            yield f"{model.name}: your own price is used, and not halved; give the price of its batches"
-            continue
-        share = find_batch_share(model)
-        if share is None:
-            yield f"{model.name}: it is not known what its batches save"
-        elif share > 0.995:
-            yield f"{model.name}: a batch costs as much as asking live"
-        elif share > 0.505:
-            yield f"{model.name}: a batch costs {100 * share:.0f} % of asking live, and not half"
 
 
 def _check_layers(cache: Path | None, budget: float | None, record: str | None) -> None:
@@ -339,7 +284,7 @@ def _check_pairs(on_conflict: str | None, refused: dict[str, Any], *, pairs: boo
             raise UsageError(f"--pairs compares two contents, and {name} is for judging one by itself; leave it out")
 
 
-DONE, MISSED, UNKNOWN, INTERRUPTED = 0, 1, 3, 130
+DONE, MISSED, UNKNOWN = 0, 1, 3
 
 
 _SUITE_REMEDIES = {
@@ -348,10 +293,6 @@ _SUITE_REMEDIES = {
     "openai-evals": "the graders are those of the eval: put it beside the items as eval.json, or give --criteria",
 }
 """What a suite lacks that does not say what good means."""
-
-
-GRACE = 5.0
-"""Seconds that an interrupted run gives to what is under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +313,7 @@ class RunSession:
         """Judge, show what it came to, and return the exit status."""
         interrupted, done = asyncio.Event(), None
         try:
-            with watch(self._describe), _catching(self.running, interrupted):
+            with watch(self._describe), catching_interrupts(self.running.wind_down, interrupted):
                 done = await self._finish(interrupted)
         except asyncio.CancelledError:
             if not interrupted.is_set():
@@ -412,22 +353,11 @@ class RunSession:
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:
         """The run at its end; ``None`` when it was interrupted before it had begun."""
-        # A bare task: an interrupt has to wind down what is awaited, then cancel it and wait.
-        finishing, stopping = asyncio.ensure_future(self.running), asyncio.ensure_future(interrupted.wait())
-        try:
-            await asyncio.wait({finishing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait({finishing}, timeout=GRACE if interrupted.is_set() else None)
-        finally:
-            # Waited for: when this is left, nobody is asked any more and what was finished is in the file.
-            stopping.cancel()
-            finishing.cancel()
-            await asyncio.wait({finishing, stopping})
-        if not finishing.cancelled():
-            return finishing.result()
-        try:
-            return await self.running
-        except UsageError:  # interrupted before there was a folder
-            return None
+        done = await finish_or_leave(self.running, interrupted)
+        if done is None:
+            with suppress(UsageError):  # interrupted before there was a folder
+                done = await self.running
+        return done
 
     def _describe(self) -> str:
         progress = self.running.progress
@@ -435,14 +365,7 @@ class RunSession:
 
     def _explain_going_on(self, done: Run | None) -> None:
         kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
-        folder = quote(str(self.folder))
-        progress = self.running.progress
-        if progress is not None and progress.batch is not None and progress.batch.batches:
-            number = progress.batch.batches
-            going = "batch goes on at its provider" if number == 1 else "batches go on at their providers"
-            note(f"{number:,} {going}, and what they answer is paid for")
-            note(f"  adjudge batch collect {folder}    keeps what has come back")
-            note(f"  adjudge batch cancel {folder}     ends what has not been answered")
+        note_batches_left(self.running.progress, self.folder)
         note(f"{kept} kept in {self.folder}; to resume, repeat the command with:")
         note(f"  --out {quote(str(self.folder))} --resume")
 
@@ -451,51 +374,6 @@ def _note_retirements(done: Run) -> None:
     """Warn of each model that is retired, deprecated, or retired soon."""
     for found in done.retirements:
         note(found.warn(datetime.now(UTC).date()))
-
-
-@contextmanager
-def _catching(running: Running, interrupted: asyncio.Event) -> Iterator[None]:
-    """A block in which the first interrupt sets the event and begins nothing more; a second cancels the program."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-
-    def stop() -> None:
-        if interrupted.is_set() and task is not None:
-            task.cancel()
-            return
-        running.wind_down()
-        interrupted.set()
-        note(f"interrupted: what is under way has {GRACE:g} seconds to finish; interrupt again to stop at once")
-
-    caught = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Not on every platform, and not outside the main thread; asyncio's own handling then cancels at once.
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop)
-            caught.append(number)
-    try:
-        yield
-    finally:
-        for number in caught:
-            loop.remove_signal_handler(number)
-
-
-def describe_batches(found: BatchProgress) -> str:
-    """Where the requests of a run by batches are, in a few words."""
-    from adjudge.runs.batch.store import OPEN
-
-    if found.checking:
-        return "; the first cases are judged live"
-    under_way = sum(number for state, number in found.requests.items() if state in OPEN)
-    parts = [f"{found.unsent:,} to send"] if found.unsent else []
-    if found.batches:
-        one = "batch" if found.batches == 1 else "batches"
-        done = f", {found.done:,} answered" if found.done else ""
-        parts.append(f"{under_way:,} in {found.batches:,} {one}{done}")
-    if doubtful := found.requests.get("doubtful"):
-        parts.append(f"{doubtful:,} doubtful")
-    back = sum(found.requests.get(state, 0) for state in ("reply", "again", "never"))
-    parts += [f"{back:,} collected"] if back else []
-    return f"; by batch: {', '.join(parts) or 'nothing yet'}"
 
 
 def describe(progress: Progress) -> str:

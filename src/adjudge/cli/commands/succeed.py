@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.batches import read_batch
+from adjudge.cli.candidates import Inquiry, read_candidates
+from adjudge.cli.commands.run import check_retry
+from adjudge.cli.interruption import INTERRUPTED
 from adjudge.cli.measurement import read_labels
-from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, watch, write_json
-from adjudge.config.file import Config, read_config
-from adjudge.config.judges import Panel, choose
-from adjudge.dataset.case import Case
+from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
+from adjudge.config.file import read_config
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number
 from adjudge.formats.text import show
-from adjudge.runs.folder import MANIFEST_FILE, Run, open_run
-from adjudge.runs.launch import Running
+from adjudge.runs.folder import Run, open_run
 
 if TYPE_CHECKING:
     from adjudge.measurement.succession import Candidate, PairedShare, Succession
@@ -47,8 +46,19 @@ def succeed(
         Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where the candidates' runs are kept.")
     ] = None,
     concurrency: option.Concurrency = 16,
-    budget: option.BudgetUsd = None,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", metavar="USD", help="Spend at most this on each candidate; then cases are undecided."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the candidates' runs in FOLDER.")] = False,
+    retry: option.Retry = None,
+    batch: option.Batch = False,
+    batch_check: option.BatchCheck = None,
+    batch_then: option.BatchThen = None,
+    batch_size: option.BatchSize = None,
+    batch_tokens: option.BatchTokens = None,
+    batch_poll: option.BatchPoll = None,
+    pay_again: option.PayAgain = False,
     as_json: option.AsJson = False,
     config: option.ConfigFile = None,
 ) -> int:
@@ -62,9 +72,13 @@ def succeed(
     --margin fewer of the cases, and passes at most --margin more of what people failed. It may not if one of the two is
     shown to be worse; otherwise more labels are needed.
 
+    With --batch all candidates are asked at the same time, the first 20 cases of each live and the rest by batch, as
+    adjudge run --batch does it. Ctrl-C leaves what was sent at the provider; --resume goes on.
+
     Needs the extra: pip install 'adjudge[trust]'.
 
-    Exit status: 0 a candidate may follow, 1 none may, 2 wrong usage, 3 none may yet: too few labelled cases.
+    Exit status: 0 a candidate may follow, 1 none may, 2 wrong usage, 3 none may yet (too few labelled cases), or a
+    provider failed, 130 interrupted.
     """
     from adjudge.measurement.succession import list_labelled, make_succession
     from adjudge.trust.extra import check_extra
@@ -72,63 +86,55 @@ def succeed(
     check_extra()
     check_share("--margin", margin)
     check_whole_number("--concurrency", concurrency, least=1)
+    check_retry(retry, resume=resume)
     found, said = read_config(config), read_labels(labels)
+    named = read_candidates(candidates, old if out is None else out)
+    to_ask = [item for item in named if not item.is_run]
+    hurry: dict[str, Any] = {"check": batch_check, "then": batch_then, "size": batch_size, "tokens": batch_tokens}
+    folders = [item.folder for item in to_ask]
+    by_batch = read_batch(folders, hurry | {"poll": batch_poll}, batch=batch, resume=resume, pay_again=pay_again)
+    if by_batch is not None and not to_ask:
+        raise UsageError("--batch has nobody to ask: every candidate is a run already; leave it out")
+    options: dict[str, Any] = {"concurrency": concurrency, "budget": budget, "resume": resume, "prices": found.prices}
+    options |= {"retry": ("budget", *(retry or ()))}
     with ExitStack() as stack:
         before = stack.enter_context(open_run(old))
-        cases = list_labelled(before, said)
-        runs: list[Run] = []
-        how: dict[str, Any] = {"concurrency": concurrency, "budget": budget, "resume": resume}
-        for name, folder in _place(candidates, old if out is None else out):
-            if _is_run(name):
-                runs.append(stack.enter_context(open_run(name)))
-            else:
-                runs.append(asyncio.run(_ask(before, name, cases, found, out=folder, **how)))
-        succession = make_succession(before, runs, labels=said, margin=margin)
-    if as_json:
-        write_json(succession.to_dict())
-    else:
-        print_succession(succession)
+        runs = {item.name: stack.enter_context(open_run(item.folder)) for item in named if item.is_run}
+        if to_ask:
+            inquiry = Inquiry(before, list_labelled(before, said), found, options, by_batch)
+            asked = asyncio.run(inquiry.ask(to_ask))
+            if asked is None:
+                return INTERRUPTED
+            runs |= {item.name: stack.enter_context(run) for item, run in zip(to_ask, asked, strict=True)}
+        succession = make_succession(before, [runs[item.name] for item in named], labels=said, margin=margin)
+        if as_json:
+            write_json(succession.to_dict())
+        else:
+            print_succession(succession)
+        for item in to_ask:
+            note_unanswered(item.name, runs[item.name])
     return find_status(succession)
+
+
+def note_unanswered(name: str, run: Run) -> None:
+    """Say that some of a candidate's cases have no answer: the verdict counts them against it, and it need not."""
+    reasons = run.summary["undecided_because"]
+    again = [reason for reason in ("error", "timeout", "budget") if reasons.get(reason)]
+    if not again:
+        return
+    number = sum(reasons[reason] for reason in again)
+    flags = "".join(f" --retry {reason}" for reason in again if reason != "budget")
+    dearer = " and a higher --budget" if "budget" in again else ""
+    note(
+        f"{name}: {number:,} cases are undecided because of {', '.join(again)}, and count as no agreement; to ask "
+        f"again, repeat the command with --resume{flags}{dearer}"
+    )
 
 
 def find_status(found: Succession) -> int:
     """The exit status."""
     standings = {item.standing for item in found.candidates}
     return DONE if "may follow" in standings else UNKNOWN if "unknown" in standings else NONE
-
-
-def _is_run(name: str) -> bool:
-    return (Path(name) / MANIFEST_FILE).is_file()
-
-
-def _place(candidates: Sequence[str], folder: Path) -> list[tuple[str, Path]]:
-    """Each candidate with a folder for its run, beside the run of the old judge or where it was asked for."""
-    if len(set(candidates)) < len(candidates):
-        raise UsageError(f"--candidate names {show(max(candidates, key=candidates.count))} twice; name each once")
-    names = [re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "candidate" for name in candidates]
-    return [
-        (name, folder / "successors" / f"{at}-{short}")
-        for at, (name, short) in enumerate(zip(candidates, names, strict=True), 1)
-    ]
-
-
-async def _ask(before: Run, name: str, cases: Sequence[Case], config: Config, *, out: Path, **how: Any) -> Run:
-    """A candidate asked about the labelled cases."""
-    from adjudge.runs.successor import ask_successor
-
-    judge = choose(Panel(judges=(name,)), config).judge
-    try:
-        running = await ask_successor(before, judge, cases, out=out, prices=config.prices, **how)
-        with watch(lambda: _describe(name, running)):
-            return await running
-    finally:
-        await judge.aclose()
-
-
-def _describe(name: str, running: Running) -> str:
-    progress = running.progress
-    done = f"{progress.done:,} of {progress.total or 0:,} cases" if progress is not None else "reading"
-    return f"{name}: {done}"
 
 
 def print_succession(found: Succession) -> None:
@@ -159,7 +165,7 @@ def print_succession(found: Succession) -> None:
         _print_candidate(item)
     chosen = found.successors
     print_line()
-    print_line(f"{chosen[0].judge} may follow" if chosen else "nobody may follow on these labels")
+    print_line(f"{chosen[0].judge} may follow" if chosen else "none may follow on these labels")
     note(f"intervals of {100 * found.level:.4g} %, in points")
 
 

@@ -42,8 +42,11 @@ class BatchProgress:
     """Whether the first cases are being judged live."""
 
 
-def check_judge(judge: Any) -> None:
-    """Raise ``UsageError`` for a judge that cannot be asked by batch."""
+def sends_batches(judge: Any) -> bool:
+    """Whether anything that a judge asks goes into batches; raises ``UsageError`` for one that cannot wait for them.
+
+    What is asked of functions, recordings and models of your own does not.
+    """
     check_strategies(judge)
     found = False
     for leaf in list_leaves(judge):
@@ -54,7 +57,12 @@ def check_judge(judge: Any) -> None:
                 "Judge, or leave batch (--batch) out"
             )
         found = has_batches(find_innermost(leaf.own_model)) or found
-    if not found:
+    return found
+
+
+def check_judge(judge: Any) -> None:
+    """Raise ``UsageError`` for a judge that cannot be asked by batch."""
+    if not sends_batches(judge):
         raise UsageError(
             f"{judge.name!r} asks no provider's model, so there is nothing to send by batch; leave batch (--batch) out"
         )

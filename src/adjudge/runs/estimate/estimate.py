@@ -82,6 +82,8 @@ class RunEstimate:
     """Judgements for which nobody is asked: rules decide them."""
     checked: int
     """Judgements that a run by batches makes live first."""
+    recorded: int
+    """Judgements of a recorded run that the calls for a judgement are taken from; 0 without one."""
     seats: tuple[SeatEstimate, ...]
     digests: Mapping[str, str | None]
     options: Mapping[str, Any]
@@ -121,6 +123,7 @@ class RunEstimate:
             "own_criteria": self.own,
             "settled_by_rules": self.settled,
             "checked_live": self.checked,
+            "recorded_judgements": self.recorded,
             "total": total | {name: self.add_up(name) for name in costs},
             "seats": seats,
             "digests": dict(self.digests),
@@ -144,7 +147,7 @@ async def estimate_run(
 ) -> RunEstimate:
     """Estimate a run with the same arguments; nobody is asked, and no key is needed.
 
-    ``on_conflict`` says that the cases are pairs. ``recorded`` is what an earlier run used, whose averages are then
+    ``on_conflict`` says that the cases are pairs. ``recorded`` is what kept replies used, whose averages are then
     used. Raises ``UsageError`` for what a run would refuse.
     """
     asker = as_judge(judge, keep_name=True)
@@ -197,10 +200,16 @@ class _Seat:
         self.model = model
         self.usage = usage
         self.share, self.share_basis, self.calls = share, share.assumed or "asked every time", share.expected
-        if usage is not None and is_seat and recorded is not None:
+        self._counts_form = recorded is None or recorded.counts_form
+        if usage is not None and recorded is not None and not recorded.judgements:
+            self.calls = share.expected * usage.calls
+            self.share_basis += f"; recorded: {usage.calls:.2f} calls each time"
+            self.share = replace(share, least=share.least * usage.calls, most=share.most * usage.calls)
+        elif usage is not None and recorded is not None and is_seat:
             self.calls = usage.calls
-            self.share_basis = f"recorded: {usage.calls:.2f} calls for a judgement"
-            self.share = replace(share, least=usage.calls, most=usage.calls)
+            self.share_basis = f"recorded: {usage.calls:.2f} calls for a judgement, of {recorded.judgements:,}"
+            least = max(usage.calls - usage.calls_error, 0.0)
+            self.share = replace(share, least=least, most=usage.calls + usage.calls_error)
         self.counter: TokenCounter = choose_counter(model)
         self.plain = CharacterCounter()
         self.input_basis = self.counter.basis
@@ -223,7 +232,9 @@ class _Seat:
         output = min(OUTPUT_TOKENS + OUTPUT_TOKENS_OF_CRITERION * criteria, request.max_output_tokens or 10**9)
         least, most = OUTPUT_RANGE
         if self.usage is not None:
-            size_of_first, size = count_request(self.plain, request)
+            size_of_first, size = count_request(
+                self.plain, request if self._counts_form else replace(request, form=None)
+            )
             tokens = self.usage.predict(size)
             first = tokens * size_of_first / size if size else 0.0
             low, high = 1 - self.usage.uncertainty, 1 + self.usage.uncertainty
@@ -330,6 +341,7 @@ class _Tally:
             own=self._own,
             settled=self._settled,
             checked=self._checked,
+            recorded=0 if self._recorded is None else self._recorded.judgements,
             seats=tuple(seat.conclude(key, self._judgements) for key, seat in self._seats.items()),
             digests=digests,
             options=options,

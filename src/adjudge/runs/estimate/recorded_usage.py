@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.typed import read_typed_json
 from adjudge.judges.layers import rewire
 from adjudge.models.model import Model, Reply, Request
-from adjudge.models.token_count import CharacterCounter, count_request
+from adjudge.models.token_count import CHARACTER_UNCERTAINTY, CharacterCounter, count_request
 from adjudge.runs.batch.session import make_patient
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.folder import Run
@@ -36,11 +36,13 @@ class SeatUsage:
 
     replies: int
     calls: float
-    """Calls for each judgement that is made, with those that ask again."""
+    """Calls for each judgement, with those that ask again; of a recording or cache for each that asks this seat."""
+    calls_error: float
+    """Two standard errors of ``calls``: which judgements reach a seat is chance, and a record has few of them."""
     fixed: float
     """Input tokens that do not depend on the prompt's size."""
     slope: float
-    """Input tokens for each token that ``CharacterCounter`` counts."""
+    """Input tokens for each token that ``CharacterCounter`` counts in the prompt that is asked first."""
     uncertainty: float
     """How far the input tokens of many prompts may be off, as a share."""
     output_tokens: float
@@ -58,19 +60,24 @@ class SeatUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedUsage:
-    """What the replies of a run used, by seat."""
+    """What kept replies used, by seat."""
 
     source: str
     """Where they were found."""
     judgements: int
+    """Those of a run; 0 for a recording or cache, which does not say who was asked how often."""
     seats: Mapping[SeatKey, SeatUsage]
+    counts_form: bool = True
+    """Whether the form of the reply is part of the sizes of prompts."""
 
     def find_model(self, name: str) -> SeatUsage | None:
         """What any seat of a model used."""
         return next((usage for (model, _), usage in self.seats.items() if model == name), None)
 
 
-class _Counted(msgspec.Struct):
+class CountedTokens(msgspec.Struct):
+    """What a provider counted of one call."""
+
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
@@ -78,7 +85,7 @@ class _Counted(msgspec.Struct):
 
 
 class _Said(msgspec.Struct):
-    usage: _Counted | None = None
+    usage: CountedTokens | None = None
 
 
 class _Row(msgspec.Struct):
@@ -93,15 +100,26 @@ class _Row(msgspec.Struct):
     attempt: int = 1
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What was seen of one seat."""
+Judgement = tuple[str | None, str | None, int]
+"""Case, order and sample."""
 
-    first: int = 0
-    rows: int = 0
-    used: list[_Counted] = field(default_factory=list)
+
+@dataclass(slots=True)
+class SeenReplies:
+    """The replies of one seat, while they are read."""
+
+    used: list[CountedTokens] = field(default_factory=list)
     points: list[tuple[float, float]] = field(default_factory=list)
-    """Sizes of prompts with the input tokens that were counted."""
+    """Sizes of prompts that were asked first, with the input tokens that were counted, also of what asked again."""
+
+    def add(self, usage: CountedTokens | None, size: float | None) -> None:
+        """Take note of what a reply used."""
+        if usage is None or usage.input_tokens <= 0:
+            return
+        self.used.append(usage)
+        if size is not None:
+            # What asks again has a longer prompt; through all points, the line is right for the sum of all calls.
+            self.points.append((size, usage.input_tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +136,9 @@ class _NamedModel:
 async def read_usage(before: Run) -> RecordedUsage:
     """What the replies of a run used; raises ``UsageError`` for a run without any that say so."""
     cases = await _measure(before)
-    seen: dict[SeatKey, _Seen] = defaultdict(_Seen)
-    judged: set[tuple[str | None, str | None, int]] = set()
+    seen: dict[SeatKey, SeenReplies] = defaultdict(SeenReplies)
+    calls: dict[SeatKey, Counter[Judgement]] = defaultdict(Counter)
+    judged: set[Judgement] = set()
     for body in before.store.replies():
         try:
             row = read_typed_json(body, _Row)
@@ -127,17 +146,16 @@ async def read_usage(before: Run) -> RecordedUsage:
             continue
         if row.case not in cases:
             continue
-        judged.add((row.case, row.order, row.sample))
-        found = seen[row.model, row.seat]
-        found.rows += 1
-        found.first += row.attempt == 1
-        if row.reply.usage is None or row.reply.usage.input_tokens <= 0:
-            continue
-        found.used.append(row.reply.usage)
-        size = cases[row.case].get((row.model, row.seat, row.order))
-        if size is not None and row.attempt == 1:
-            found.points.append((size, row.reply.usage.input_tokens))
-    seats = {key: _sum_up(found, len(judged)) for key, found in seen.items() if found.used and found.points}
+        judgement = (row.case, row.order, row.sample)
+        judged.add(judgement)
+        key = (row.model, row.seat)
+        calls[key][judgement] += 1
+        seen[key].add(row.reply.usage, cases[row.case].get((*key, row.order)))
+    seats = {
+        key: sum_up(found, *_find_calls(calls[key], len(judged)))
+        for key, found in seen.items()
+        if found.used and found.points
+    }
     if not seats:
         raise UsageError(
             f"{before.folder} has no replies that say how many tokens they used, so nothing can be estimated from it; "
@@ -174,18 +192,28 @@ async def _measure(before: Run) -> dict[str | None, Sizes]:
     return found
 
 
-def _sum_up(seen: _Seen, judgements: int) -> SeatUsage:
+def _find_calls(calls: Counter[Judgement], judgements: int) -> tuple[float, float]:
+    """Calls for each judgement, and two standard errors of that."""
+    mean = calls.total() / judgements
+    squares = sum(count * count for count in calls.values()) / judgements
+    return mean, 2 * math.sqrt(max(squares - mean * mean, 0.0) / judgements)
+
+
+def sum_up(seen: SeenReplies, calls: float, calls_error: float) -> SeatUsage:
+    """What the replies of a seat used; there has to be one that says so."""
     number = len(seen.used)
     total = sum(item.input_tokens for item in seen.used)
     outputs = [float(item.output_tokens) for item in seen.used]
     mean = sum(outputs) / number
-    fixed, slope, spread = fit_line(seen.points)
+    # Without sizes, the average is all that is known, and nothing says that other prompts are as long.
+    fixed, slope, spread = fit_line(seen.points) if seen.points else (total / number, 0.0, 0.0)
     return SeatUsage(
         replies=number,
-        calls=seen.rows / judgements if judgements else 1.0,
+        calls=calls,
+        calls_error=calls_error,
         fixed=fixed,
         slope=slope,
-        uncertainty=_widen(spread, len(seen.points)),
+        uncertainty=_widen(spread, len(seen.points)) if seen.points else CHARACTER_UNCERTAINTY,
         output_tokens=mean,
         output_uncertainty=_widen(_spread(outputs, mean), number),
         cached=min(sum(item.cached_tokens for item in seen.used) / total, 1.0),
