@@ -483,6 +483,8 @@ def test_who_manages_keys_gets_none_that_decides_as_somebody_else(server: Runnin
         assert "adj_" not in answer.text.replace("adj_…", "")
         assert "Ana" in answer.text
         assert server.open_client(key=key).get("/v1/approvals").status_code == 200
+        shown = {row["key"]["prefix"]: row["can_rotate"] for row in admin.get("/keys.json").json()["keys"]}
+        assert (shown[key[4:16]], "as Ana</span>" in admin.get("/keys").text) == (False, True)
 
     own, plain = server.make_key("approve", approver="Adam"), server.make_key("judge")
     assert [rotate(admin, key).status_code for key in (own, plain)] == [200, 200]

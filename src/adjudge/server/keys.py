@@ -153,14 +153,21 @@ async def find_key(ledger: Ledger, text: str) -> ApiKey | None:
     return key if key is not None and key.is_valid(get_now()) else None
 
 
+def find_other_name(key: ApiKey, person: Permissions) -> tuple[str, str] | None:
+    """``approver`` or ``rater`` and the name under which a key acts, where that is not this person's; else ``None``."""
+    own, theirs = key.permissions, person
+    pairs = (("approver", own.approver, theirs.approver), ("rater", own.rater, theirs.rater))
+    return next(((what, name) for what, name, mine in pairs if name is not None and name != mine), None)
+
+
 def _check_own_name(key: ApiKey, person: Permissions) -> None:
-    for what in ("approver", "rater"):
-        name = getattr(key.permissions, what)
-        if name is not None and name != getattr(person, what):
-            raise UsageError(
-                f"key {key.prefix} acts as the {what} {show(name)}, and its new secret is for nobody else; revoke it, "
-                "and have `adjudge keys create` make another for them"
-            )
+    other = find_other_name(key, person)
+    if other is not None:
+        what, name = other
+        raise UsageError(
+            f"key {key.prefix} acts as the {what} {show(name)}, and its new secret is for nobody else; revoke it, and "
+            "have `adjudge keys create` make another for them"
+        )
 
 
 def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, **more: str) -> Draft:

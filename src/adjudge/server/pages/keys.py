@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form
@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import UsageError
-from adjudge.server.caller import Caller, require
+from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.database import get_now
-from adjudge.server.keys import ApiKey, create_key, list_keys, revoke_key, rotate_key
+from adjudge.server.keys import ApiKey, create_key, find_other_name, list_keys, revoke_key, rotate_key
 from adjudge.server.pages.page import add_page, redirect, render_page
 from adjudge.server.permissions import SCOPES, make_permissions
 from adjudge.server.state import CurrentState
@@ -28,6 +28,8 @@ class KeyRow:
 
     key: ApiKey
     is_valid: bool
+    can_rotate: bool
+    """Whether its new secret may be shown to the reader: not where it acts as another person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +44,18 @@ class KeysView:
     """What was wrong with the last form."""
 
 
-async def view_keys(state: CurrentState) -> KeysView:
+async def view_keys(state: CurrentState, caller: AnyCaller) -> KeysView:
     """The keys, the oldest first."""
     now = get_now()
     found = await list_keys(state.ledger)
-    rows = tuple(KeyRow(key=key, is_valid=key.is_valid(now)) for key in found)
+    rows = tuple(_make_row(key, caller, now) for key in found)
     return KeysView(keys=rows, gates=tuple(sorted(state.config.gates)))
+
+
+def _make_row(key: ApiKey, caller: Caller, now: datetime) -> KeyRow:
+    is_valid = key.is_valid(now)
+    can_rotate = is_valid and find_other_name(key, caller.permissions) is None
+    return KeyRow(key=key, is_valid=is_valid, can_rotate=can_rotate)
 
 
 class KeyForm(BaseModel):
@@ -114,7 +122,7 @@ def _read_days(text: str) -> int:
 async def _show(
     request: Request, state: CurrentState, caller: Caller, *, error: str = "", key: ApiKey | None = None, text: str = ""
 ) -> Response:
-    view = replace(await view_keys(state), error=error)
+    view = replace(await view_keys(state, caller), error=error)
     status = 422 if error else 200
     return render_page(request, "keys.html", view, caller=caller, status=status, made=key, text=text)
 
