@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,15 @@ class Account:
     permissions: Permissions
     created_at: str
     disabled_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedAccount:
+    """An account whose password was found to be right."""
+
+    account: Account
+    stored: str = field(repr=False)
+    """The hash that the password was compared with. It may have been replaced since: comparing takes its time."""
 
 
 async def add_account(ledger: Ledger, *, name: str, password: str, permissions: Permissions) -> Account:
@@ -79,7 +88,7 @@ async def list_accounts(ledger: Ledger) -> tuple[Account, ...]:
     return tuple(found or ())
 
 
-async def check_password(ledger: Ledger, name: str, password: str) -> Account | None:
+async def check_password(ledger: Ledger, name: str, password: str) -> CheckedAccount | None:
     """The account, where it is not disabled and the password is right; it takes as long where there is none."""
     table = find_table(ACCOUNTS)
     row = await read(
@@ -88,7 +97,9 @@ async def check_password(ledger: Ledger, name: str, password: str) -> Account | 
     # The decoy is made in the thread too: the first unknown name must not take longer than a known one.
     work = (_verify, None if row is None else row.password, password)
     same = await asyncio.get_running_loop().run_in_executor(_make_pool(), *work)
-    return _read(row) if row is not None and same and row.disabled_at is None else None
+    if row is None or not same or row.disabled_at is not None:
+        return None
+    return CheckedAccount(account=_read(row), stored=row.password)
 
 
 def _check_free(account: Account, known: list[Account]) -> None:

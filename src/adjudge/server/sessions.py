@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.config.server import ServerSettings
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
-from adjudge.server.accounts import Account
+from adjudge.server.accounts import CheckedAccount
 from adjudge.server.database import ACCOUNTS, SESSIONS, find_table, get_now, read, write
 from adjudge.server.permissions import Permissions, read_permissions
 
@@ -44,23 +44,29 @@ class Session:
     seen_at: datetime
 
 
-async def begin_session(ledger: Ledger, account: Account, *, previous: str | None = None) -> str:
+async def begin_session(ledger: Ledger, checked: CheckedAccount, *, previous: str | None = None) -> str | None:
     """Store a new session, end the previous one of this browser, and return the new id for the cookie.
 
-    Always a new id: one that somebody else planted before the sign-in must not become a session.
+    Always a new id: one that somebody else planted before the sign-in must not become a session. ``None`` where the
+    password was replaced, or the account disabled, while the password was compared.
     """
     ident, now = secrets.token_urlsafe(32), format_time(get_now())
-    values = {"digest": _digest(ident), "account": account.name, "csrf_token": secrets.token_urlsafe(32)}
+    values = {"digest": _digest(ident), "account": checked.account.name, "csrf_token": secrets.token_urlsafe(32)}
     values |= {"created_at": now, "seen_at": now}
 
-    def work(connection: Connection) -> None:
-        table = find_table(SESSIONS)
+    def work(connection: Connection) -> str | None:
+        sessions, accounts = find_table(SESSIONS), find_table(ACCOUNTS)
+        # In this transaction: a new password ends all sessions, and one that began a moment later would survive it.
+        same = (accounts.c.name == checked.account.name) & (accounts.c.password == checked.stored)
+        known = accounts.select().where(same & accounts.c.disabled_at.is_(None))
+        if connection.execute(known).one_or_none() is None:
+            return None
         if previous is not None:
-            connection.execute(table.delete().where(table.c.digest == _digest(previous)))
-        connection.execute(table.insert().values(**values))
+            connection.execute(sessions.delete().where(sessions.c.digest == _digest(previous)))
+        connection.execute(sessions.insert().values(**values))
+        return ident
 
-    await write(ledger, work)
-    return ident
+    return await write(ledger, work)
 
 
 async def find_session(ledger: Ledger, ident: str, settings: ServerSettings) -> Session | None:

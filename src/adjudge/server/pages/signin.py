@@ -61,13 +61,13 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
         return _render(request, state, _say(view, "This form is too old. Nothing was sent on; try again."), status=403)
     address = request.client.host if request.client is not None else ""
     state.throttle.count(address, form.name)
-    account = await check_password(state.ledger, form.name, form.password)
-    if account is None:
-        # The same for an unknown name, a wrong password and an account that is disabled.
+    checked = await check_password(state.ledger, form.name, form.password)
+    previous = request.cookies.get(name_cookie(state.settings))
+    ident = None if checked is None else await begin_session(state.ledger, checked, previous=previous)
+    if ident is None:
+        # The same for an unknown name, a wrong password, an account that is disabled, and one that has just changed.
         return _render(request, state, _say(view, "Name and password do not belong together."), status=403)
     state.throttle.forget(address, form.name)
-    previous = request.cookies.get(name_cookie(state.settings))
-    ident = await begin_session(state.ledger, account, previous=previous)
     response = redirect(view.next)
     set_cookie(response, name_cookie(state.settings), ident, state.settings)
     delete_cookie(response, _name_form_cookie(state), state.settings)
