@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
@@ -130,4 +131,16 @@ _MOST_COUNTED = 10_000
 
 
 def _list_counts(address: str, name: str) -> list[tuple[str, int]]:
-    return [(f"both {address} {name}", 5), (f"address {address}", 30), (f"name {name}", 100)]
+    network = _find_network(address)
+    return [(f"both {network} {name}", 5), (f"address {network}", 30), (f"name {name}", 100)]
+
+
+def _find_network(address: str) -> str:
+    """What is counted as one address: of IPv6 the first 64 bits, because one machine has all addresses below them."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(found, ipaddress.IPv6Address):
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((int(found), 64), strict=False))
