@@ -75,6 +75,7 @@ class RequestProtection:
         try:
             try:
                 _check_host(request, settings)
+                _check_charset(request)
                 check_origin(request, settings)
             except Problem as problem:
                 # A page for a browser: most often it is somebody who opened the server under another address.
@@ -181,6 +182,16 @@ def _check_host(request: Request, settings: ServerSettings) -> None:
         raise Problem(
             421, "this server is not asked by that name; add it to hosts under [server] of adjudge.toml", code="host"
         )
+
+
+def _check_charset(request: Request) -> None:
+    """Raise ``Problem`` for a form that names a charset: no browser does.
+
+    The framework would read it by any codec of Python: some fail, some write halves of characters, some are slow.
+    """
+    kind = request.headers.get("content-type", "").lower()
+    if kind.startswith("multipart/") and "charset" in kind:
+        raise Problem(415, "a form is read as UTF-8; leave the charset out of its Content-Type", code="charset")
 
 
 def _drop_port(host: str) -> str:
