@@ -101,7 +101,8 @@ async def prepare(
     ran = [await rule.check(content, how.get("reference")) for rule in map(as_rule, rules)] if rules else []
     parts = _add_warnings(parts, ran) if ran else parts
     settled = await _settle(chosen, content, how.get("reference")) if chosen and chosen.has_rules else {}
-    wording = _choose_wording(chosen, frozenset(settled), how.get("instructions") or "", kind, properties)
+    instructions = content_text(how.get("instructions") or "", what="text of instructions=")
+    wording = _choose_wording(chosen, frozenset(settled), instructions, kind, properties)
     return Question(
         wording=wording,
         parts=parts,

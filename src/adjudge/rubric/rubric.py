@@ -145,7 +145,7 @@ class Rubric:
             _check_text(f"rubric {self.name!r}: model", self.model)
             _refuse_options(self.name, self.model)
         _check_on_scale(self)
-        _set(self, "digest", hashlib.sha256(_canonical(self.to_dict())).hexdigest())
+        _set(self, "digest", hashlib.sha256(_canonical(self.name, self.to_dict())).hexdigest())
 
     def __hash__(self) -> int:
         # Every judgement looks its rubric up; hashing all criteria each time would cost more than reading the reply.
@@ -327,7 +327,13 @@ def _format_number(value: float) -> str:
     return short if float(short) == value else repr(value)
 
 
-def _canonical(data: Mapping[str, Any]) -> bytes:
+def _canonical(name: str, data: Mapping[str, Any]) -> bytes:
     import msgspec
 
-    return msgspec.json.encode(data, order="sorted")
+    try:
+        return msgspec.json.encode(data, order="sorted")
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"rubric {name!r}: one of its texts is not valid Unicode, since it has a lone surrogate; "
+            "decode it with errors='replace' first"
+        ) from None

@@ -122,6 +122,6 @@ def _read_time(name: str, text: str | None) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # its zone can move a time out of the years that there are
         raise Problem(422, f"{name} is a time like 2026-11-22T12:00:00Z", code="usage") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

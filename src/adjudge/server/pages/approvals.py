@@ -213,6 +213,8 @@ async def deny_several(state: CurrentState, caller: Approver, form: Annotated[De
             if error.because == "unauthorised":
                 raise Problem(403, str(error), code=error.because) from None
             late += 1
+        except UsageError as error:  # a reason that no store can hold
+            raise Problem(422, str(error), code="usage") from None
     return redirect(f"/approvals?denied={denied}&late={late}")
 
 
@@ -252,6 +254,8 @@ async def decide(
             raise Problem(403, str(error), code=error.because) from None
         said = _CONFLICTS.get(error.because, str(error))
         return await _show_again(request, state, caller, form, ident=approval.id, late=said)
+    except UsageError as error:  # a reason that no store can hold
+        return await _show_again(request, state, caller, form, ident=approval.id, error=f"{error}.")
     reader = read_reader(request, state, caller)
     queue = await _list_open(state, caller)
     # Compared with None: a request that is not approved is false.
