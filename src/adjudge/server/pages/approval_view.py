@@ -30,6 +30,9 @@ LONGEST_SHOWN = 20_000
 
 _LONGEST_TITLE = 80
 
+_READ_OF_TITLE = 4_000
+"""Characters that are looked at for a title. The queue makes one of each content, and each may have a million."""
+
 _MOST_FACTS = 40
 
 
@@ -330,7 +333,7 @@ def make_title(approval: Approval) -> str:
     if approval.gate is None:
         return _shorten(approval.message)
     action = find_action(approval)
-    content = (approval.content or "").strip()
+    content = (approval.content or "").lstrip()[:_READ_OF_TITLE]
     begins = f": {content}" if content else ""
     return _shorten(f"{action}{begins}")
 
@@ -602,5 +605,5 @@ def _find_rest(approval: Approval, now: datetime) -> float:
 
 def _shorten(text: str) -> str:
     # In one line, whatever a title's author put into it: a title must not look like two lines of the page.
-    flat = " ".join(unicodedata.normalize("NFC", clean(text, keep_lines=False)).split())
+    flat = " ".join(unicodedata.normalize("NFC", clean(text[:_READ_OF_TITLE], keep_lines=False)).split())
     return flat if len(flat) <= _LONGEST_TITLE else f"{flat[:_LONGEST_TITLE]}…"
