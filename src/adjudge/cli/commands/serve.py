@@ -40,9 +40,12 @@ def serve(
     interrupted.
     """
     check_installed()
+    from adjudge.server.log_format import RecordFormatter
     from adjudge.server.serving import serve as run_server
 
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RecordFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
     asyncio.run(
         run_server(
             config,
