@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+import adjudge.server as serving
 from adjudge import Approvals, Judge, Ledger
 from adjudge.testing import ScriptedModel
 from approval_page_support import decide, list_kinds, make_request, send
 from label_support import make_run
-from server_support import RunningServer, find_token, run_server
+from server_support import PASSWORD, RunningServer, find_token, run_server
 
 CONFIG = """
 [gates.publish]
@@ -25,6 +28,9 @@ rules = [{name = "length", max = 40}]
 on_failed = "ask"
 ask = {approvers = ["Ana", "Ben"], show_content = true}
 
+[judges.kind]
+seats = ["python:attacked_judges:check"]
+
 [ledger]
 url = "sqlite:///adjudge.db"
 store_content = "full"
@@ -33,6 +39,11 @@ store_content = "full"
 runs = "runs"
 labels_per_case = 2
 undo_seconds = 30
+"""
+
+JUDGES = """
+def check(content):
+    return {"criteria": [{"name": "criteria", "score": 1.0, "reasoning": "It is kind."}]}
 """
 
 SCOPES = ("judge", "approve", "label", "adjudicate", "read", "admin")
@@ -186,10 +197,13 @@ def provide_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
         maker = threading.Thread(target=make_run, args=(folder / "runs" / name,), kwargs={"cases": cases})
         maker.start()
         maker.join()
+    (folder / "attacked_judges.py").write_text(JUDGES, encoding="utf-8")
     damaged = folder / "runs" / "damaged"
     damaged.mkdir()
     (damaged / "run.json").write_text("{", encoding="utf-8")
-    with run_server(folder, CONFIG) as running:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.syspath_prepend(folder)
+        running = stack.enter_context(run_server(folder, CONFIG))
         for name in ("Ana", "Ben", "Cleo"):
             running.add_account(name, "approve")
         running.add_account("Lena", "label")
@@ -361,6 +375,29 @@ def test_passwords_that_are_tried_at_once_count_one_by_one(server: RunningServer
     assert sorted(tried) == [403] * 5 + [429] * 7
 
 
+def test_no_sign_in_that_is_under_way_survives_a_new_password(server: RunningServer):
+    """Passwords are compared two at a time: some are compared with the old one, and begin after it was replaced."""
+    server.add_account("Pia", "read")
+    browsers = [server.open_browser(timeout=60) for _ in range(5)]
+    forms = [{"name": "Pia", "password": PASSWORD, "csrf_token": find_token(browser)} for browser in browsers]
+    with ThreadPoolExecutor(len(browsers)) as pool:
+        tried = [pool.submit(browser.post, "/signin", data=form) for browser, form in zip(browsers, forms, strict=True)]
+        server.change(lambda ledger: serving.set_password(ledger, "Pia", "another password, a longer one"))
+        statuses = {item.result().status_code for item in tried}
+
+    assert statuses <= {303, 403}
+    assert [browser.get("/results.json").status_code for browser in browsers] == [401] * 5
+
+
+@pytest.mark.parametrize("charset", ["unicode_escape", "undefined", "punycode", "idna"])
+def test_a_form_in_a_charset_of_its_own_is_not_read(server: RunningServer, charset: str):
+    """Any codec of Python would do, before anybody has signed in: some fail, some write halves of characters."""
+    form = b'--x\r\nContent-Disposition: form-data; name="csrf_token"\r\n\r\n\\ud800\r\n--x--\r\n'
+    headers = {"Content-Type": f"Multipart/Form-Data; boundary=x; Charset={charset}"}
+    for client, path in ((server.open_browser(), "/signin"), (server.sign_in("Rea"), "/theme")):
+        assert client.post(path, content=form, headers=headers).status_code == 415
+
+
 # ---------------------------------------------------------------- what an approver sees
 
 UNSEEN = "\u3164\u2800\u034f\ufe01\U000e0101\u115f\u17b4\u200b\u202e\U000e0041"
@@ -400,6 +437,18 @@ def test_a_session_approves_nothing_that_its_page_does_not_show(server: RunningS
     assert client.post(votes, json=body, headers=headers).status_code == 409
     assert client.post(votes, json={**body, "complete": False}, headers=headers).status_code == 403
     assert list_kinds(server, ident) == ["requested", "voted"]
+
+
+def test_a_reason_that_no_database_holds_is_refused(server: RunningServer, held: str):
+    """A NUL character, which a form can send: by every form that takes a reason, and nothing is decided."""
+    client = server.sign_in("Ana")
+    token = find_token(client, "/approvals")
+    for vote in ("comment", "deny"):
+        form = {"csrf_token": token, "vote": vote, "reason": "a\0b"}
+        assert client.post(f"/approvals/{held}/decide", data=form).status_code == 422
+    form = {"csrf_token": token, "ids": held, "reason": "a\0b"}
+    assert client.post("/approvals/deny", data=form).status_code == 422
+    assert list_kinds(server, held) == ["requested"]
 
 
 def test_one_person_decides_once_by_page_and_key_at_the_same_time(server: RunningServer):
@@ -582,6 +631,56 @@ def test_a_number_that_no_database_holds_is_refused(server: RunningServer, path:
     client = server.open_client(key=server.make_key("read"))
 
     assert client.get(path, params={"before": 10**30}).status_code == 422
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_time_that_is_in_no_year_is_refused(server: RunningServer, time: str):
+    """Its zone moves it out of the years that there are."""
+    client = server.open_client(key=server.make_key("read"))
+
+    assert client.get("/v1/ledger", params={"since": time}).status_code == 422
+    assert client.get("/v1/ledger", params={"until": time}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"criteria": "\ud800"},
+        {"criteria": {"\ud800": "Is good."}},
+        {"criteria": "Is good.", "instructions": "\ud800"},
+        {"rubric": {"name": "a", "criteria": [{"name": "a", "description": "\ud800"}]}},
+        {"rubric": {"name": "a", "criteria": [{"name": "a", "description": "b", "rule": {"contains": "\ud800"}}]}},
+    ],
+)
+def test_half_a_character_in_what_is_asked_is_refused(server: RunningServer, body: dict[str, Any]):
+    """JSON can write it, and UTF-8 cannot, in which prompts are sent and counted: so it is a mistake of the request."""
+    client = server.open_client(key=server.make_key("judge"))
+    text = json.dumps({"content": "x", "judge": "kind", **body})
+    answer = client.post("/v1/evaluate", content=text, headers={"Content-Type": "application/json"})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "usage")
+    assert "not valid Unicode" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "body", [{"content": [[]] * 200_000}, {"content": "x", "criteria": [1] * 200_000}, {"content": [[1] * 400] * 400}]
+)
+def test_values_without_number_are_refused(server: RunningServer, body: dict[str, Any]):
+    """In a body that is not too large: copying and hashing them keeps everybody else waiting for seconds."""
+    client = server.open_client(key=server.make_key("judge"), timeout=60)
+    path = "/v1/evaluate" if "criteria" in body else "/v1/gates/publish/check"
+    answer = client.post(path, json=body)
+
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert "one text" in answer.json()["detail"]
+
+
+def test_a_text_is_one_value_however_long(server: RunningServer):
+    """Also where it is JSON itself."""
+    client = server.open_client(key=server.make_key("judge"), timeout=60)
+    content = json.dumps([1] * 200_000)
+
+    assert client.post("/v1/gates/publish/check", json={"content": content}).json()["allowed"] is False
 
 
 def test_a_way_back_that_is_no_address_leads_to_the_first_page(server: RunningServer):
