@@ -130,6 +130,27 @@ def test_an_interrupt_leaves_the_batches_and_another_command_goes_on_with_them(
     assert (server.creations, sorted(server.run.values()), sum(server.live.values())) == (2, [1] * 2 * LABELLED, 0)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+@pytest.mark.timeout(60)
+def test_an_interrupt_of_candidates_that_are_asked_live_keeps_what_was_answered(line: Line, tmp_path: Path):
+    """The second candidate is not begun; the command goes on with --resume."""
+    with cli_support.serve(mode="hang", models=("small", "other")) as provider:
+        words = ("succeed", "--judge", "old", "--candidate", provider.spec, "--candidate", f"{provider.url}#other")
+        process = cli_support.start(tmp_path, *words)
+        assert provider.asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)  # nothing is answered here, so that nothing is worth the seconds
+        left = cli_support.finish(process)
+        assert (left.status, "--resume" in left.err) == (130, True), left.err
+        assert {body["model"] for body in provider.bodies} == {"small"}
+
+        provider.mode = "answer"
+        done = line(*words, "--resume", "--json")
+    assert done.status in (1, 3), done.err
+    assert [item["agreement"]["of"] for item in done.document["candidates"]] == [LABELLED, LABELLED]
+
+
 def test_a_candidate_without_batches_is_refused_before_anything_is_paid(
     line: Line, server: BatchServer, monkeypatch: pytest.MonkeyPatch
 ):
