@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from posixpath import normpath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
 
+from adjudge.formats.schema_steps import SchemaSteps
 from adjudge.formats.text import flatten
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
@@ -75,8 +79,15 @@ class DialectError(ValueError):
 
 def check_dialect(schema: Any) -> None:
     """Raise ``DialectError`` for what the draft of a schema of plain types would ignore, or read in two ways."""
-    if isinstance(schema, dict):
-        _Reading(schema).check()
+    _read(schema)
+
+
+def _read(schema: Any) -> _Reading | None:
+    if not isinstance(schema, dict):
+        return None
+    reading = _Reading(schema)
+    reading.check()
+    return reading
 
 
 def list_new_formats(schema: dict[str, Any]) -> list[str]:
@@ -103,8 +114,8 @@ class _Reading:
         self.draft = _find_draft(schema.get("$schema", DRAFT_2020))
         self.old = _ORDER.index(self.draft) <= _ORDER.index("7")
         self.resources: dict[str, dict[str, Any]] = {"": schema}
-        self.taken: set[tuple[str, str]] = set()
-        self.seen: set[int] = set()
+        self.taken: dict[tuple[str, str], dict[str, Any]] = {}
+        self.bases: dict[int, str] = {}
         self.waiting: list[Part] = [(schema, "")]
         self.pointers: list[tuple[str, str]] = []
 
@@ -119,19 +130,39 @@ class _Reading:
                 self._follow(base, pointer)
 
     def _look(self, part: dict[str, Any], base: str) -> None:
-        if id(part) in self.seen:
+        if id(part) in self.bases:
             return
-        self.seen.add(id(part))
+        self.bases[id(part)] = base
         self._check_keywords(part)
         if not (self.old and "$ref" in part):  # there, nothing beside a reference counts
-            base = self._name(part, base)
+            base = self.bases[id(part)] = self._name(part, base)
+        self.pointers += [place for place in self._list_references(part) if place[1].startswith("/")]
+        self.waiting += [(held, base) for held in _list_parts(part)]
+
+    def _list_references(self, part: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """The address and the fragment of what a part refers to."""
+        base = self.bases[id(part)]
         for key in ("$ref", "$dynamicRef"):
             target = part.get(key)
             if isinstance(target, str):
-                where, pointer = urldefrag(urljoin(base, target) if not target.startswith("#") else base + target)
-                if pointer.startswith("/"):
-                    self.pointers.append((where, pointer))
-        self.waiting += [(held, base) for held in _list_parts(part)]
+                yield urldefrag(urljoin(base, target) if not target.startswith("#") else base + target)
+
+    def list_targets(self, part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The parts that the references of a part may lead to, once all is read; of JSON Schema itself, none."""
+        for where, fragment in self._list_references(part):
+            if fragment.startswith("/"):
+                found = self._find(where, fragment)[0]
+                yield from [found] if isinstance(found, dict) else ()
+            elif not fragment:
+                yield from [self.resources[where]] if where in self.resources else ()
+            elif "$dynamicRef" in part:
+                # Which of those with that name depends on the way to it; each of them can be meant.
+                yield from [named for (_, name), named in self.taken.items() if name == unquote(fragment)]
+            else:
+                found = self.taken.get((_render_plainly(where), unquote(fragment)))
+                yield from [found] if found is not None else ()
+        if "$recursiveRef" in part:
+            yield from {id(root): root for root in self.resources.values()}.values()
 
     def _check_keywords(self, part: dict[str, Any]) -> None:
         if part is not self.root and "$schema" in part and _find_draft(part["$schema"]) != self.draft:
@@ -154,33 +185,39 @@ class _Reading:
             if where.partition("://")[2].startswith("json-schema.org/draft"):
                 raise DialectError(f"a part of it has the $id {_show(said)}, which is that of JSON Schema itself")
             if fragment:
-                self._take(where, fragment)
+                self._take(where, fragment, part)
             elif part is not self.root or where:
-                self._take(where, "")
+                self._take(where, "", part)
                 self.resources[where] = part
                 base = where
         for key in ("$anchor", "$dynamicAnchor"):
             if isinstance(part.get(key), str) and not self.old:
-                self._take(base, part[key])
+                self._take(base, part[key], part)
         return base
 
-    def _take(self, where: str, fragment: str) -> None:
+    def _take(self, where: str, fragment: str, part: dict[str, Any]) -> None:
         # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
         name = (_render_plainly(where), unquote(fragment))
         if name in self.taken:
             raise DialectError(
                 f"two parts of it have the name {_show(f'{where}#{fragment}')}, and one would be ignored"
             )
-        self.taken.add(name)
+        self.taken[name] = part
 
     def _follow(self, where: str, pointer: str) -> None:
         """A pointer may lead to what no keyword holds; what it finds is a schema all the same."""
+        found, base = self._find(where, pointer)
+        if isinstance(found, dict):
+            self.waiting.append((found, base))
+
+    def _find(self, where: str, pointer: str) -> tuple[Any, str]:
+        """What a pointer leads to, and the address that its references start from; ``None`` in JSON Schema itself."""
         found: Any = self.resources.get(where)
         base = where
         if found is None:  # JSON Schema itself, or nothing: then the validator says so
             if not where.partition("://")[2].startswith("json-schema.org/draft"):
                 raise DialectError(f"a reference to {_show(f'{where}#{pointer}')} leads nowhere")
-            return
+            return None, base
         for step in unquote(pointer).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, list) and key.isdecimal() and len(key) < 7 and int(key) < len(found):
@@ -190,9 +227,8 @@ class _Reading:
             else:
                 raise DialectError(f"a reference to {_show(f'{where}#{pointer}')} leads nowhere")
             if isinstance(found, dict) and isinstance(found.get("$id"), str) and not found["$id"].startswith("#"):
-                base = base if id(found) in self.seen else urldefrag(urljoin(base, found["$id"]))[0]
-        if isinstance(found, dict):
-            self.waiting.append((found, base))
+                base = base if id(found) in self.bases else urldefrag(urljoin(base, found["$id"]))[0]
+        return found, base
 
 
 def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -224,20 +260,51 @@ PATTERN_BYTES = 2_000_000
 so that without a limit a schema of 30 KB fills the memory."""
 
 
-def compile_schema(schema: Any, **how: Any) -> Any:
+class CompiledSchema:
+    """A validator that cannot be kept busy: what would take too many steps raises ``TooManyStepsError`` at once."""
+
+    __slots__ = ("_steps", "_validator")
+
+    def __init__(self, validator: Any, steps: SchemaSteps) -> None:
+        self._validator, self._steps = validator, steps
+
+    def is_valid(self, value: object) -> bool:
+        """Whether a value of plain types fits the schema."""
+        self._steps.check(value)
+        return bool(self._validator.is_valid(value))
+
+    def find_error(self, value: object) -> ValidationError | None:
+        """The first reason why a value does not fit."""
+        from jsonschema_rs import ValidationError
+
+        self._steps.check(value)
+        try:
+            self._validator.validate(value)
+        except ValidationError as error:
+            return error
+        return None
+
+    def list_errors(self, value: object) -> Iterator[ValidationError]:
+        """All reasons why a value does not fit, which can be as many as the value is long."""
+        self._steps.check(value)
+        yield from self._validator.iter_errors(value)
+
+
+def compile_schema(schema: Any, **how: Any) -> CompiledSchema:
     """A validator for a schema of plain types; ``how`` is handed on. Raises ``ValueError`` for what is no schema.
 
     The draft is 2020-12, or the one that ``$schema`` names. What it does not know is an error, which says so where the
     schema is one of draft 7 that does not say it.
     """
     try:
-        check_dialect(schema)
-        return _compile(schema, how)
+        reading = _read(schema)
+        validator = _compile(schema, how)
     except ValueError as error:
         if not isinstance(schema, dict) or "$schema" in schema or not _is_schema({"$schema": DRAFT_7, **schema}, how):
             raise
         said = flatten(str(getattr(error, "message", error)), 150)
         raise DialectError(f'{said}; if it is a schema of draft 7, let it say so: "$schema": "{DRAFT_7}"') from error
+    return CompiledSchema(validator, SchemaSteps(schema, reading.list_targets if reading else lambda _: ()))
 
 
 def _is_schema(schema: dict[str, Any], how: dict[str, Any]) -> bool:

@@ -16,7 +16,8 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_share, check_whole_number
 from adjudge.formats.invisible import drop_unseen
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply, read_json, to_json_value
-from adjudge.formats.json_schema import compile_schema
+from adjudge.formats.json_schema import CompiledSchema, compile_schema
+from adjudge.formats.schema_steps import TooManyStepsError
 from adjudge.formats.text import QUOTED, flatten, quote, show
 from adjudge.result import RuleResult
 from adjudge.rules.document import fold, read_value
@@ -245,8 +246,6 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False) 
 
     With ``absent`` it is no JSON, or does not fit.
     """
-    from jsonschema_rs import ValidationError
-
     validator, unwanted = _compile_schema(schema), check_flag("absent", absent)
 
     def check(content: Any) -> RuleResult:
@@ -255,8 +254,10 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False) 
         except ValueError as error:
             return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=unwanted)
         try:
-            validator.validate(value)  # stops at the first error; all of them could be as many as the content is long
-        except ValidationError as error:
+            error = validator.find_error(value)
+        except TooManyStepsError as too_many:
+            return _fail(str(too_many))  # with ``absent`` as well: it is not known whether it fits
+        if error is not None:
             return _make_result(f"{_path_of(error)}: {flatten(error.message, QUOTED)}", passed=unwanted)
         return _make_result("fits the schema", passed=not unwanted)
 
@@ -429,7 +430,7 @@ def _compile(pattern: Any, *, ignore_case: bool) -> Any:
         ) from None
 
 
-def _compile_schema(schema: Any) -> Any:
+def _compile_schema(schema: Any) -> CompiledSchema:
     if not isinstance(schema, Mapping | bool):
         raise UsageError(f"rule json_schema: the schema must be an object, true or false; got {show(schema)}")
     try:

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Self
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.json import MOST_DEPTH, find_odd, is_json, name, nests_too_deeply, step
-from adjudge.formats.json_schema import compile_schema
+from adjudge.formats.json_schema import CompiledSchema, compile_schema
+from adjudge.formats.schema_steps import TooManyStepsError
 from adjudge.formats.text import flatten, show
 from adjudge.tools.verdict import ReuseVerdict
 
@@ -217,7 +218,7 @@ class _Compiled:
     error: str | None
     """Why the schema is none."""
     schema: Any = None
-    validator: Any = None
+    validator: CompiledSchema | None = None
 
 
 def _find_compiled(schema: Any) -> _Compiled:
@@ -257,17 +258,21 @@ def _explain(error: ValueError) -> str:
 
 
 def _list_errors(output: Any, compiled: _Compiled) -> list[str]:
-    if compiled.validator.is_valid(output):
-        return []
-    if not _is_small(output):
-        from jsonschema_rs import ValidationError
-
-        try:
-            compiled.validator.validate(output)
-        except ValidationError as error:
-            return [_render_error(error)]
-    found = [_render_error(error) for error in islice(compiled.validator.iter_errors(output), MOST_ERRORS)]
+    validator = compiled.validator
+    try:
+        if validator is not None and validator.is_valid(output):
+            return []
+        found = [] if validator is None else [_render_error(item) for item in _find_errors(output, validator)]
+    except TooManyStepsError as error:
+        return [f"the output: {error}"]
     return list(dict.fromkeys(found)) or ["the output: does not fit the schema"]
+
+
+def _find_errors(output: Any, validator: CompiledSchema) -> list[Any]:
+    if _is_small(output):
+        return list(islice(validator.list_errors(output), MOST_ERRORS))
+    first = validator.find_error(output)
+    return [] if first is None else [first]
 
 
 def _is_small(value: Any) -> bool:
