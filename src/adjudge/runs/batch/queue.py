@@ -453,7 +453,9 @@ class BatchQueue:
             self._note_under_way(batch, job)
             return
         ended_at = batch.ended_at or time.time()
-        self._store.change(batch.number, state="ended", word=job.word, ended_at=ended_at, message=job.message[:500])
+        # What was said before is kept where the provider says nothing: why its results could not be read, for example.
+        message = job.message[:500] or batch.message
+        self._store.change(batch.number, state="ended", word=job.word, ended_at=ended_at, message=message)
         await self._collect(self._store.find_batch(batch.number), api, job)
 
     def _note_under_way(self, batch: KeptBatch, job: Job) -> None:
