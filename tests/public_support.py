@@ -75,8 +75,13 @@ def exported() -> dict[str, object]:
     }
 
 
-def walk_public() -> Iterator[Annotation]:
+@cache
+def walk_public() -> tuple[Annotation, ...]:
     """Every annotation of every public function, class, method, property and field, once."""
+    return tuple(_walk())
+
+
+def _walk() -> Iterator[Annotation]:
     seen: set[int] = set()
     for address, value in exported().items():
         if id(value) in seen:

@@ -21,7 +21,11 @@ SCRIPT = house.ROOT / "bench" / "llmbar.py"
 @pytest.mark.no_cover
 @pytest.mark.timeout(180)  # several processes, or thousands of replies
 def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: Path):
-    """Every Vanilla and CoT row is as published, or differs by a reply without a verdict, and by nothing else."""
+    """Every Vanilla and CoT row is as published, or differs by a reply without a verdict, and by nothing else.
+
+    What it keeps are ordinary files: the cases are pairs with a task and a label, and a recording's rows are found by
+    case and order.
+    """
     for name in ("llmbar_items.jsonl.gz", "llmbar_pairwise.jsonl.gz", "llmbar_expected.json"):
         find_data(cases, name)
     command = [sys.executable, str(SCRIPT), "--data", str(cases / "data"), "--keep", str(tmp_path)]
@@ -38,18 +42,6 @@ def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: 
     assert said["as_expected"] + len(told) == len(ours)
     assert len(told) <= max(1, len(ours) // 6)
 
-
-@pytest.mark.no_cover
-@pytest.mark.timeout(180)  # several processes, or thousands of replies
-def test_the_converted_files_are_ordinary_ones(cases: Path, tmp_path: Path):
-    """The cases are pairs with a task and a label, and a recording's rows are found by case and order."""
-    for name in ("llmbar_items.jsonl.gz", "llmbar_pairwise.jsonl.gz", "llmbar_expected.json"):
-        find_data(cases, name)
-    subprocess.run(
-        [sys.executable, str(SCRIPT), "--data", str(cases / "data"), "--keep", str(tmp_path)],
-        capture_output=True,
-        check=True,
-    )
     case = json.loads((tmp_path / "cases.jsonl").read_text("utf-8").splitlines()[0])
     recording = next(tmp_path.glob("*-Vanilla.jsonl"))
     row = json.loads(recording.read_text("utf-8").splitlines()[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import pytest
 
@@ -46,8 +47,13 @@ PAIRS = ("evaluate", "judge", "compare", "check")
 
 def name_types(annotation: Annotation) -> set[str]:
     """The types of ours in one annotation that no package lists, by name."""
-    listed = {id(value) for value in exported().values()}
-    return {kind.__name__ for kind in find_types(annotation.hint) if id(kind) not in listed}
+    return {kind.__name__ for kind in find_types(annotation.hint) if id(kind) not in list_exported()}
+
+
+@cache
+def list_exported() -> frozenset[int]:
+    """Every value that a package lists, by its identity."""
+    return frozenset(id(value) for value in exported().values())
 
 
 def read_parameters(call: Callable[..., object]) -> dict[str, inspect.Parameter]:
