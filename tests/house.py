@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "adjudge"
@@ -33,11 +35,13 @@ def is_python(path: Path) -> bool:
     return not path.suffix and path.read_bytes()[:40].startswith(b"#!/usr/bin/env python3")
 
 
+@cache
 def python_files() -> tuple[Path, ...]:
     """Every Python file of the repository."""
     return tuple(path for path in repository_files() if is_python(path))
 
 
+@cache
 def package_files() -> tuple[Path, ...]:
     """Every module of the package."""
     return tuple(sorted(PACKAGE.rglob("*.py")))
@@ -55,9 +59,10 @@ def name_module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def modules() -> dict[str, Path]:
+@cache
+def modules() -> Mapping[str, Path]:
     """Every module of the package by its dotted name."""
-    return {name_module(path): path for path in package_files()}
+    return MappingProxyType({name_module(path): path for path in package_files()})
 
 
 @cache

@@ -167,12 +167,23 @@ def find_names(annotation: Annotation) -> Iterator[str]:
 @cache
 def find_home(module: str, name: str) -> str | None:
     """The module of ours that defines what a name in another means; ``None`` for what is nobody's type."""
-    for node in ast.walk(house.parse(house.modules()[module])):
-        if isinstance(node, ast.ImportFrom) and name in [alias.asname or alias.name for alias in node.names]:
-            return find_home(node.module or "", name) if _is_ours(node.module) else None
+    source = _list_imported(module).get(name)
+    if source is not None:
+        return find_home(source, name) if _is_ours(source) else None
     if isinstance(vars(sys.modules[module]).get(name), typing.TypeVar):
         return None
     return module if name in _list_defined(module) else None
+
+
+@cache
+def _list_imported(module: str) -> dict[str, str]:
+    """The module that each name comes from; the first import of a name counts."""
+    found: dict[str, str] = {}
+    for node in ast.walk(house.parse(house.modules()[module])):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                found.setdefault(alias.asname or alias.name, node.module or "")
+    return found
 
 
 @cache
