@@ -15,6 +15,7 @@ import uvicorn
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.server.app import make_app
+from adjudge.server.http_protocol import TimedProtocol
 from adjudge.server.problem import logger
 from adjudge.server.state import StateHolder
 
@@ -89,6 +90,8 @@ async def _reload(holder: StateHolder) -> None:
 def _configure(app: Any, settings: ServerSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        # By name: uvicorn would otherwise take httptools where that is installed, which has no limit for heads.
+        http=TimedProtocol,
         lifespan="on",
         log_config=None,
         access_log=False,
