@@ -130,6 +130,62 @@ def test_requests_that_somebody_can_decide_are_counted(url: str):
     assert use(url, work, clock=clock) == [2, 2, 1, 0]
 
 
+def test_the_queue_is_read_without_the_texts_of_the_requests(url: str):
+    """Whom each asks, who voted and until when, by its end; what a list shows is read for those that are named."""
+    clock = Clock()
+
+    async def work(approvals: Approvals) -> Any:
+        how: Any = {"never": {}, "late": {"expires_in": 600}, "over": {"expires_in": 60}, "soon": {"expires_in": 300}}
+        made = {
+            name: await approvals.request(make_result(), name, content=name * 5_000, **(WHO | terms))
+            for name, terms in how.items()
+        }
+        await approvals.decide(made["late"], "ana", False, "no", undo_seconds=300)
+        clock.pass_by(61)
+        names = {ident: name for name, ident in made.items()}
+        queue = await approvals.list_queue()
+        newer = await approvals.list_queue(after=made["over"])
+        summaries = await approvals.summarise([made["late"], "unknown", made["never"]])
+        undoable = [names[ident] for ident in await approvals.list_undoable("ana")]
+        whole = [names[item.id] for item in await approvals.load_several([made["soon"], "unknown", made["late"]])]
+        return [names[item.id] for item in queue], queue, len(newer), summaries, undoable, whole
+
+    names, queue, newer, (late, never), undoable, whole = use(url, work, clock=clock)
+
+    assert (names, newer, undoable, whole) == (["soon", "late", "never"], 1, ["late"], ["soon", "late"])
+    assert [item.waits_for("ana") for item in queue] == [True, False, True]
+    assert (queue[1].voters, queue[0].waits_for("eve"), queue[0].waits_for(None)) == ({"ana"}, False, False)
+    assert (late.message, late.content, never.content) == ("late", "late" * 1_000, ("never" * 5_000)[:4_000])
+    assert ([vote.by for vote in late.pending_votes], late.votes, late.outcome) == (["ana"], (), "failed")
+
+
+def test_many_requests_that_expired_are_closed_by_parts(url: str):
+    """So that one look at a queue does not wait for all of them."""
+    clock = Clock()
+
+    async def work(approvals: Approvals) -> list[int]:
+        for _ in range(5):
+            await approvals.request(make_result(), "Publish it?", expires_in=60, **WHO)
+        clock.pass_by(61)
+        closed = [await approvals.close_due(most=2) for _ in range(2)]
+        return [*closed, await approvals.close_due(), await approvals.close_due(), len(await approvals.list())]
+
+    assert use(url, work, clock=clock) == [2, 2, 1, 0, 0]
+
+
+def test_a_request_that_was_changed_by_hand_is_named(url: str, tmp_path: Path):
+    """A queue without it would hide it, and one that shows it would show anything."""
+
+    async def work(approvals: Approvals, ident: str) -> Any:
+        with closing(sqlite3.connect(tmp_path / "adjudge.db")) as connection, connection:
+            connection.execute("UPDATE adjudge_approvals SET body = replace(body, ?, 'other')", (ident,))
+        for look in (approvals.list_queue(), approvals.summarise([ident])):
+            with pytest.raises(LedgerError, match=ident):
+                await look
+
+    ask(url, work)
+
+
 def test_requests_are_listed(url: str):
     """In the order in which they were made, by status and by approver; more than one page of them."""
 

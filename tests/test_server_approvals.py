@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from adjudge import Approvals, Ledger
 from approval_page_support import (
     CONFIG,
     CONTENT,
@@ -29,6 +30,7 @@ from approval_page_support import (
     read_approval,
     send,
 )
+from approval_support import make_result
 from cli_support import Line
 from server_support import RunningServer, find_token, run_server
 
@@ -113,6 +115,53 @@ def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
         assert (found["item"]["id"], found["waiting"], found["mine"]) == (soon, 4, 3)
         assert (found["before"], found["after"], found["position"]) == (other, late, 2)
         assert '<span class="count held">3<span class="unseen"> waiting' in ana.get("/approvals").text
+
+
+def test_a_long_queue_is_shown_in_parts(tmp_path: Path):
+    """At most 50 requests, with the one that is open among them, how many there are, and the way to the others."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve", "read")
+        ana = server.sign_in("Ana")
+        made = server.change(lambda ledger: fill_queue(ledger, 120))
+        first = ana.get("/approvals.json").json()
+        page = ana.get("/approvals").text
+        second = ana.get(f"/approvals/{first['on']}.json").json()
+        last = ana.get(f"/approvals/{made[-1]}.json").json()
+
+        assert [[item["id"] for item in part["items"]] for part in (first, second, last)] == [
+            made[:50], made[50:100], made[100:],
+        ]  # fmt: skip
+        assert [(part["first"], part["position"]) for part in (first, second, last)] == [(1, 1), (51, 51), (101, 120)]
+        assert [(part["back"], part["on"]) for part in (first, second, last)] == [
+            (None, made[50]), (made[0], made[100]), (made[50], None),
+        ]  # fmt: skip
+        assert (first["waiting"], first["mine"], second["before"]) == (120, 120, made[49])
+        assert page.count('class="item"') == 50
+        assert "1 to 50 of 120." in page
+        assert f'<a href="/approvals/{made[50]}">Those after</a>' in page
+        assert "120 wait for a person" in ana.get("/").text
+        listed = server.open_client(key=server.make_key("read")).get("/v1/approvals?limit=2").json()
+        assert ([item["id"] for item in listed["approvals"]], listed["total"]) == (made[:2], 120)
+
+
+def test_several_hundred_are_denied_in_parts(tmp_path: Path):
+    """The form has as many as it takes, and says how many more there are."""
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve")
+        ana = server.sign_in("Ana")
+        server.change(lambda ledger: fill_queue(ledger, 203))
+
+        assert len(ana.get("/approvals/deny.json").json()["items"]) == 200
+        assert "3 more wait for you" in ana.get("/approvals/deny").text
+
+
+async def fill_queue(ledger: Ledger, number: int) -> list[str]:
+    """The ids of so many requests of a program, the next to expire first."""
+    async with Approvals(ledger) as approvals:
+        return [
+            await approvals.request(make_result(), "Publish it?", approvers=["Ana"], expires_in=3_600)
+            for _ in range(number)
+        ]
 
 
 def test_a_quotation_that_is_not_in_the_content_is_said_to_be_missing(server: RunningServer, ana: Any):

@@ -11,6 +11,8 @@ from adjudge.guards.approval.completeness import GapKind as GapKind
 from adjudge.guards.approval.completeness import digest_shown as digest_shown
 from adjudge.guards.approval.figures import ReviewerFigures as ReviewerFigures
 from adjudge.guards.approval.pending import PendingDecision as PendingDecision
+from adjudge.guards.approval.queue import QueuedRequest as QueuedRequest
+from adjudge.guards.approval.queue import RequestSummary as RequestSummary
 from adjudge.guards.approval.webhook import MakeLink as MakeLink
 from adjudge.guards.approval.webhook import Webhook as Webhook
 from adjudge.guards.approval.webhook import verify_webhook as verify_webhook

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -39,6 +39,7 @@ from adjudge.guards.approval.pending import (
     read_pending,
 )
 from adjudge.guards.approval.pending import make_row as make_pending_row
+from adjudge.guards.approval.queue import QueuedRequest, RequestSummary, find_undoable, load_summaries, read_queue
 from adjudge.guards.approval.request import (
     LONGEST_REASON,
     LONGEST_UNDO,
@@ -64,6 +65,7 @@ from adjudge.guards.approval.store import (
     load,
     load_approved_before,
     load_many,
+    load_several,
     make_all_tables,
     make_tables,
     make_voting_tables,
@@ -375,11 +377,40 @@ class Approvals:
         if status is not None:
             check_choice("status", status, STATUSES)
         name = read_name(approver) if approver is not None else None
-        now = self._time()
-        due = await self.ledger.look(partial(find_due, now=now), tables=make_tables()) or []
-        due += await self.ledger.look(partial(find_final, now=now), tables=make_voting_tables()) or []
-        await self._close_due(dict.fromkeys(due))
+        await self.close_due()
         return tuple([item async for item in self._walk(status=status) if name is None or name in item.approvers])
+
+    async def close_due(self, *, most: int | None = None) -> int:
+        """Count the votes that are final by now, close the requests that have expired, and return how many there were.
+
+        ``most`` bounds how many are closed, each in a transaction of its own; the next call closes the rest.
+        """
+        now = self._time()
+        due = await self.ledger.look(partial(find_final, now=now), tables=make_voting_tables()) or []
+        due += await self.ledger.look(partial(find_due, now=now), tables=make_tables()) or []
+        chosen = list(dict.fromkeys(due))[:most]
+        await self._close_due(chosen)
+        return len(chosen)
+
+    async def list_queue(self, *, after: str = "") -> tuple[QueuedRequest, ...]:
+        """Return whom each open request asks, without its texts; the one that expires next comes first.
+
+        Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone.
+        """
+        return tuple(await self._look_up(partial(read_queue, now=self._time(), after=after)) or ())
+
+    async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
+        """Return what a list shows of these requests, in this order; unknown ones are left out."""
+        return tuple(await self._look_up(partial(load_summaries, ids=ids)) or ())
+
+    async def load_several(self, ids: Sequence[str]) -> tuple[Approval, ...]:
+        """Return these requests as they are stored, in this order; unknown ones are left out."""
+        return tuple(await self._look_up(partial(load_several, ids=ids)) or ())
+
+    async def list_undoable(self, by: str) -> tuple[str, ...]:
+        """Return the ids of the requests with a vote of somebody who can still take it back."""
+        work = partial(find_undoable, by=read_name(by, "a reviewer"), now=self._time())
+        return tuple(await self.ledger.look(work, tables=make_voting_tables()) or ())
 
     async def count_open(self, approver: str, *, gates: Collection[str] | None = None) -> int:
         """Count the open requests that an approver can still decide, without reading them in full.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -390,6 +390,9 @@ _RECENT = 50
 PAGE = 200
 """Requests that are fetched at once."""
 
+READ_AT_ONCE = 20
+"""Of requests that are not kept, those that are in memory at once: each may have megabytes."""
+
 
 @cache
 def make_tables() -> MetaData:
@@ -587,7 +590,7 @@ def count_open(connection: Connection, *, approver: str, gates: Collection[str] 
     voted = (select(one.c.approval).where(one.c.by == approver) for one in (votes, pending))
     statement = select(table.c.body).where(table.c.status == "open", *(table.c.id.not_in(ids) for ids in voted))
     statement = statement.where(table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now)))
-    found = connection.execute(statement.execution_options(yield_per=PAGE)).scalars()
+    found = connection.execute(statement.execution_options(yield_per=READ_AT_ONCE)).scalars()
     return sum(_is_asked(body, approver, gates) for body in found)
 
 
@@ -597,6 +600,13 @@ def _is_asked(body: str, approver: str, gates: Collection[str] | None) -> bool:
     except ValueError:  # changed by hand, which reading it says
         return False
     return approver in asked.approvers and (gates is None or asked.gate in gates)
+
+
+def load_several(connection: Connection, ids: Sequence[str], *, with_pending: bool = True) -> list[Approval]:
+    """The requests of these ids, in this order; those that are not there are left out."""
+    statement = _approvals().select().where(_approvals().c.id.in_(ids))
+    found = {item.id: item for item in _fetch(connection, statement, with_pending=with_pending)}
+    return [found[ident] for ident in ids if ident in found]
 
 
 def load_approved_before(connection: Connection, ident: str, gate: str) -> list[Approval]:
@@ -658,12 +668,13 @@ def _to_row(approval: Approval) -> dict[str, Any]:
 def _fetch(connection: Connection, statement: Select[Any], *, with_pending: bool) -> list[Approval]:
     rows = connection.execute(statement).all()
     ids = [row.id for row in rows]
-    votes = _list_votes(connection, make_tables().tables[VOTES], ids)
-    pending = _list_votes(connection, _pending_votes(), ids) if with_pending else {}
+    votes = list_votes(connection, make_tables().tables[VOTES], ids)
+    pending = list_votes(connection, _pending_votes(), ids) if with_pending else {}
     return [_read(row, votes.get(row.id, ()), pending.get(row.id, ())) for row in rows]
 
 
-def _list_votes(connection: Connection, table: Table, ids: list[str]) -> dict[str, list[Any]]:
+def list_votes(connection: Connection, table: Table, ids: list[str]) -> dict[str, list[Any]]:
+    """The rows of a table of votes by their request, in order; of these requests alone."""
     given: dict[str, list[Any]] = {}
     for vote in connection.execute(table.select().where(table.c.approval.in_(ids)).order_by(table.c.seq)):
         given.setdefault(vote.approval, []).append(vote)
@@ -674,7 +685,8 @@ def _pending_votes() -> Table:
     return make_voting_tables().tables[PENDING_VOTES]
 
 
-def _read_votes(votes: Iterable[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+def read_votes(votes: Iterable[Any], names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Rows of votes as plain data, with these columns."""
     return [{name: getattr(vote, name) for name in names} | {"approved": bool(vote.approved)} for vote in votes]
 
 
@@ -682,7 +694,7 @@ def _read(row: Any, votes: Iterable[Any], pending: Iterable[Any]) -> Approval:
     try:
         body = json.loads(row.body)
         names = ("by", "seq", "at", "reason")
-        read = {"votes": _read_votes(votes, names), "pending_votes": _read_votes(pending, (*names, "final_at"))}
+        read = {"votes": read_votes(votes, names), "pending_votes": read_votes(pending, (*names, "final_at"))}
         found = Approval.from_dict({**body, **read})
         if (found.id, found.status) != (row.id, row.status):
             raise UsageError("its columns say otherwise")

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from adjudge.errors import DecisionRefused, UsageError
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
@@ -20,6 +21,9 @@ from adjudge.server.state import CurrentState, ServerState
 router = make_router("approvals")
 
 MOST = 1_000
+
+MOST_CLOSED = 50
+"""Of the requests that expired, those that one look at the queue closes; the next looks close the rest."""
 
 Looking = Annotated[Caller, Depends(require("approve", "read", by_gate=True))]
 
@@ -49,9 +53,17 @@ async def list_approvals(
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
 ) -> Response:
     """Requests, the oldest first: those of the caller as an approver, or all of their gates with the scope ``read``."""
-    found = await state.approvals.list(status=None if status == "all" else status)
-    shown = [item.to_dict() for item in found if can_see(item, caller)]
-    return answer({"schema": "adjudge/approvals/1", "approvals": shown[:limit], "total": len(shown)})
+    if status == "open":
+        await state.approvals.close_due(most=MOST_CLOSED)
+        # Only those that are given are read in full: a queue that was flooded has thousands.
+        ids = sorted(item.id for item in await state.approvals.list_queue() if can_see(item, caller))
+        given, total = await state.approvals.load_several(ids[:limit]), len(ids)
+    else:
+        found = await state.approvals.list(status=None if status == "all" else status)
+        seen = [item for item in found if can_see(item, caller)]
+        given, total = tuple(seen[:limit]), len(seen)
+    shown = [item.to_dict() for item in given]
+    return answer({"schema": "adjudge/approvals/1", "approvals": shown, "total": total})
 
 
 @router.get("/approvals/{approval}")
@@ -90,7 +102,7 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
     return answer(found.to_dict())
 
 
-def can_see(approval: Approval, caller: Caller) -> bool:
+def can_see(approval: Approval | QueuedRequest | RequestSummary, caller: Caller) -> bool:
     """Whether a request is the caller's to look at: with ``read`` all of their gates, else what they are asked about.
 
     Somebody who approves for one request of a gate has no business with the contents of the others. Who decided is

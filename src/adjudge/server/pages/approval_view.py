@@ -18,6 +18,7 @@ from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
 from adjudge.guards.approval.figures import ReviewerFigures
+from adjudge.guards.approval.queue import LONGEST_BEGINNING, QueuedRequest, RequestSummary, place_in_queue
 from adjudge.ledger.entry import Entry
 from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, Outcome, RuleResult
 from adjudge.server.api.gates import CALLER
@@ -30,8 +31,8 @@ LONGEST_SHOWN = 20_000
 
 _LONGEST_TITLE = 80
 
-_READ_OF_TITLE = 4_000
-"""Characters that are looked at for a title. The queue makes one of each content, and each may have a million."""
+_READ_OF_TITLE = LONGEST_BEGINNING
+"""Characters that are looked at for a title, which is made of a whole content or of its beginning."""
 
 _MOST_FACTS = 40
 
@@ -224,8 +225,17 @@ class ApprovalsView:
     """The page: the queue, and one request of it."""
 
     items: tuple[QueueItem, ...]
+    """The part of the queue that is shown: at most 50 requests, with the one that is open among them."""
+    first: int
+    """The place of the first of them in the queue, from 1; 0 where nothing waits."""
+    back: str | None
+    """The request that opens the part before this one; ``None`` where this is the first."""
+    on: str | None
+    """The request that opens the part after this one; ``None`` where this is the last."""
     waiting: int
+    """How many are in the queue."""
     mine: int
+    """How many of them the reader can decide."""
     newest: str
     """The newest id that the reader has been shown; what comes later is announced and not put among them."""
     item: RequestView | None
@@ -265,25 +275,17 @@ class Reader:
 # ---------------------------------------------------------------- the queue
 
 
-def sort_queue(found: Iterable[Approval]) -> list[Approval]:
-    """Requests by when they expire, those that never do last; the older first."""
-    return sorted(found, key=_place)
-
-
-def find_next(found: Iterable[Approval], after: Approval, name: str | None) -> Approval | None:
+def find_next(queue: Iterable[QueuedRequest], after: Approval, name: str | None) -> QueuedRequest | None:
     """The request that somebody can decide next: the first behind another one in the queue, else the first of all.
 
     So a reviewer who left some undecided on the way is not led back to them after each decision.
     """
-    mine = [item for item in sort_queue(found) if may_decide(item, name)]
-    return next((item for item in mine if _place(item) > _place(after)), mine[0] if mine else None)
+    mine = [item for item in queue if item.waits_for(name)]
+    behind = (item for item in mine if place_in_queue(item) > place_in_queue(after))
+    return next(behind, mine[0] if mine else None)
 
 
-def _place(approval: Approval) -> tuple[bool, datetime, str]:
-    return approval.expires_at is None, approval.expires_at or approval.created_at, approval.id
-
-
-def make_queue_item(approval: Approval, reader: Reader, now: datetime) -> QueueItem:
+def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> QueueItem:
     """A request in the queue, without the judge where its reader is to decide first."""
     hidden = is_hidden(approval, reader)
     score = "" if approval.score is None else f"{approval.score:.2f}"
@@ -303,7 +305,7 @@ def make_queue_item(approval: Approval, reader: Reader, now: datetime) -> QueueI
     )
 
 
-def make_undo_offers(found: Iterable[Approval], reader: Reader, now: datetime) -> tuple[UndoOffer, ...]:
+def make_undo_offers(found: Iterable[RequestSummary], reader: Reader, now: datetime) -> tuple[UndoOffer, ...]:
     """The reader's own votes that can still be taken back, the last one first."""
     votes = [
         (vote, item)
@@ -325,7 +327,7 @@ def make_undo_offers(found: Iterable[Approval], reader: Reader, now: datetime) -
     )
 
 
-def make_title(approval: Approval) -> str:
+def make_title(approval: Approval | RequestSummary) -> str:
     """What a request is called: what its maker called it, else what it does and how its content begins."""
     named = approval.metadata.get("title")
     if isinstance(named, str) and named.strip():
@@ -338,7 +340,7 @@ def make_title(approval: Approval) -> str:
     return _shorten(f"{action}{begins}")
 
 
-def find_action(approval: Approval) -> str:
+def find_action(approval: Approval | RequestSummary) -> str:
     """What would be done, as far as the request says: a tool, an HTTP request, or going through the gate."""
     tool, method, path = (approval.metadata.get(name) for name in ("tool", "method", "path"))
     if isinstance(tool, str) and tool:
@@ -348,17 +350,17 @@ def find_action(approval: Approval) -> str:
     return approval.gate or "what was judged"
 
 
-def may_decide(approval: Approval, name: str | None) -> bool:
+def may_decide(approval: Approval | RequestSummary, name: str | None) -> bool:
     """Whether somebody is one of the approvers and has not decided."""
     return approval.status == "open" and name in approval.approvers and find_vote(approval, name) is None
 
 
-def find_vote(approval: Approval, name: str | None) -> Vote | None:
+def find_vote(approval: Approval | RequestSummary, name: str | None) -> Vote | None:
     """What somebody decided, whether it counts already or not."""
     return next((vote for vote in (*approval.votes, *approval.pending_votes) if vote.by == name), None)
 
 
-def is_hidden(approval: Approval, reader: Reader) -> bool:
+def is_hidden(approval: Approval | RequestSummary, reader: Reader) -> bool:
     """Whether the reader is to decide before they see what the judge and others said.
 
     Until their vote counts: somebody who could still undo it would otherwise look, and then vote again.
@@ -591,7 +593,7 @@ def _find_asker(approval: Approval) -> str:
     return " as ".join(item for item in (known, said) if isinstance(item, str) and item)
 
 
-def _find_left(approval: Approval, now: datetime) -> float | None:
+def _find_left(approval: Approval | RequestSummary, now: datetime) -> float | None:
     return None if approval.expires_at is None else max(0.0, (approval.expires_at - now).total_seconds())
 
 

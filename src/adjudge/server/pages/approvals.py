@@ -20,8 +20,9 @@ from starlette.responses import HTMLResponse, Response
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.completeness import Gap
+from adjudge.guards.approval.queue import QueuedRequest
 from adjudge.guards.approval.request import LONGEST_REASON
-from adjudge.server.api.approvals import can_see
+from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
 from adjudge.server.links import check_link
@@ -34,8 +35,6 @@ from adjudge.server.pages.approval_view import (
     make_queue_item,
     make_request_view,
     make_undo_offers,
-    may_decide,
-    sort_queue,
 )
 from adjudge.server.pages.page import add_page, find_local_path, redirect, render_page
 from adjudge.server.problem import Problem
@@ -52,6 +51,9 @@ HIDES_JUDGE = "judge"
 _FIGURES_OF = timedelta(days=30)
 
 _MOST_DENIED = 200
+
+_ROWS = 50
+"""Requests of the queue that one page shows."""
 
 
 class DecideForm(BaseModel):
@@ -114,7 +116,8 @@ async def view_queue(
     """The queue, and the request in it that expires first."""
     found = await _list_open(state, caller)
     reader = read_reader(request, state, caller)
-    first = next((item for item in found if may_decide(item, reader.approver)), found[0] if found else None)
+    chosen = next((item for item in found if item.waits_for(reader.approver)), found[0] if found else None)
+    first = None if chosen is None else await _load(state, caller, chosen.id)
     told = f"{denied:,} denied." if denied > 0 else ""
     told += f" {late:,} had been decided by somebody else." if late > 0 else ""
     return replace(await _make_view(state, caller, reader, found, first), told=told.strip())
@@ -143,6 +146,8 @@ class DenySeveralView:
     """The requests that the reader can deny."""
 
     items: tuple[QueueItem, ...]
+    more: int
+    """How many more there are than this form can deny at once."""
     undo_seconds: float
     hides_judge: bool
 
@@ -150,9 +155,14 @@ class DenySeveralView:
 async def view_deny_several(request: Request, state: CurrentState, caller: Approver) -> DenySeveralView:
     """The requests that the reader can deny, to choose from."""
     reader, now = read_reader(request, state, caller), get_now()
-    mine = [item for item in await _list_open(state, caller) if may_decide(item, reader.approver)]
-    items = tuple(make_queue_item(item, reader, now) for item in mine[:_MOST_DENIED])
-    return DenySeveralView(items=items, undo_seconds=state.settings.undo_seconds, hides_judge=reader.hides_judge)
+    mine = [item.id for item in await _list_open(state, caller) if item.waits_for(reader.approver)]
+    summaries = await state.approvals.summarise(mine[:_MOST_DENIED])
+    return DenySeveralView(
+        items=tuple(make_queue_item(item, reader, now) for item in summaries),
+        more=max(0, len(mine) - _MOST_DENIED),
+        undo_seconds=state.settings.undo_seconds,
+        hides_judge=reader.hides_judge,
+    )
 
 
 @router.get("/approvals/news", include_in_schema=False)
@@ -163,12 +173,10 @@ async def give_news(
 
     The queue itself is never re-ordered under somebody's pointer, and the form is never replaced.
     """
-    found = await _list_open(state, caller)
-    new = sort_queue(approval for approval in found if approval.id > known.after)
+    new = await _list_open(state, caller, after=known.after)
     changed = False
     if known.item:
-        approval = next((approval for approval in found if approval.id == known.item), None)
-        approval = approval if approval is not None else await _load(state, caller, known.item)
+        approval = await _load(state, caller, known.item)
         changed = make_version(approval, read_reader(request, state, caller)) != known.version
     told = f"{len(new)}-{int(changed)}"
     if told == (known.told or "0-0"):
@@ -332,9 +340,10 @@ def make_version(approval: Approval, reader: Reader) -> str:
     return f"{approval.status}-{len(approval.votes) + len(approval.pending_votes)}"
 
 
-async def _list_open(state: ServerState, caller: Caller) -> list[Approval]:
-    found = await state.approvals.list()
-    return sort_queue(item for item in found if can_see(item, caller))
+async def _list_open(state: ServerState, caller: Caller, *, after: str = "") -> list[QueuedRequest]:
+    """The queue as far as it is the caller's to see, without the texts of the requests."""
+    await state.approvals.close_due(most=MOST_CLOSED)
+    return [item for item in await state.approvals.list_queue(after=after) if can_see(item, caller)]
 
 
 async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
@@ -361,7 +370,7 @@ async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
 
 
 async def _make_view(
-    state: ServerState, caller: Caller, reader: Reader, found: Sequence[Approval], approval: Approval | None
+    state: ServerState, caller: Caller, reader: Reader, found: Sequence[QueuedRequest], approval: Approval | None
 ) -> ApprovalsView:
     now = get_now()
     item, ids = None, [other.id for other in found]
@@ -379,12 +388,18 @@ async def _make_view(
     figures = None
     if reader.approver is not None:
         figures = await state.approvals.compute_figures(reader.approver, since=now - _FIGURES_OF)
-    items = tuple(make_queue_item(other, reader, now) for other in found)
-    offers = make_undo_offers(found, reader, now)
+    begin = (place or 0) // _ROWS * _ROWS
+    rows = await state.approvals.summarise(ids[begin : begin + _ROWS])
+    undoable = () if reader.approver is None else await state.approvals.list_undoable(reader.approver)
+    own = [other for other in await state.approvals.summarise(undoable) if can_see(other, caller)]
+    offers = make_undo_offers(own, reader, now)
     return ApprovalsView(
-        items=items,
-        waiting=len(items),
-        mine=sum(other.mine for other in items),
+        items=tuple(make_queue_item(other, reader, now) for other in rows),
+        first=begin + 1 if ids else 0,
+        back=ids[begin - _ROWS] if begin else None,
+        on=ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
+        waiting=len(ids),
+        mine=sum(other.waits_for(reader.approver) for other in found),
         newest=max(ids, default=""),
         item=item,
         version="" if approval is None else make_version(approval, reader),

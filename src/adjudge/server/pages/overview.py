@@ -296,7 +296,7 @@ async def _list_needs(
 
 
 async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> list[Need]:
-    waiting = [item for item in await state.approvals.list() if caller.covers("read", item.gate)]
+    waiting = [item for item in await state.approvals.list_queue() if caller.covers("read", item.gate)]
     if not waiting:
         return []
     ends = [item.expires_at for item in waiting if item.expires_at is not None]
