@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -20,6 +22,8 @@ def server(tmp_path_factory):
     maker = threading.Thread(target=make_run, args=(folder / "runs" / "first",), kwargs={"cases": 3})
     maker.start()
     maker.join()
+    for name in ("crowd", "tabs"):
+        shutil.copytree(folder / "runs" / "first", folder / "runs" / name)
     (folder / "runs" / "not-a-run").mkdir()
     (folder / "outside").mkdir()
     (folder / "runs" / "link").symlink_to(folder / "runs" / "first")
@@ -72,6 +76,36 @@ def test_an_answer_is_taken_back(server):
 
     undone, case = run(work())
     assert undone == case
+
+
+def test_people_who_ask_at_the_same_time_get_different_cases(server):
+    """Each case is kept for one of them, where one label of each is wanted; the last person gets none."""
+    clients = [server.open_client(key=server.make_key("label", rater=f"Crowd {n}")) for n in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        tasks = list(pool.map(lambda client: client.post("/v1/labels/crowd/next", json={}).json()["task"], clients))
+    given = [task["case"] for task in tasks if task is not None]
+
+    assert (len(given), len(set(given))) == (3, 3)
+
+
+def test_two_tabs_and_two_keys_of_one_person_leave_one_label(server):
+    """Of each person and case, whichever answer came last; another person's label stays beside it."""
+    keys = [server.make_key("label", rater=rater) for rater in ("Ana", "Ana", "Ben", "Ben")]
+    # Two clients for each key are two tabs: they have one session.
+    clients = [server.open_client(key=key, timeout=30) for key in keys for _ in range(2)]
+    case = clients[0].post("/v1/labels/tabs/next", json={}).json()["task"]["case"]
+
+    def label(place):
+        body = {"case": case, "value": place % 2 == 0}
+        return clients[place % len(clients)].post("/v1/labels/tabs/labels", json=body).status_code
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        statuses = set(pool.map(label, range(4 * len(clients))))
+    reader = server.open_client(key=server.make_key("read"))
+    labels = reader.get("/v1/labels/tabs/labels").json()["labels"]
+
+    assert statuses == {200}
+    assert sorted((one["case"], one["rater"]) for one in labels) == [(case, "Ana"), (case, "Ben")]
 
 
 def test_who_labels_does_not_see_others_labels(server):

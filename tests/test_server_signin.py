@@ -59,6 +59,23 @@ def test_a_page_without_a_session_leads_to_the_sign_in_and_back(server):
     assert (answer.status_code, answer.headers["location"]) == (303, "/signin?next=/keys%3Fa%3D1")
 
 
+def test_a_form_that_is_sent_after_the_session_ended_loses_no_text(server):
+    """A page says so, shows what was written, and leads to the sign-in and back; nothing that is secret is shown."""
+    client = server.sign_in("Ana")
+    form = {"csrf_token": "old-token", "vote": "deny", "reason": "</textarea><b>It is late.", "password": "secret"}
+    pass_time(server, client, begun=2 * IDLE, seen=IDLE + MINUTE)
+    came = {"Referer": f"{server.url}/approvals/some-id?whole=true"}
+    answer = client.post("/approvals/some-id/decide", data=form, headers=came)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert "Your session has ended" in answer.text
+    assert "&lt;/textarea&gt;&lt;b&gt;It is late." in answer.text
+    assert 'href="/signin?next=/approvals/some-id%3Fwhole%3Dtrue"' in answer.text
+    assert not any(hidden in answer.text for hidden in ("old-token", "secret", "</textarea><b>"))
+    away = client.post("/signout", headers={"Referer": "https://evil.example//evil.example/x"})
+    assert 'href="/signin?next=/"' in away.text
+
+
 def test_a_program_without_a_key_is_told_so(server):
     """A program gets a problem it can read, and no page."""
     answer = server.open_client().get("/keys.json")

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none
 from adjudge.server.csrf import SAFE_METHODS
-from adjudge.server.pages.page import lead_to_signin, render_page, wants_page
+from adjudge.server.pages.page import SIGN_IN, find_way_back, lead_to_signin, name_signin, render_page, wants_page
 from adjudge.server.problem import Problem, explain_http, render_problem
 from adjudge.server.state import get_state
 
@@ -26,7 +26,14 @@ class ErrorView:
     detail: str
     address: str = ""
     """Where to open this server, if it was opened elsewhere."""
+    signin: str = SIGN_IN
+    """Where somebody who is not signed in goes."""
+    typed: tuple[str, ...] = ()
+    """What they wrote into a form that was not taken, to be copied."""
 
+
+_WRITTEN = ("reason", "comment")
+"""The fields of forms into which people write. The others are chosen, or are not to be shown, such as a password."""
 
 _TITLES = {
     403: "This is not for you",
@@ -50,9 +57,24 @@ def add_page_handlers(app: FastAPI) -> None:
 
 async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
     assert isinstance(error, Unauthenticated)  # noqa: S101 - for the type checker; handlers are chosen by type
-    # Not for a form: the page it would come back to after signing in is no page.
-    is_page = wants_page(request) and request.method in SAFE_METHODS
-    return lead_to_signin(request) if is_page else render_problem(error)
+    if not wants_page(request):
+        return render_problem(error)
+    # A form is not led there: what was typed would be lost, and its address is no page to come back to.
+    return lead_to_signin(request) if request.method in SAFE_METHODS else await _keep_form(request, error)
+
+
+async def _keep_form(request: Request, error: Problem) -> Response:
+    """Answer a form whose session has ended: how to sign in and come back, and what was typed."""
+    form = await request.form()
+    given = (form.get(name) for name in _WRITTEN)
+    view = ErrorView(
+        status=error.status_code,
+        title="Your session has ended",
+        detail="sign in again, and then send the form once more",
+        signin=name_signin(find_way_back(request)),
+        typed=tuple(text for text in given if isinstance(text, str) and text.strip()),
+    )
+    return _answer(request, error, view, None)
 
 
 def render_refusal(request: Request, problem: Problem) -> Response:
@@ -85,7 +107,11 @@ def _fill(request: Request, problem: Problem, caller: Caller | None) -> Response
     if problem.code in ("cross_site", "host"):
         title, address = "This is another address", get_state(request).settings.base_url
     view = ErrorView(status=problem.status_code, title=title, detail=problem.detail, address=address)
-    response = render_page(request, "error.html", view, caller=caller, status=problem.status_code)
+    return _answer(request, problem, view, caller)
+
+
+def _answer(request: Request, problem: Problem, view: ErrorView, caller: Caller | None) -> Response:
+    response = render_page(request, "error.html", view, caller=caller, status=view.status)
     for name, value in (problem.headers or {}).items():
         response.headers[name] = value
     return response

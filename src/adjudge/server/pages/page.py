@@ -104,10 +104,25 @@ def find_local_path(path: str | None, otherwise: str = "/") -> str:
     return otherwise if parts.scheme or parts.netloc else path
 
 
+def find_way_back(request: Request) -> str:
+    """The page of this server on which a form was, as far as the browser says; else the first page."""
+    try:
+        came = urlsplit(request.headers.get("referer", "/"))
+    except ValueError:
+        return "/"
+    # Its path alone: whatever host it names, the way back is on this one.
+    return find_local_path(came.path + (f"?{came.query}" if came.query else ""))
+
+
 def lead_to_signin(request: Request) -> RedirectResponse:
     """Where a browser without a session goes, and where it comes back to."""
     wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return RedirectResponse(f"{SIGN_IN}?next={quote(wanted)}", status_code=303)
+    return RedirectResponse(name_signin(wanted), status_code=303)
+
+
+def name_signin(wanted: str) -> str:
+    """The address of the sign-in that goes on to a path."""
+    return f"{SIGN_IN}?next={quote(wanted)}"
 
 
 def wants_page(request: Request) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Form
 from pydantic import BaseModel, Field
@@ -11,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.server.caller import Caller, require
-from adjudge.server.pages.page import redirect
+from adjudge.server.pages.page import find_way_back, redirect
 from adjudge.server.pages.shell import LETTERS, THEME, read_theme
 from adjudge.server.sessions import YEAR, set_cookie
 from adjudge.server.state import CurrentState
@@ -47,11 +46,6 @@ async def keep_keys(request: Request, state: CurrentState, _: Person, form: Anno
 
 
 def _keep(request: Request, state: CurrentState, name: str, value: str) -> Response:
-    # Its path alone: whatever host it names, the way back is on this one.
-    try:
-        came = urlsplit(request.headers.get("referer", "/"))
-    except ValueError:
-        came = urlsplit("/")
-    response = redirect(came.path + (f"?{came.query}" if came.query else ""))
+    response = redirect(find_way_back(request))
     set_cookie(response, name, value, state.settings, max_age=YEAR)
     return response
