@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ledger_support
-from adjudge import Client
+from adjudge import Approvals, Client
 from server_support import CONFIG, find_token, run_server
 
 LONG = "x" * 41
@@ -55,3 +55,21 @@ def test_people_and_programs_share_a_server_on_postgresql(tmp_path, postgres):
         program.close()
 
     assert ledger_support.verify(postgres)
+
+
+def test_the_queue_of_approvals_is_read_from_postgresql(tmp_path, postgres):
+    """The next to expire first, what is new since the page was made, and nothing of what the database cannot hold."""
+    with run_server(tmp_path, CONFIG.replace("sqlite:///adjudge.db", postgres), ledger=postgres) as server:
+        server.add_account("Ana")
+        browser = server.sign_in("Ana")
+        program = Client(server.url, key=server.make_key("judge"))
+        held = [program.gate("held").check_sync(f"{LONG}{number}").approval_id for number in range(3)]
+        program.close()
+        page = browser.get("/approvals.json").json()
+
+        assert ([item["id"] for item in page["items"]], page["waiting"], page["mine"]) == (held, 3, 3)
+        assert "2 new" in browser.get(f"/approvals/news?after={held[0]}").text
+        assert browser.get("/approvals/news?after=%00").status_code == 422
+        assert "3 wait for a person" in browser.get("/").text
+        ids = server.change(lambda ledger: Approvals(ledger).summarise(["\0", held[2]]))
+        assert [item.id for item in ids] == [held[2]]

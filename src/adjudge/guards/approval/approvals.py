@@ -79,6 +79,7 @@ from adjudge.judges.judge import ModelSource
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.export import refuse_export
 from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.payload import can_store
 from adjudge.result import JudgeResult
 
 if TYPE_CHECKING:
@@ -395,17 +396,19 @@ class Approvals:
     async def list_queue(self, *, after: str = "") -> tuple[QueuedRequest, ...]:
         """Return whom each open request asks, without its texts; the one that expires next comes first.
 
-        Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone.
+        Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone; raises
+        ``UsageError`` for what no store can hold.
         """
+        check_words("after", after, 1_000)
         return tuple(await self._look_up(partial(read_queue, now=self._time(), after=after)) or ())
 
     async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
         """Return what a list shows of these requests, in this order; unknown ones are left out."""
-        return tuple(await self._look_up(partial(load_summaries, ids=ids)) or ())
+        return tuple(await self._look_up(partial(load_summaries, ids=_keep_storable(ids))) or ())
 
     async def load_several(self, ids: Sequence[str]) -> tuple[Approval, ...]:
         """Return these requests as they are stored, in this order; unknown ones are left out."""
-        return tuple(await self._look_up(partial(load_several, ids=ids)) or ())
+        return tuple(await self._look_up(partial(load_several, ids=_keep_storable(ids))) or ())
 
     async def list_undoable(self, by: str) -> tuple[str, ...]:
         """Return the ids of the requests with a vote of somebody who can still take it back."""
@@ -654,6 +657,11 @@ class Approvals:
         if now.tzinfo is None:
             raise UsageError("the clock of approvals gives times without a zone; use datetime.now(timezone.utc)")
         return now.astimezone(UTC)
+
+
+def _keep_storable(ids: Iterable[str]) -> Sequence[str]:
+    """The ids that some store can hold: others are no ids, and some stores raise when they are asked for them."""
+    return [ident for ident in ids if can_store(ident)]
 
 
 def _explain_refusal(approval: Approval, by: str, refused: Refusal) -> str:

@@ -82,7 +82,7 @@ class ShownQuery(BaseModel):
 class NewsQuery(BaseModel):
     """What a page knows already."""
 
-    after: str = Field(default="", max_length=200)
+    after: str = Field(default="", max_length=200, pattern="^[0-9a-f-]*$")
     item: str = Field(default="", max_length=200)
     version: str = Field(default="", max_length=200)
     told: str = Field(default="", max_length=50)
