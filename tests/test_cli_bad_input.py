@@ -182,7 +182,7 @@ def test_rows_that_cannot_be_read(line: Line):
     ("arguments", "sentence"),
     [
         (["juge"], "no such command 'juge' … did you mean 'judge' … adjudge --help"),
-        (["rubric", "list", "extra"], "unexpected extra … (extra) … adjudge rubric list --help"),
+        (["rubric", "list", "extra"], "'extra' … one argument too many … adjudge rubric list --help"),
         (["rubric", "show"], "missing argument 'R' … adjudge rubric show --help"),
         (["doctor", "--timeout", "nan"], "--timeout … above 0 … nan"),
         (["judge", "x", "--timeout"], "'--timeout' requires an argument … adjudge --help"),
@@ -195,6 +195,16 @@ def test_commands_that_do_not_exist(line: Line, arguments: list[str], sentence: 
 
     assert ran.status == 2
     assert names(ran.sentence, *sentence.split(" … "))
+
+
+@pytest.mark.parametrize("group", ["batch", "gate", "approvals", "ledger", "keys", "tools", "dataset"])
+def test_the_help_of_a_group_has_whole_sentences(line: Line, group: str):
+    """What a command does is not cut off where it becomes interesting."""
+    said = line(group, "--help").out.partition("Commands:")[2]
+
+    assert said.strip()
+    assert "..." not in said
+    assert said.rstrip().endswith(".")
 
 
 def test_nothing_at_all_is_answered_with_help(line: Line):

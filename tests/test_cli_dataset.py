@@ -255,7 +255,7 @@ def test_a_label_map_says_what_words_stand_for(labelled: Line):
     assert (ran.status, ran.document["labels"]) == (0, {"true": 1})
     assert without.status == 1
     assert "'Yes'" in without.document["first_bad_rows"][0]["why"]
-    assert "--label-map Yes=true" in without.document["first_bad_rows"][0]["why"]
+    assert "--label-map yes=true,no=false" in without.document["first_bad_rows"][0]["why"]
 
 
 def test_labels_of_a_file_are_joined(labelled: Line):

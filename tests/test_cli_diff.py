@@ -52,6 +52,22 @@ def test_what_changed_is_shown(line: Line):
     assert ran.err == ""
 
 
+def test_another_rubric_or_judge_is_said_first(line: Line):
+    """Scores by two rubrics cannot be compared without knowing it; runs of one setup say nothing."""
+    line("redecide", "was", "--threshold", "0.9", "--out", "strict")
+    ran = line("diff", "was", "strict")
+    document = line("diff", "was", "strict", "--json").document
+    markdown = line("diff", "was", "strict", "--markdown").out
+    line("diff", "was", "strict", "--html", "d.html")
+
+    [change] = document["setup_changes"]
+    assert names(change, "the rubric changed", "passing_threshold", "0.9 now")
+    assert ran.out.splitlines()[1] == change
+    assert "the rubric changed" in markdown
+    assert "the rubric changed" in Path("d.html").read_text("utf-8")
+    assert line("diff", "was", "worse", "--json").document["setup_changes"] == []
+
+
 def test_nothing_is_shown_as_moved_that_stayed(line: Line):
     """A score that is the same stands once, one that moved with an arrow; a column without a text is left out."""
     moved = line("diff", "was", "worse").out

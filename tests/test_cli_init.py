@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,26 @@ def test_the_configuration_and_the_rubric_are_valid(line: Line):
     ran = line("gate", "list")
     assert (ran.status, ran.err) == (0, "")
     assert load_rubric("rubrics/answers.yaml").passing_threshold == 0.75
+
+
+def test_the_commands_that_the_files_name_exist(line: Line):
+    """Words, options and the number of arguments: a command that is copied from a comment must not end with 2."""
+    line("init")
+    Path("answer.txt").write_text("You can send it back.", encoding="utf-8")
+    config = Path("adjudge.toml").read_text(encoding="utf-8")
+    enabled = (
+        config.replace("# [ledger]", "[ledger]")
+        .replace("# url =", "url =")
+        .replace("# [gates.answers]", "[gates.answers]")
+    )
+    Path("adjudge.toml").write_text(enabled.replace("# rules = [", "rules = ["), encoding="utf-8")
+    line("gate", "check", "answers", "answer.txt")  # the first decision makes the ledger
+
+    named = re.findall(r"(?:: |`)adjudge ([a-z][^\n`]*?)(?:`|$)", config, re.MULTILINE)
+    assert {tuple(command.split()[:2]) for command in named} == {("doctor",), ("gate", "check"), ("ledger", "verify")}
+    for command in named:
+        ran = line(*command.split())
+        assert ran.status != 2, command
 
 
 def test_the_suite_runs_with_a_judge(line: Line):

@@ -23,6 +23,12 @@ def polite(content):
 
 def careless(text):
     return "polite" in text
+
+def strict(content):
+    return {"criteria": [{"name": "polite", "score": 1.0}]}
+
+def lost(content):
+    return {"critera": []}
 """
 
 
@@ -57,6 +63,32 @@ def test_the_doctor_asks_a_function(line: Line):
     [seat] = ran.document["judges"][0]["seats"]
     assert (ran.status, seat["asked"], seat["readable"]) == (0, 4, 4)
     assert len(sys.modules["manners"].asked) == 4
+
+
+def test_the_doctor_takes_no_offence_at_a_function_for_its_own_rubric(line: Line):
+    """It answers for criteria that the planted questions do not have, and that says nothing against it."""
+    ran = line("doctor", "--judge", "python:manners:strict")
+
+    assert (ran.status, ran.err) == (0, "")
+    assert "4 of 4 replies readable, for criteria of its own" in ran.out
+
+
+def test_the_doctor_finds_a_function_that_returns_something_else(line: Line):
+    """A misspelt member is not a criterion of its own."""
+    ran = line("doctor", "--judge", "python:manners:lost")
+
+    assert ran.status == 1
+    assert "0 of 4 replies readable" in ran.out
+    assert "critera" in ran.err
+
+
+def test_a_name_that_is_no_function_is_named(line: Line):
+    """With its whole spec, because a chain has several."""
+    ran = line("judge", "good.txt", *POLITE, "--judge", "python:manners:asked")
+
+    assert ran.status == 2
+    assert "python:manners:asked: " in ran.err
+    assert ran.err.rstrip().endswith("not list")
 
 
 def test_a_run_of_a_function_goes_on_while_its_code_is_the_same(line: Line):

@@ -623,8 +623,14 @@ ROWS: Mapping[str, str] = {
     "this is one message; a conversation is a list of messages, so put the list into content": (
         '{"content": 1, "role": "user"}'
     ),
-    f"{LABEL_IS}, got 'yes'; say what it means (--label-map yes=true, or label_map=)": (
+    f"{LABEL_IS}, got 'yes'; say what it means (--label-map yes=true,no=false, or label_map=)": (
         '{"content": 1, "label": "yes"}'
+    ),
+    f"{LABEL_IS}, got 'failed'; say what it means (--label-map passed=true,failed=false, or label_map=)": (
+        '{"content": 1, "label": "failed"}'
+    ),
+    f"{LABEL_IS}, got 'meh'; say what it means (--label-map WORD=true,OTHER=false, or label_map=)": (
+        '{"content": 1, "label": "meh"}'
     ),
     "'labels' must be an object, got [1]": '{"content": 1, "labels": [1]}',
     "'id' must be a text or a number, got True": '{"content": 1, "id": true}',
@@ -1550,7 +1556,7 @@ RUBRICS = {
 }
 USED = {
     "no such command 'juge'; did you mean 'judge'; see adjudge --help": ("juge",),
-    "got unexpected extra argument(s) (extra); see adjudge rubric list --help": ("rubric", "list", "extra"),
+    "'extra' is one argument too many; see adjudge rubric list --help": ("rubric", "list", "extra"),
     "missing argument 'R'; see adjudge rubric show --help": ("rubric", "show"),
     "option '--timeout' requires an argument; see adjudge --help": ("judge", "x", "--timeout"),
     "there is no option --jsn; did you mean --json; see adjudge demo --help": ("demo", "--jsn"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -62,15 +63,27 @@ GROUPS = {
 """Headings of ``adjudge --help``, and the commands under each."""
 
 
-class GroupedCommands(TyperGroup):
-    """Commands listed under the headings of ``GROUPS``, each with its whole first sentence."""
+class ListedCommands(TyperGroup):
+    """Commands of a group, each with its whole first sentence: the library cuts it after 45 characters."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section."""
+        self.write_section(formatter, "Commands", self.list_commands(ctx))
+
+    def write_section(self, formatter: Any, title: str, names: Sequence[str]) -> None:
+        """Write these commands under a heading."""
+        with formatter.section(title):
+            formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=1_000)) for name in names])
+
+
+class GroupedCommands(ListedCommands):
+    """Commands listed under the headings of ``GROUPS``."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each heading."""
         del ctx
         for group, names in GROUPS.items():
-            with formatter.section(group):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=1_000)) for name in names])
+            self.write_section(formatter, group, names)
 
 
 app = typer.Typer(
@@ -88,7 +101,7 @@ app.command()(judge)
 
 app.command("run")(run_data)
 
-app.add_typer(batch_app, name="batch")
+app.add_typer(batch_app, name="batch", cls=ListedCommands)
 
 app.command()(report)
 
@@ -104,13 +117,13 @@ app.command("redecide")(redecide_run)
 
 app.command("plan")(plan_labels)
 
-app.add_typer(gate_app, name="gate")
+app.add_typer(gate_app, name="gate", cls=ListedCommands)
 
 gate_app.command("resume")(resume)
 
-app.add_typer(approvals_app, name="approvals")
+app.add_typer(approvals_app, name="approvals", cls=ListedCommands)
 
-app.add_typer(rules_app, name="rules")
+app.add_typer(rules_app, name="rules", cls=ListedCommands)
 
 app.command()(probe)
 
@@ -118,17 +131,17 @@ app.command()(review)
 
 app.command()(validate)
 
-app.add_typer(tools_app, name="tools")
+app.add_typer(tools_app, name="tools", cls=ListedCommands)
 
 ledger_app.command("report")(report_ledger)
 
-app.add_typer(ledger_app, name="ledger")
+app.add_typer(ledger_app, name="ledger", cls=ListedCommands)
 
 app.command()(serve)
 
-app.add_typer(keys_app, name="keys")
+app.add_typer(keys_app, name="keys", cls=ListedCommands)
 
-app.add_typer(accounts_app, name="accounts")
+app.add_typer(accounts_app, name="accounts", cls=ListedCommands)
 
 app.command()(init)
 
@@ -136,11 +149,11 @@ app.command()(demo)
 
 app.command()(doctor)
 
-app.add_typer(rubric_app, name="rubric")
+app.add_typer(rubric_app, name="rubric", cls=ListedCommands)
 
-app.add_typer(dataset_app, name="dataset")
+app.add_typer(dataset_app, name="dataset", cls=ListedCommands)
 
-app.add_typer(cache_app, name="cache")
+app.add_typer(cache_app, name="cache", cls=ListedCommands)
 
 app.command("completion")(print_completion)
 
@@ -242,6 +255,8 @@ def _list_commands(error: Any) -> list[str]:
     return [name for name, item in getattr(command, "commands", {}).items() if not item.hidden]
 
 
+_EXTRA = re.compile(r"got unexpected extra argument(?:\(s\)|s)? \((.*)\)", re.DOTALL)
+
 _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
 
 
@@ -259,5 +274,7 @@ def _explain_argument(error: Any) -> str:
     elif (named := _NO_COMMAND.match(said)) is not None:
         near = find_nearest(named[1], _list_commands(error))
         said = f"no such command '{named[1]}'" + (f"; did you mean '{near}'" if near else "")
+    elif (extra := _EXTRA.fullmatch(said)) is not None:
+        said = f"{show(extra[1])} is one argument too many"
     path = error.ctx.command_path if getattr(error, "ctx", None) else "adjudge"
     return f"{said}; see {path} --help"

@@ -29,7 +29,15 @@ _KNOWN = frozenset((*KEYS, "schema"))
 
 _ALWAYS = frozenset(("id", "content", "schema"))
 
-_SHORT = 40
+_OPPOSITES = (
+    ("passed", "failed"),
+    ("pass", "fail"),
+    ("good", "bad"),
+    ("yes", "no"),
+    ("correct", "incorrect"),
+    ("accept", "reject"),
+)
+"""Words for a label whose meaning nobody disputes: the one that is true first."""
 
 LabelValue = bool | float | str | None
 """What a label says: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` is unknown."""
@@ -183,9 +191,10 @@ def _check_label(label: object) -> None:
 
 
 def _suggest_map(label: object) -> str:
-    """An option that can be copied: only for a word that a shell takes as it is."""
-    plain = isinstance(label, str) and label.strip().isalnum() and len(label) <= _SHORT
-    return f"{label.strip()}=true" if plain else "WORD=true"  # type: ignore[union-attr]
+    """An option that can be copied: only for words whose meaning is plain, because a copied guess swaps the labels."""
+    word = label.strip().lower() if isinstance(label, str) else ""
+    pair = next((pair for pair in _OPPOSITES if word in pair), ("WORD", "OTHER"))
+    return f"{pair[0]}=true,{pair[1]}=false"
 
 
 def _explain_unknown(key: object) -> str:

@@ -264,8 +264,9 @@ def as_model(thing: object, name: str | None = None, *, max_concurrency: int = D
         # An adapter is told apart by its shape: it is handed the prompt, whatever it calls it.
         return model_function(evaluate, name=name or str(getattr(thing, "name", "")), max_concurrency=max_concurrency)
     if not callable(thing):
+        about = f"{name}: " if name else ""
         raise UsageError(
-            f"a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "
+            f"{about}a model is a spec such as '{EXAMPLE}', a function, a (name, function) pair or an object with "
             f"name and evaluate(prompt), not {_describe(thing)}"
         )
     make: Callable[..., Model] = judge_function if _asks_for_content(thing) else model_function

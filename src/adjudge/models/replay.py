@@ -113,15 +113,16 @@ class ReplayModel:
             return ""
 
     def _describe_other(self, other: Row | None) -> str:
-        """Why a row that answers the request by its key or case is none that may answer here."""
+        """Why a row that answers the request by its key or case may not answer here, and the remedy."""
         if other is None or other.identify() == self.function_identity:
             return ""
         function = other.identify()
         if function is None:
-            return "its reply is of a model, and the judge is a function"
+            return "its reply is of a model, and the judge is a function; record it again"
         if self.function_identity is None:
-            return f"its reply is of the function {function}, and counts only if that function is the judge"
-        return f"its reply is of the function {function}, which is another one or has other code"
+            counts = f"its reply is of the function {function}, and counts only if that function is the judge"
+            return f"{counts}; name it as the judge, or record it again"
+        return f"its reply is of the function {function}, which is another one or has other code; record it again"
 
     def _read(self) -> _Index:
         index = self._find()
@@ -220,7 +221,7 @@ def _miss(path: Path, request: Request, key: str, *, other: str, nearest: str) -
     about += f", order {request.order}" if request.order is not None else ""
     said = f"{path} has no unused reply for {about}, attempt {request.attempt}"
     if other:
-        return MissingRecording(f"{said}; {other}; record it again", key=key)
+        return MissingRecording(f"{said}; {other}", key=key)
     said += f" ({nearest})" if nearest else ""
     return MissingRecording(f"{said}; record it again, or add a row by hand", key=key)
 

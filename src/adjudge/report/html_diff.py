@@ -113,6 +113,7 @@ def render_diff_html(found: Diff, cases: Iterable[PairedCase]) -> str:
     sides = (("Before", found.before), ("After", found.after))
     notices = [f"{side.folder} is {side.status}: its other cases are in no figure here." for _, side in sides
                if side.status != "finished"]  # fmt: skip
+    notices += [f"Between the runs, {change}." for change in found.setup_changes]
     notices += [f"{format_count(number, 'case')} {said}; no figure here is about them."
                 for said, number in list_facts(found)]  # fmt: skip
     measured = zip(("Before", "After"), found.measured, strict=True) if found.measured is not None else ()

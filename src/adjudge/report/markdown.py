@@ -100,6 +100,9 @@ def _list_lines(found: Diff) -> Iterator[str]:
     yield f"**{found.regressions:,} regressed, {found.improvements:,} improved**, of {compared}"
     yield ""
     yield f"McNemar's exact test of passed against not passed: {describe_p(found.p_value)}"
+    for change in found.setup_changes:
+        yield ""
+        yield escape(change)
     for said, number in list_facts(found):
         yield ""
         yield f"{render_case_names(number)} {said}"

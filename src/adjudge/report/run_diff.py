@@ -25,7 +25,7 @@ from adjudge.formats.typed import read_typed
 from adjudge.measurement.measurement import Measurement
 from adjudge.question.score import TOLERANCE
 from adjudge.result import Outcome
-from adjudge.runs.folder import Run, open_run
+from adjudge.runs.folder import Run, list_changes, open_run
 from adjudge.trust.difference import Means, PairedTally, compute_mcnemar
 
 _BEFORE = """
@@ -277,6 +277,8 @@ class Diff:
     """Cases with another outcome or another score."""
     new_contents: bool = False
     """Whether cases with another content are compared too."""
+    setup_changes: tuple[str, ...] = ()
+    """How the judge, the rubric and the question of the runs differ, one clause each; empty if they are the same."""
     measured: tuple[Measurement, Measurement] | None = None
     """What people would say of each run, if labels were given."""
     listed: tuple[CaseDiff, ...]
@@ -312,6 +314,7 @@ class Diff:
                 name: getattr(self, name)
                 for name in (*plain, "regressions", "improvements", "p_value", "changed", "new_contents")
             },
+            "setup_changes": list(self.setup_changes),
             "transitions": moves,
             "measured": None if self.measured is None else [item.to_dict() for item in self.measured],
             "score": self.score.to_dict(),
@@ -415,6 +418,7 @@ class _Tally:
             score=self.score.sum_up(),
             criteria={name: self.criteria[name].sum_up() for name in sorted(self.criteria)},
             changed=self.counts["changed"],
+            setup_changes=tuple(list_changes(before.manifest, after.manifest)),
             listed=tuple([*regressions, *outcomes, *scores][:MOST_LISTED]),
         )
 

@@ -80,7 +80,8 @@ def _lint_threshold(rubric: Rubric) -> Iterator[Advice]:
 def _lint_number(rubric: Rubric) -> Iterator[Advice]:
     count = len(rubric.criteria)
     if count < FEWEST:
-        message = f"{count} of {FEWEST} to {MOST} criteria; split what is asked into things that can be scored alone"
+        advised = f"there are {count}, and {FEWEST} to {MOST} are advised"
+        message = f"{advised}; split what is asked into things that can be scored alone"
         yield Advice(code="too-few-criteria", where="criteria", message=message)
     if count > MOST:
         message = f"{count} criteria, more than {MOST}; a judge scores fewer more reliably, so split the rubric"

@@ -169,13 +169,10 @@ def _check_shape(path: Path, found: Mapping[str, Any]) -> None:
 
 def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise ``UsageError`` naming what changed since a run began, if its results could not be mixed."""
-    for name, shown in _DIGESTS.items():
-        if before["digests"].get(name) != now["digests"][name]:
-            changed = _find_change(before.get(name), now.get(name))
-            raise UsageError(
-                f"the run {folder} cannot be resumed: {shown} changed ({changed}); resume with what it began with, "
-                "or begin another run"
-            )
+    for changed in list_changes(before, now):
+        raise UsageError(
+            f"the run {folder} cannot be resumed: {changed}; resume with what it began with, or begin another run"
+        )
     redecided = before.get("redecided")
     policy = redecided.get("policy") if isinstance(redecided, Mapping) else None
     if isinstance(policy, Mapping) and policy.get("all_cases"):
@@ -205,6 +202,13 @@ def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) 
             f"the run {folder} cannot be resumed: it has repeat={was['repeat']}, and you asked for "
             f"fewer, {asked['repeat']}"
         )
+
+
+def list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """How judge, rubric and question of two manifests differ, each by its first difference."""
+    for name, shown in _DIGESTS.items():
+        if before["digests"].get(name) != now["digests"].get(name):
+            yield f"{shown} changed ({_find_change(before.get(name), now.get(name))})"
 
 
 def _find_change(before: Any, now: Any, path: str = "") -> str:

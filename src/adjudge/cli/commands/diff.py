@@ -191,6 +191,8 @@ def draw_diff(found: Diff, most: int) -> None:
         f"{found.regressions:,} regressed, {found.improvements:,} improved, "
         f"of {render_case_names(found.cases)} in both runs"
     )
+    for change in found.setup_changes:
+        print_line(change)
     table = make_table("", ("before", "after", "cases"))
     for (old, new), number in found.transitions.items():
         add_row(table, old, new, f"{number:,}")

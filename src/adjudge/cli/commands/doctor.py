@@ -69,6 +69,10 @@ class Seat:
     """When the model ends, where its provider says so."""
     misused: bool = False
     """Whether it could not even be asked: no key, no address."""
+    in_code: bool = False
+    """Whether it is a judge in code: the verdicts that are expected of a model say nothing about it."""
+    own_criteria: int = 0
+    """Answers of a judge in code that leave out the planted criterion, because it answers for those of its rubric."""
 
     @property
     def failed(self) -> bool:
@@ -106,7 +110,8 @@ def count_bad_replies() -> int:
 
 async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> Seat:
     """Ask a judge the planted questions; offline, find out only whether it could be asked."""
-    seat = Seat(name=judge.name, model=judge.own_model.name, hosts=hosts_of(judge.own_model))
+    in_code = find_function(judge.own_model) is not None
+    seat = Seat(name=judge.name, model=judge.own_model.name, hosts=hosts_of(judge.own_model), in_code=in_code)
     try:
         if offline or judge.own_model.name == "rules":
             return _check_only(judge, seat)
@@ -116,8 +121,8 @@ async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> 
     except UsageError as error:
         return replace(seat, trouble=str(error), misused=True)
     seat = _count(seat, results)
-    is_model = find_function(judge.own_model) is None  # a judge in code has no token to do without
-    if is_model and judge.token and any(result.undecided_because == "unparseable" for result in results):
+    # A judge in code has no token to do without.
+    if not in_code and judge.token and any(result.undecided_because == "unparseable" for result in results):
         seat = _advise(seat, _count(seat, await _ask(replace(limited, token=False))))
     return seat
 
@@ -164,17 +169,21 @@ def _check_only(judge: Judge, seat: Seat) -> Seat:
 
 def _count(seat: Seat, results: list[JudgeResult]) -> Seat:
     reasons = [result.undecided_because for result in results]
+    # A judge in code is written for the criteria of its own rubric, and the planted one is not among them.
+    own = sum(reason == "missing_criterion" for reason in reasons) if seat.in_code else 0
     right = sum(
         result.passed is good
         for result, (_, good) in zip(results, _CONTENTS, strict=True)
         if result.outcome != "undecided"
     )
-    trouble = next((f"{r.undecided_because}: {r.detail}" for r in results if r.undecided_because), "")
+    wrong = [r for r in results if r.undecided_because and not (own and r.undecided_because == "missing_criterion")]
+    trouble = next((f"{r.undecided_because}: {r.detail}" for r in wrong), "")
     return replace(
         seat,
         asked=len(results),
         answered=sum(reason not in _SILENT for reason in reasons),
-        readable=sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
+        readable=own + sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
+        own_criteria=own,
         expected=right,
         models=tuple(dict.fromkeys(result.model for result in results if result.model)),
         warnings=tuple(
@@ -450,4 +459,6 @@ def _describe(seat: Seat) -> str:
         return "cannot be asked" if seat.misused else "not asked"
     reached = "" if seat.answered == seat.asked else f"{seat.asked - seat.answered} of {seat.asked} not answered, "
     share = f"{seat.readable} of {seat.answered} replies readable"
+    if seat.own_criteria:
+        return f"{reached}{share}, for criteria of its own; judge something by its rubric to see what it says"
     return f"{reached}{share}, {seat.expected} of {seat.asked} verdicts as expected"

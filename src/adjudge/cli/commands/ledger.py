@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 ledger_app = typer.Typer(
-    help="Read, verify, export and report on a ledger.",
+    help="List, verify, export and report on a ledger.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
