@@ -182,7 +182,7 @@ def test_rows_that_cannot_be_read(line: Line):
     ("arguments", "sentence"),
     [
         (["juge"], "no such command 'juge' … did you mean 'judge' … adjudge --help"),
-        (["rubric", "list", "extra"], "'extra' … one argument too many … adjudge rubric list --help"),
+        (["rubric", "list", "extra"], "'extra' … not expected here … adjudge rubric list --help"),
         (["rubric", "show"], "missing argument 'R' … adjudge rubric show --help"),
         (["doctor", "--timeout", "nan"], "--timeout … above 0 … nan"),
         (["judge", "x", "--timeout"], "'--timeout' requires an argument … adjudge --help"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cli_support
-from adjudge import Case, CriterionResult, Judge
+from adjudge import Case, CriterionResult, Judge, run
 from cli_support import ESCAPES, HIDDEN, Line
 from judge_support import names
 from redecide_support import Told, do, score
@@ -66,6 +66,16 @@ def test_another_rubric_or_judge_is_said_first(line: Line):
     assert "the rubric changed" in markdown
     assert "the rubric changed" in Path("d.html").read_text("utf-8")
     assert line("diff", "was", "worse", "--json").document["setup_changes"] == []
+
+
+def test_other_criteria_are_one_change(line: Line):
+    """Their wording in the prompt differs with them, and is not a second change."""
+    cases, judge = [Case(id="a", content="text")], Judge(Told("x", {"a": GOOD}), reask=0)  # type: ignore[dict-item]
+    run(cases, judge, criteria="Is polite.", out="polite").finish_sync()
+    run(cases, judge, criteria="Is brief.", out="brief").finish_sync()
+
+    [change] = line("diff", "polite", "brief", "--json").document["setup_changes"]
+    assert names(change, "the rubric changed", "Is polite.", "Is brief.")
 
 
 def test_nothing_is_shown_as_moved_that_stayed(line: Line):

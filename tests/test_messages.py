@@ -1556,7 +1556,7 @@ RUBRICS = {
 }
 USED = {
     "no such command 'juge'; did you mean 'judge'; see adjudge --help": ("juge",),
-    "'extra' is one argument too many; see adjudge rubric list --help": ("rubric", "list", "extra"),
+    "'extra' is not expected here; see adjudge rubric list --help": ("rubric", "list", "extra"),
     "missing argument 'R'; see adjudge rubric show --help": ("rubric", "show"),
     "option '--timeout' requires an argument; see adjudge --help": ("judge", "x", "--timeout"),
     "there is no option --jsn; did you mean --json; see adjudge demo --help": ("demo", "--jsn"),

@@ -275,6 +275,6 @@ def _explain_argument(error: Any) -> str:
         near = find_nearest(named[1], _list_commands(error))
         said = f"no such command '{named[1]}'" + (f"; did you mean '{near}'" if near else "")
     elif (extra := _EXTRA.fullmatch(said)) is not None:
-        said = f"{show(extra[1])} is one argument too many"
+        said = f"{show(extra[1])} is not expected here"
     path = error.ctx.command_path if getattr(error, "ctx", None) else "adjudge"
     return f"{said}; see {path} --help"

@@ -206,9 +206,18 @@ def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) 
 
 def list_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """How judge, rubric and question of two manifests differ, each by its first difference."""
-    for name, shown in _DIGESTS.items():
-        if before["digests"].get(name) != now["digests"].get(name):
-            yield f"{shown} changed ({_find_change(before.get(name), now.get(name))})"
+    changed = [name for name in _DIGESTS if before["digests"].get(name) != now["digests"].get(name)]
+    for name in changed:
+        old, new = before.get(name), now.get(name)
+        if name == "asked" and "rubric" in changed:  # another rubric is worded in other words, which is no news
+            old, new = _drop_wording(old), _drop_wording(new)
+            if old == new:
+                continue
+        yield f"{_DIGESTS[name]} changed ({_find_change(old, new)})"
+
+
+def _drop_wording(asked: Any) -> Any:
+    return {name: value for name, value in asked.items() if name != "wording"} if isinstance(asked, dict) else asked
 
 
 def _find_change(before: Any, now: Any, path: str = "") -> str:
