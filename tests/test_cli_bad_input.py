@@ -41,7 +41,7 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
             ["empty.txt"],
             "empty.txt is empty … a case of a .jsonl file",
         ),
-        (["gone.jsonl"], "cannot read gone.jsonl … No such file … name a data set"),
+        (["gone.jsonl"], "cannot read gone.jsonl … No such file … name a file"),
         (["good.txt", "--reference", "gone.md"],
          "--reference … cannot read gone.md … No such file … name a file"),
         (["good.txt", "--task", "folder"], "--task … folder is a directory … name the files"),

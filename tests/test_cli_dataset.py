@@ -96,7 +96,7 @@ def test_hostile_text_reaches_no_terminal_raw(line: Line):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["gone.jsonl"], ("cannot read gone.jsonl", "No such file", "name a data set")),
+        (["gone.jsonl"], ("cannot read gone.jsonl", "No such file", "name a file")),
         (["answers.csv"], ("answers.csv, line 1", "no column is the content", "say which of", "--content")),
         (["answers.csv", "--content", "anser"], ("column 'anser'", "did you mean 'answer'?")),
         (["empty.jsonl"], ("empty.jsonl", "no case")),

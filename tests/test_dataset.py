@@ -191,7 +191,7 @@ def test_a_file_that_cannot_be_read_is_an_error_before_anything_is_judged(tmp_pa
     """Absent, a folder, of no known format, or a name that no file can have."""
     (tmp_path / "folder.jsonl").mkdir()
     said = {
-        "absent.jsonl": "cannot read {} … No such file … name a data set",
+        "absent.jsonl": "cannot read {} … No such file … name a file",
         "folder.jsonl": "{} is a directory … name one data set",
         "cases.txt": "the format of '{}' … one of jsonl, csv, ",
         "cases.json.gz": "{} … compressed … jsonl, csv, tsv … unpack it",

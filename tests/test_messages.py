@@ -850,7 +850,7 @@ CAUSED: Mapping[str, Callable[[], object]] = {
     **{f"c.jsonl, line 1: {why}; {SKIP}": partial(read, line) for why, line in ROWS.items()},
     "on_bad_row must be 'fail' or 'skip', got 'ignore'": lambda: read("", on_bad_row="ignore"),
     "fields: 'content' must be the name of a field, got 3": lambda: read("", fields={"content": 3}),
-    "cannot read gone.jsonl: No such file or directory; name a data set that can be read": lambda: open_dataset(
+    "cannot read gone.jsonl: No such file or directory; name a file that can be read": lambda: open_dataset(
         "gone.jsonl"
     ),
     "c.json.gz: a compressed data set must be one of jsonl, csv, tsv; unpack it first": lambda: read("", "c.json.gz"),
@@ -1516,7 +1516,7 @@ READ = {
     "latin.txt is not UTF-8 text (byte 2); convert it first": ("latin.txt",),
     "empty.txt is empty, so there is nothing to judge; an empty answer can be a case of a .jsonl file": ("empty.txt",),
     "none.jsonl holds no case, so there is nothing to judge; write one JSON object per line": ("none.jsonl",),
-    "cannot read gone.jsonl: No such file or directory; name a data set that can be read": ("gone.jsonl",),
+    "cannot read gone.jsonl: No such file or directory; name a file that can be read": ("gone.jsonl",),
     "--reference: cannot read gone.md: No such file or directory; name a file that can be read": (
         *("good.txt", "--reference", "gone.md"),
     ),

@@ -98,7 +98,7 @@ def read_whole(path: str, largest: int) -> str:
 
 def _unreadable(path: str, error: OSError | ValueError) -> UsageError:
     said = getattr(error, "strerror", None) or ("broken compressed data" if Path(path).exists() else str(error))
-    return UsageError(f"cannot read {path}: {said}; name a data set that can be read")
+    return UsageError(f"cannot read {path}: {said}; name a file that can be read")
 
 
 Row = tuple[int, Mapping[str, Any] | UsageError]
