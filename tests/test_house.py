@@ -202,7 +202,7 @@ def test_a_file_that_skips_itself_fails_where_skips_are_failures(tmp_path):
     (tmp_path / "test_one.py").write_text(test, "utf-8")
 
     command = [sys.executable, "-m", "pytest", "-q", "--continue-on-collection-errors", str(tmp_path)]
-    environment = dict(os.environ) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = dict(os.environ) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
 
     def count(ci: str) -> str:
         more = environment | {"ADJUDGE_CI": ci}

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from urllib.parse import unquote
 import pytest
 
 from adjudge import Approvals, Ledger
-from adjudge.server.database import make_tables
-from adjudge.server.links import make_link
 from approval_page_support import (
     CONFIG,
     CONTENT,
@@ -35,7 +32,7 @@ from approval_page_support import (
 )
 from approval_support import make_result
 from cli_support import Line
-from server_support import RunningServer, find_token, run, run_server
+from server_support import RunningServer, find_token, run_server
 
 
 @pytest.fixture(scope="module", name="server")
@@ -629,18 +626,6 @@ def test_the_api_refuses_to_approve_what_is_not_kept_unless_told(server: Running
     changed = client.post(path, json={"approved": True, "reason": "yes", "complete": False, "seen": "0" * 64})
     assert (changed.status_code, changed.json()["code"]) == (409, "changed")
     assert client.post(path, json={"approved": True, "reason": "yes", "complete": False}).status_code == 200
-
-
-def test_a_link_of_another_server_opens_nothing(server: RunningServer, ana: Any, tmp_path: Path):
-    """It is signed with that server's secret, for the same request and time."""
-    ident = make_request(server)
-
-    async def make_elsewhere() -> str:
-        async with Ledger(f"sqlite:///{tmp_path / 'other.db'}") as ledger:
-            await ledger.transact(lambda _: None, tables=make_tables())
-            return await make_link(ledger, "", ident, until=datetime.now(UTC) + timedelta(hours=1))
-
-    assert ana.get(run(make_elsewhere())).status_code == 403
 
 
 def test_a_link_that_is_opened_again_after_the_decision_shows_it_and_takes_no_vote(
