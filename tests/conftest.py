@@ -23,14 +23,18 @@ SMALL = 24
 SHARE = 10
 """Of a larger one, marked ``matrix``, one case in this many runs, and every value of every parameter at least once."""
 
+SLOW_SHARE = 3
+"""Of a table marked ``slow_table``, whose cases each take a second or more, one in this many runs."""
+
 # The time one example takes says more about the machine than about the code; in CI the same examples run every time.
-settings.register_profile("adjudge", deadline=None, derandomize=CI, print_blob=not CI)
+settings.register_profile("adjudge", deadline=None, derandomize=CI, print_blob=not CI, max_examples=100 if FULL else 50)
 settings.load_profile("adjudge")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the marker of large tables."""
     config.addinivalue_line("markers", "matrix: a table of combinations, sampled unless ADJUDGE_FULL is 1")
+    config.addinivalue_line("markers", "slow_table: one in three cases of it runs unless ADJUDGE_FULL is 1")
     config.addinivalue_line("markers", "no_cover: not followed by coverage (of pytest-cov, which may be absent)")
 
 
@@ -44,10 +48,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if FULL:
         return
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
+    slow: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("matrix") and hasattr(item, "callspec"):
-            tables[item.nodeid.partition("[")[0]].append(item)
+        if hasattr(item, "callspec"):
+            name = item.nodeid.partition("[")[0]
+            if item.get_closest_marker("matrix"):
+                tables[name].append(item)
+            elif item.get_closest_marker("slow_table"):
+                slow[name].append(item)
     left_out = {item for table in tables.values() if len(table) > SMALL for item in set(table) - sample(table)}
+    left_out |= {item for table in slow.values() for item in draw(table)[max(1, len(table) // SLOW_SHARE) :]}
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
@@ -55,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def sample(table: Iterable[pytest.Item]) -> set[pytest.Item]:
     """Cases by seeded chance: the first in every ``SHARE``, and each that brings a value no other has brought."""
-    drawn = sorted(table, key=lambda item: hashlib.sha256(f"{SEED} {item.nodeid}".encode()).digest())
+    drawn = draw(table)
     kept = set(drawn[: max(SMALL, len(drawn) // SHARE)])
     seen = {value for item in kept for value in values(item)}
     for item in drawn:
@@ -63,6 +73,11 @@ def sample(table: Iterable[pytest.Item]) -> set[pytest.Item]:
             kept.add(item)
             seen |= values(item)
     return kept
+
+
+def draw(table: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The cases of a table in an order by seeded chance."""
+    return sorted(table, key=lambda item: hashlib.sha256(f"{SEED} {item.nodeid}".encode()).digest())
 
 
 def values(item: pytest.Item) -> set[tuple[str, int]]:

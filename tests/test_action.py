@@ -252,6 +252,7 @@ def test_a_run_that_misses_its_share_comments_and_fails(job: Job):
     [({"rubric": "nowhere.yaml"}, 2), ({"judge": "nobody:knows"}, 2), ({"data": "missing.jsonl"}, 2)],
     ids=["rubric", "judge", "data"],
 )
+@pytest.mark.slow_table
 def test_what_cannot_be_judged_fails_and_says_so(job: Job, inputs: dict[str, str], status: int):
     """An earlier comment does not stay as if it were of this commit."""
     assert job.run() == 0
@@ -355,6 +356,7 @@ def test_data_stays_data(job: Job):
 
 
 @pytest.mark.parametrize("name", ["rubric", "judge", "fail_under", "arguments", "data", "criteria", "config"])
+@pytest.mark.slow_table
 def test_inputs_stay_inputs(job: Job, name: str):
     """An input that a workflow took from the event is one argument, whatever it holds."""
     job.run(**{name: " ".join(HOSTILE[:3])})

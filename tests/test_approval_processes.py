@@ -43,6 +43,7 @@ async def get_all(approvals: Approvals) -> tuple[Any, ...]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.timeout(180)  # several processes, or thousands of replies
+@pytest.mark.slow_table
 def test_eight_processes_decide_many_requests(url: str):
     """All at once: one end each, as many counted votes as it took, every other decision refused, all on record."""
     every = use(url, ask_many)
@@ -75,6 +76,7 @@ def test_eight_processes_decide_many_requests(url: str):
 
 
 @pytest.mark.parametrize(("word", "approved"), [("yes", True), ("no", False)])
+@pytest.mark.slow_table
 def test_one_process_waits_while_another_decides(url: str, word: str, approved: bool):
     """The answer crosses over, with the name and the reason."""
 
@@ -92,6 +94,7 @@ def test_one_process_waits_while_another_decides(url: str, word: str, approved: 
     assert read(heard) == [{"approved": approved, "by": "bob", "reason": "from over here"}]
 
 
+@pytest.mark.slow_table
 def test_a_kill_leaves_whole_steps(url: str):
     """Killed with -9 amid requests and decisions: all that returned is there, and tables and ledger agree."""
     for kill in range(3):

@@ -480,6 +480,7 @@ def test_of_twenty_clients_at_once_one_goes_on(store: str):
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow_table
 def test_of_two_processes_one_goes_on(store: str):
     """Ten clients in each, with one id: the application runs once, in one of them."""
 

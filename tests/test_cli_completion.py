@@ -55,6 +55,7 @@ def ask(shell: str, line: str, place: Path) -> str:
     [("adjudge jud", "judge"), ("adjudge judge --thresh", "--threshold"), ("adjudge ledger ver", "verify")],
 )
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.slow_table
 def test_a_shell_completes_a_line(shell: str, line: str, found: str, tmp_path: Path, require):
     """Commands, commands of commands, and options, and nothing that begins otherwise."""
     require(shell, shutil.which(shell), f"apt-get install {shell}")

@@ -97,6 +97,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     ],
     ids=range(33),
 )
+@pytest.mark.slow_table
 def test_a_ledger_is_asked_for_what_it_cannot_have(
     words: list[str], url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

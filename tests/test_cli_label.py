@@ -104,6 +104,7 @@ def test_a_line_that_is_no_answer_ends_it(place, line, type_lines):
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\n", b"\x00\n", b"1" * 100_000 + b"\n", "１\n".encode(), b"\x1b[31m1\n"])
+@pytest.mark.slow_table
 def test_bytes_that_are_no_answer_are_none(place, data):
     """Nothing that only looks like an answer is one, and nothing crashes."""
     make_run(place / "R", 2)
@@ -430,6 +431,7 @@ def test_undo_on_a_terminal_shows_the_case_again(place):
 
 @posix
 @pytest.mark.parametrize(("columns", "beside"), [(110, True), (80, False), (30, False)])
+@pytest.mark.slow_table
 def test_the_rubric_is_beside_the_content_where_there_is_room(place, columns, beside):
     """Else below it; no line is wider than the terminal."""
     make_criteria_run(place / "C", 1)
@@ -472,6 +474,7 @@ def test_long_content_is_turned_in_pages(place):
 
 @posix
 @pytest.mark.parametrize("text", ["x" * 10_000_000, "word and word\n" * 700_000, "e\u0301" * 2_000_000])
+@pytest.mark.slow_table
 def test_huge_content_is_there_at_once(place, text):
     """Ten megabytes in one line, in many, and of letters with marks."""
     write_dataset(place / "d.jsonl", {"id": "a", "content": text})
@@ -526,6 +529,7 @@ def test_another_size_of_the_window_is_drawn_anew(place):
 
 @posix
 @pytest.mark.parametrize(("columns", "rows"), [(20, 10), (12, 5), (400, 100)])
+@pytest.mark.slow_table
 def test_a_window_of_any_size_can_be_used(place, columns, rows):
     """Of one that is too small the end is not seen; nothing breaks."""
     make_criteria_run(place / "C", 2)

@@ -439,6 +439,7 @@ def list_places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
+@pytest.mark.slow_table
 def test_a_damaged_export_gives_cases_or_bad_rows(tool, name, data):
     """Whatever stands in place of what should be there: what is read can be written, and nothing else is raised."""
     text = (EXPORTS / tool / name).read_text("utf-8")

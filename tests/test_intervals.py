@@ -38,6 +38,7 @@ def combine(found: list[tuple[int, int, int]], **how) -> WeightedShare:
 
 @pytest.mark.parametrize("method", METHODS)
 @given(of=st.integers(1, 10**7), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99, 0.999]))
+@pytest.mark.slow_table
 def test_intervals_are_those_of_statsmodels(method: IntervalMethod, of: int, share: float, level: float):
     """Wilson, Jeffreys and exact limits agree to 1e-9, none and all included."""
     require("statsmodels", find_spec("statsmodels"), "pip install statsmodels")

@@ -44,6 +44,7 @@ def stored(url: str, mark: str) -> set[tuple[int, int, int]]:
     return {(seq, data["task"], data["number"]) for seq, data in entries if data and data["mark"] == mark}
 
 
+@pytest.mark.slow_table
 def test_every_append_that_returned_survives_a_kill(url: str):
     """Killed with -9 during concurrent appends, five times: all that returned is there, the next goes on."""
     random = Random()

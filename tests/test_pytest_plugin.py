@@ -531,6 +531,7 @@ def test_judgements_on_other_threads_and_loops_are_the_tests_own(suite):
 
 @pytest.mark.timeout(180)  # several processes
 @pytest.mark.parametrize("options", [("--judge", "python:fake:model"), ("--judge-replay",), ()])
+@pytest.mark.slow_table
 def test_a_test_that_nothing_judged_fails_in_workers_as_well(suite, require, options):
     """Under xdist, in a replay and without a judge, an unjudged test fails by the same sentence."""
     require("pytest-xdist", find_spec("xdist"), "pip install pytest-xdist")

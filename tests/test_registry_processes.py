@@ -66,6 +66,7 @@ def test_two_hundred_tasks_ask_the_panel_once(store: str, tmp_path: Path):
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow_table
 def test_two_hundred_promotions_from_four_processes_ask_the_panel_once(url: str, tmp_path: Path):
     """All begin when all are ready; one panel, one entry, one tier."""
     ident = run(make_worn, url)
@@ -93,6 +94,7 @@ def test_two_hundred_promotions_from_four_processes_ask_the_panel_once(url: str,
 
 
 @pytest.mark.parametrize("moment", ["hang_after_verdict", "hang_before_commit"])
+@pytest.mark.slow_table
 def test_a_kill_between_verdict_and_record_promotes_nothing(url: str, moment: str):
     """Neither a tier nor an entry is left; when the claim of the dead has ended, the panel is asked again."""
     ident = run(make_worn, url)
@@ -121,6 +123,7 @@ def test_a_kill_between_verdict_and_record_promotes_nothing(url: str, moment: st
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow_table
 def test_kills_at_any_moment_leave_no_tier_without_a_verdict(url: str):
     """Killed with -9 five times while it forges and promotes: tables and ledger agree, and what returned is there."""
     random = Random()

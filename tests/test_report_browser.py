@@ -161,6 +161,7 @@ def test_an_address_opens_its_case(visit: Open):
 
 @pytest.mark.parametrize("name", ["example", "hostile"])
 @pytest.mark.parametrize("width", [320, 390, 768])
+@pytest.mark.slow_table
 def test_nothing_is_wider_than_the_window(visit: Open, name: str, width: int):
     """On a phone there is no scrolling sideways, with every case open, long words and all."""
     page = visit(name, width=width)

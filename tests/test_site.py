@@ -312,6 +312,7 @@ def test_the_index_of_the_search_holds_every_word(site: Path):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.skipif(os.environ.get("ADJUDGE_FULL") != "1", reason="a second build; ADJUDGE_FULL=1 runs it")
 def test_what_does_not_exist_fails_the_build(tmp_path: Path):
     """A page, a heading and a name that are not there: the line of each is named, and the build fails."""
     tree = copy_tree(tmp_path)
@@ -380,6 +381,7 @@ def provide_visit(browser: Any, address: str) -> Iterator[Visit]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("word", WORDS)
+@pytest.mark.slow_table
 def test_search_finds(visit: Visit, word: str, width: int):
     """With no network a word leads to a page that has it; a class first of all to its place in the reference."""
     page = visit("", width=width)
@@ -401,6 +403,7 @@ def test_search_finds(visit: Visit, word: str, width: int):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.slow_table
 def test_nothing_is_wider_than_the_window(visit: Visit, width: int, scheme: str):
     """No page scrolls sideways; a wide table or line of code scrolls inside its own box."""
     for path in SHOWN:

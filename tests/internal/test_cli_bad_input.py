@@ -40,6 +40,7 @@ COMMANDS = [(path, command) for path, command in list_commands(get_command(app))
 
 
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[" ".join(path) or "adjudge" for path, _ in COMMANDS])
+@pytest.mark.slow_table
 def test_a_misspelt_word_is_answered_with_the_nearest(line: Line, path: tuple[str, ...], command: Any):
     """Of every command's options and commands, with a letter left out, too many, or two swapped: no other is suggested.
 

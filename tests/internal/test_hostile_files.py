@@ -237,6 +237,7 @@ def test_keys_of_several_models_are_those_of_each():
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("size", [1, 3, 8, 20])
+@pytest.mark.slow_table
 def test_a_reply_of_nothing_but_the_token_is_masked(size: int):
     """In one pass over tokens and places, however the model cuts it, with empty tokens in between."""
     text = "abcdefgh" * 20_000

@@ -148,6 +148,7 @@ def test_words_are_written_as_texts_are_folded():
         "-",
     ],
 )
+@pytest.mark.slow_table
 def test_megabytes_are_screened(piece):
     """Five million characters of one piece end with an answer: one pass, whatever it is."""
     text = piece * (5_000_000 // len(piece))

@@ -61,6 +61,7 @@ def test_a_clean_ledger_verifies():
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.slow_table
 def test_every_changed_byte_is_found(column: str):
     """One byte replaced, removed or added in a stored value, anywhere: found, at that entry or the next."""
     random = Random(f"{column}-1")
