@@ -27,7 +27,7 @@ SLOW_SHARE = 3
 """Of a table marked ``slow_table``, whose cases each take a second or more, one in this many runs."""
 
 # The time one example takes says more about the machine than about the code; in CI the same examples run every time.
-settings.register_profile("adjudge", deadline=None, derandomize=CI, print_blob=not CI, max_examples=100 if FULL else 50)
+settings.register_profile("adjudge", deadline=None, derandomize=CI, print_blob=not CI)
 settings.load_profile("adjudge")
 
 
