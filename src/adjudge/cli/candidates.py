@@ -52,8 +52,8 @@ def read_candidates(names: Sequence[str], folder: Path) -> list[NamedCandidate]:
 def _name_folder(name: str) -> str:
     """The folder of a candidate's run.
 
-    It depends on nothing but the name: were it numbered, a command that goes on with other candidates, or with the same
-    in another order, would not find the run, and would pay for it again.
+    It depends on the name alone. With a number, ``--resume`` with other candidates, or with the same ones in another
+    order, would not find the run and would pay for it again.
     """
     short = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "candidate"
     return f"{short}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

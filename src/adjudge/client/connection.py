@@ -102,11 +102,12 @@ class Connection:
     ) -> Any:
         # One key for all tries: an answer that was lost on its way is given again, and nothing is judged twice.
         headers = {"Idempotency-Key": secrets.token_hex(16)} if once else {}
+        limit = self.timeout if seconds is None else seconds
         try:
-            async with asyncio.timeout(self.timeout if seconds is None else seconds):
+            async with asyncio.timeout(limit):
                 return await self._try(method, path, query or {}, raw, headers, again=once or method == "GET")
         except TimeoutError:
-            raise ServerError(f"{self.url} did not answer within {self.timeout:g} s") from None
+            raise ServerError(f"{self.url} did not answer within {limit:g} s") from None
 
     async def _try(
         self,
