@@ -27,11 +27,15 @@ from models_support import PLAIN, Scripted, Waits, break_off, completion, error,
 GOOD = (200, {}, completion())
 
 
-def model_at(server: Scripted, waits: Waits | None = None, **options) -> OpenAICompatible:
-    """A model of the scripted server whose transport does not really wait."""
+ELSEWHERE = "http://models.invalid/v1"
+"""An address of another machine, which only a proxy could reach."""
+
+
+def model_at(server: Scripted, waits: Waits | None = None, *, url: str | None = None, **options) -> OpenAICompatible:
+    """A model of the scripted server, or of another address, whose transport does not really wait."""
     waits = waits or Waits()
     transport = Transport(sleep=waits.sleep, random=lambda: 1.0, clock=waits.clock, wall=waits.clock, **options)
-    return OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url=server.url), transport=transport)
+    return OpenAICompatible("m", place=Endpoint(provider=SERVER, base_url=url or server.url), transport=transport)
 
 
 def ask(*steps, **options) -> tuple[str | ModelError, Scripted, list[float]]:
@@ -416,14 +420,15 @@ def test_a_proxy_is_used_unless_the_host_is_exempt(monkeypatch):
             monkeypatch.setenv("http_proxy", f"http://me:pw@127.0.0.1:{proxy.port}")
             monkeypatch.setenv("no_proxy", exempt)
             monkeypatch.setenv("NO_PROXY", exempt)
-            async with model_at(server) as model:
+            async with model_at(server, url=ELSEWHERE) as model:
                 return (await model.complete(PLAIN)).text, proxy
 
     said, proxy = asyncio.run(run(""))
     assert said == "proxied"
-    assert proxy.paths[0].startswith("http://127.0.0.1:")
+    assert proxy.paths[0].startswith("http://models.invalid/")
     assert proxy.headers[0]["Proxy-Authorization"].startswith("Basic ")
-    assert asyncio.run(run("127.0.0.1"))[0] == "direct"
+    with pytest.raises(ModelError, match="the name could not be resolved"):
+        asyncio.run(run("models.invalid"))
 
 
 def test_an_unreachable_proxy_is_named_without_its_password(monkeypatch):
@@ -434,13 +439,13 @@ def test_an_unreachable_proxy_is_named_without_its_password(monkeypatch):
         monkeypatch.setenv(name, "")
 
     async def run():
-        async with model_at(Scripted([], port=9)) as model:
+        async with model_at(Scripted([]), url=ELSEWHERE) as model:
             with pytest.raises(ModelError) as caught:
                 await model.complete(PLAIN)
         return str(caught.value)
 
     said = asyncio.run(run())
-    assert "the proxy for 127.0.0.1:9 could not be reached" in said
+    assert "the proxy for models.invalid could not be reached" in said
     assert "hunter2" not in said
 
 

@@ -18,6 +18,7 @@ from adjudge.formats.arguments import check_seconds
 from adjudge.formats.json import read_json
 from adjudge.formats.loopback import is_this_machine
 from adjudge.formats.text import clean, show
+from adjudge.models.providers.route import find_proxy, make_connector
 
 if TYPE_CHECKING:
     import aiohttp
@@ -171,7 +172,8 @@ class Connection:
             from yarl import URL
 
             target = URL(address, encoded=True).with_query(dict(query))
-            asked = session.request(method, target, data=raw, headers=own, allow_redirects=False)
+            way: Any = {"proxy": find_proxy(target), "allow_redirects": False}
+            asked = session.request(method, target, data=raw, headers=own, **way)
             async with asyncio.timeout(self.timeout) as timer, asked as answer:
                 timer.reschedule(None)
                 yield answer
@@ -225,11 +227,11 @@ class _Session:
             import aiohttp
 
             self._session = aiohttp.ClientSession(
+                connector=make_connector(),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=30.0),
                 headers={"User-Agent": "adjudge", "Accept-Encoding": "identity"},
                 auto_decompress=False,
-                trust_env=True,
             )
             # A client that is dropped while its loop runs is closed by the generator below. Until then somebody outside
             # must hold the session, or the garbage collector finds both at once and the session complains first.

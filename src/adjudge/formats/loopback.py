@@ -3,11 +3,53 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+import socket
+import unicodedata
+
+_NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]+){0,3}")
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host is this machine by its very name."""
+    """Whether a host is this machine by its very name: 127.0.0.0/8, ::1, localhost and every name below it.
+
+    What may be sent to this machine in clear text goes by this. Old spellings of an address, such as ``127.1``, do not
+    count: not everybody reads them alike.
+    """
+    return _read_name(_normalise(host)) is not None
+
+
+def resolve_loopback(host: str) -> str | None:
+    """The address or name under which every system knows a host that may be this machine; ``None`` for any other host.
+
+    Reads what any resolver reads: ``127.1``, ``0x7f.1`` and ``2130706433`` are 127.0.0.1, and letters and digits may be
+    of any width and case. ``app.localhost.`` is ``localhost``, which RFC 6761 keeps for this machine; some resolvers
+    would ask another machine for it.
+    """
+    name = _normalise(host)
+    return _read_name(name) or _read_numbers(name)
+
+
+def _normalise(host: str) -> str:
+    name = unicodedata.normalize("NFKC", host).replace("\u3002", ".").lower().removesuffix(".")
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name
+
+
+def _read_name(name: str) -> str | None:
+    if name == "localhost" or name.endswith(".localhost"):
+        return "localhost"
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(name)
     except ValueError:
-        return host.lower() == "localhost"
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return name if (mapped or address).is_loopback else None
+
+
+def _read_numbers(name: str) -> str | None:
+    """The address of an old spelling in one to four numbers, decimal, octal or hexadecimal, if it is a loopback."""
+    try:
+        packed = socket.inet_aton(name) if _NUMBERS.fullmatch(name) else b""
+    except OSError:
+        return None
+    return socket.inet_ntoa(packed) if packed[:1] == b"\x7f" else None

@@ -149,8 +149,7 @@ class DeliveryQueue:
         self.webhook = webhook
         self._make_link = make_link
         self._sleep = sleep
-        # Never through a proxy to this machine: that may be plain http.
-        self._transport = Transport(proxies_this_machine=False)
+        self._transport = Transport()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, event: Event, approval: Approval) -> None:

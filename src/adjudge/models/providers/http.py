@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.concurrency import PerLoop
 from adjudge.errors import ModelError, UsageError
-from adjudge.formats.loopback import is_this_machine
 from adjudge.models.model import UNBOUND, Call
 from adjudge.models.providers.error import read_complaint, refuse
 from adjudge.models.providers.key_redaction import redact_error
+from adjudge.models.providers.route import find_proxy, make_connector
 from adjudge.models.retry import LONGEST_WAIT, attempts_for, back_off, may_retry, read_wait
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Transport:
 
     One aiohttp session per running loop, opened at first use and closed with the loop or by ``aclose``. Proxy
     (``HTTP_PROXY``, ``HTTPS_PROXY``, ``NO_PROXY``) and CA variables (``SSL_CERT_FILE``, ``SSL_CERT_DIR``) are read
-    when a session opens. There is no timeout for a whole request: the caller's ``asyncio.timeout`` covers retries too.
+    when an address is first asked; this machine is asked without a proxy. There is no timeout for a whole request: the
+    caller's ``asyncio.timeout`` covers retries too.
 
     ``sleep``, ``random``, ``clock`` and ``wall`` are parameters so that tests need not wait.
     """
@@ -49,7 +50,6 @@ class Transport:
         *,
         max_concurrency: int | None = None,
         requests_per_minute: float | None = None,
-        proxies_this_machine: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = _random.random,
         clock: Callable[[], float] = time.monotonic,
@@ -57,15 +57,12 @@ class Transport:
     ) -> None:
         self.max_concurrency = max_concurrency
         self.requests_per_minute = requests_per_minute
-        self.proxies_this_machine = proxies_this_machine
         self._sleep, self._random, self._clock, self._wall = sleep, random, clock, wall
         self._open_lines()
 
     def __reduce__(self) -> tuple[Callable[..., Transport], tuple[()]]:
         # Connections belong to one process; another one opens its own, under the same limits.
-        made = {
-            name: getattr(self, name) for name in ("max_concurrency", "requests_per_minute", "proxies_this_machine")
-        }
+        made = {name: getattr(self, name) for name in ("max_concurrency", "requests_per_minute")}
         return partial(type(self), **made), ()
 
     def divide(self, among: int) -> None:
@@ -86,12 +83,7 @@ class Transport:
 
     def _open_lines(self) -> None:
         # Not a method of ours: that would tie a knot, and a dropped model would wait for the garbage collector.
-        make = partial(
-            _LoopState,
-            self.max_concurrency,
-            throttled=self.requests_per_minute is not None,
-            proxies_this_machine=self.proxies_this_machine,
-        )
+        make = partial(_LoopState, self.max_concurrency, throttled=self.requests_per_minute is not None)
         self._lines: PerLoop[_LoopState] = PerLoop(make, _LoopState.abandon)
 
     async def post(
@@ -242,9 +234,8 @@ _FREE = _Free()
 class _LoopState:
     """What belongs to one event loop: its session, its places and its turns."""
 
-    def __init__(self, max_concurrency: int | None, *, throttled: bool, proxies_this_machine: bool = True) -> None:
+    def __init__(self, max_concurrency: int | None, *, throttled: bool) -> None:
         self.max_concurrency = max_concurrency
-        self.proxies_this_machine = proxies_this_machine
         self.places = asyncio.Semaphore(max_concurrency) if max_concurrency else None
         self.turns = asyncio.Lock() if throttled else None
         self.next_turn = 0.0
@@ -258,7 +249,7 @@ class _LoopState:
         import aiohttp
 
         self.session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, limit_per_host=self.max_concurrency or 0, ttl_dns_cache=300),
+            connector=make_connector(limit=0, limit_per_host=self.max_concurrency or 0),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=30.0),
             auto_decompress=False,
@@ -343,20 +334,13 @@ class _LoopState:
 
     def _make_way(self, url: str) -> tuple[str, dict[str, Any]]:
         import ssl
-        from urllib.request import getproxies_environment, proxy_bypass
 
         from yarl import URL
 
         address = URL(url)
         host = address.host_port_subcomponent or url if not address.is_default_port() else address.host or url
-        # Looked up once, here: aiohttp's own trust_env asks again, in a thread, for every request.
-        proxies = getproxies_environment()
-        proxy = proxies.get(address.scheme)
-        way: dict[str, Any] = {}
-        if not self.proxies_this_machine and is_this_machine(address.host or ""):
-            proxy = None
-        if proxy and not proxy_bypass(f"{address.host}:{address.port}"):
-            way["proxy"] = URL(proxy if "://" in proxy else f"http://{proxy}")
+        proxy = find_proxy(address)
+        way: dict[str, Any] = {} if proxy is None else {"proxy": proxy}
         if address.scheme == "https":
             # Made now and not by aiohttp, whose context is made at import and would miss SSL_CERT_FILE set later.
             self._context = self._context or ssl.create_default_context()
