@@ -15,8 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-Mode = Literal["make", "write", "read"]
-"""``make`` begins a file that is not there; the others never do: a mistyped path must not leave an empty one."""
+Mode = Literal["make", "write", "read", "look"]
+"""``make`` begins a file that is not there; the others never do: a mistyped path must not leave an empty one.
+
+``look`` reads a file to which nobody else writes, and leaves nothing beside it. For ``read`` SQLite begins a log, which
+it does not remove."""
 
 BUSY_SECONDS = 30.0
 """How long whoever opens a file waits for others to finish."""
@@ -59,9 +62,12 @@ def _check_usable(path: str | os.PathLike[str]) -> None:
         raise OSError(wrong, os.strerror(wrong), str(path))
 
 
-def name_sqlite(path: str | os.PathLike[str], mode: Literal["write", "read"]) -> str:
+def name_sqlite(path: str | os.PathLike[str], mode: Literal["write", "read", "look"]) -> str:
     """The address under which SQLite opens a file that is there, and begins none."""
-    return f"{Path(path).resolve().as_uri()}?mode={'ro' if mode == 'read' else 'rw'}"
+    place = Path(path).resolve()
+    if mode == "look" and not place.with_name(f"{place.name}-wal").exists():
+        return f"{place.as_uri()}?mode=ro&immutable=1"
+    return f"{place.as_uri()}?mode={'rw' if mode == 'write' else 'ro'}"
 
 
 def open_sqlite(

@@ -8,6 +8,8 @@ import tempfile
 import time
 import weakref
 from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -96,6 +98,12 @@ class Engine:
         self._given_up = False
         """Whether what is under way was let go, so that it is not known that all is judged."""
         self._terms = Terms()
+        self._manifest: dict[str, Any] = {}
+        """What this run says of itself when it begins."""
+        self._has_written = False
+        """Whether that is in the folder."""
+        self._give_up: Callable[[BaseException | None], None] | None = None
+        """What ends a run whose batches have ended."""
         self._asking_retirements: asyncio.Task[tuple[Retirement, ...]] | None = None
         self._retirements: tuple[Retirement, ...] = ()
 
@@ -126,40 +134,44 @@ class Engine:
             options={**plan.options, "threshold": asked.threshold},
         )
         folder, kept_alive = _find_folder(plan.out)
-        self.run, resumed = self._open(folder, kept_alive, manifest)
-        self._resumed = resumed
-        layers.reserve_in(self.run.store, resumed=resumed)
-        self._outcomes.update(self.run.store.count() if resumed else {})  # type: ignore[arg-type]
+        self._open(folder, kept_alive, manifest)
+        resumed = self._resumed
+        kept = resumed and self._store.has_begun()
+        if kept:
+            self._store.open()
+        layers.reserve_in(self._store, resumed=kept)
+        self._outcomes.update(self._store.count() if kept else {})  # type: ignore[arg-type]
         self._terms = terms = asked.terms
-        how: dict[str, Any] = {"resumed": resumed, "retry": plan.retry, "check": asked.check_case, "count": terms.count}
-        self._schedule = Schedule(plan.source, self.run.store, places, plan.repeat, **how)
-        self._store = self.run.store
+        how: dict[str, Any] = {"resumed": kept, "retry": plan.retry, "check": asked.check_case, "count": terms.count}
+        make_schedule = partial(Schedule, plan.source, self._store, places, plan.repeat, **how)
+        if kept and not plan.source.reads_once:
+            await make_schedule().check()
+        self._schedule = schedule = make_schedule()
         self._wired = wired = self._wire(asked, self._store, resumed=resumed)
-        self._pool = self._open_pool(asker, wired, layers, self._schedule)
-        if self._batched is not None:
-            # A model that the call or the rubric names in place of the judge's own may have no batches.
-            await check_ready(self._batched)
+        if not resumed:
+            self._write_beginning()
+        self._pool = await self._open_pool(asker, wired, layers, schedule)
         # A bare task: nobody waits for it before the run is over, and ``end`` stops it.
         self._asking_retirements = asyncio.create_task(find_retirements(asker))
         if self._winding:
             self.wind_down()
 
-    def _open_pool(self, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule) -> RunPool:
+    async def _open_pool(self, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule) -> RunPool:
         """Where the cases are judged: in this process, or by the actors of Ray."""
         plan, run = self.plan, self.run
         if plan.batch is not None:
-            return self._open_batches(plan.batch, asker, wired, layers, schedule)
+            return await self._open_batches(plan.batch, asker, wired, layers, schedule)
         if plan.cluster is None or run is None:
-            return Pool(schedule.units(), partial(self._judge, wired, layers, schedule), layers.limit)
+            return Pool(self._begin_with(schedule), partial(self._judge, wired, layers, schedule), layers.limit)
         from adjudge.runs.ray.pool import RayPool
 
         return RayPool(
-            schedule.units(),
+            self._begin_with(schedule),
             partial(self._keep, layers, schedule),
             plan=plan,
             cluster=plan.cluster,
             asked=replace(wired, judge=asker),
-            store=run.store,
+            store=self._store,
             budget=layers.budget,
             run=run.id,
             resumed=self._resumed,
@@ -194,13 +206,17 @@ class Engine:
                 await self._session.stop()
             self._retirements = await self._read_retirements()
             await self._close_models()
-            if self.run is not None:
+            if self._complete:
+                self._write_beginning()
+            if self.run is not None and self._has_written:
                 if self._layers is not None:
                     self._layers.note()
                 await self.run.store.flush()
                 if self._session is not None:
                     await asyncio.to_thread(self._session.close, complete=self._complete)
                 self.run = await asyncio.to_thread(self._leave if self._began_nothing() else self._conclude, self.run)
+            elif self.run is not None:
+                await asyncio.to_thread(self._withdraw, self.run)
         finally:
             if self._layers is not None:
                 await asyncio.to_thread(self._layers.close)
@@ -245,7 +261,7 @@ class Engine:
         """Whether the first cases of a run by batches are being judged live."""
         return self._first is not None and not self._first.over
 
-    def _open_batches(
+    async def _open_batches(
         self, options: BatchOptions, asker: Any, wired: Assignment, layers: RunLayers, schedule: Schedule
     ) -> RunPool:
         """The pool of a run by batches: the first cases live, the others waiting for what comes back."""
@@ -266,16 +282,20 @@ class Engine:
         )
         judge = layers.apply_batches(make_patient(asker), session)
         self._batched = self._wire(replace(wired, judge=judge), self._store, resumed=self._resumed)
+        # A model that the call or the rubric names in place of the judge's own may have no batches.
+        await check_ready(self._batched)
         checked = sum(self._outcomes.values()) if not session.store.list_batches() else options.check
         self._first = first = FirstCases(options.check - checked)
         stages = Stages(first, layers.limit, layers.bound(Pace(options.size)))
-        pool = Pool(first.hold_back(schedule.units()), partial(self._judge, wired, layers, schedule), stages)
+        pool = Pool(first.hold_back(self._begin_with(schedule)), partial(self._judge, wired, layers, schedule), stages)
 
         def give_up(error: BaseException | None) -> None:
             self._given_up = True
             pool.abandon(error)
 
-        session.begin(give_up)
+        self._give_up = give_up
+        if self._has_written:
+            session.begin(give_up)
         return pool
 
     async def _settle(self, judge: Any) -> Assignment:
@@ -338,24 +358,52 @@ class Engine:
         elif self._cost is not None and result.usage is not None:
             self._cost += result.usage.cost_usd or 0.0
 
-    def _open(self, folder: Path, kept_alive: Any, manifest: dict[str, Any]) -> tuple[Run, bool]:
-        """The folder of this run, locked; and whether it goes on with what is there."""
+    def _open(self, folder: Path, kept_alive: object, manifest: dict[str, Any]) -> None:
+        """Lock the folder, and read what it holds; raises ``UsageError`` where this run cannot resume that one.
+
+        A run that is there is only looked at, until ``_write_beginning``.
+        """
         self._lock = RunLock(folder)
         self._lock.take()
-        store, resumed = RunStore(folder), (folder / MANIFEST_FILE).exists()
-        if resumed:
+        self._store = store = RunStore(folder)
+        self._resumed = (folder / MANIFEST_FILE).exists()
+        self.run = run = Run(folder=folder, manifest=manifest, store=store, kept_alive=kept_alive)
+        self._manifest = manifest
+        if self._resumed:
             if not self.plan.resume:
                 raise UsageError(
                     f"{folder} holds a run already; resume it with resume=True (--resume), or name another folder"
                 )
+            store.freeze()
             before = read_manifest(folder)
+            self.run = replace(run, manifest=before)
             check_same(folder, before, manifest)
             same = {name: before[name] for name in ("id", "created_at") if name in before}
-            manifest = {**before, **manifest, **same}
+            self._manifest = {**before, **manifest, **same}
+
+    def _write_beginning(self) -> None:
+        """Write that the run is under way. Nothing of a resumed run is written before: it may still be refused."""
+        run = self.run
+        if self._has_written or run is None:
+            return
         # The manifest first: a process that is killed between the two leaves a run that can go on.
-        write_manifest(folder, manifest)
-        store = store.open() if resumed and store.has_begun() else store.create()
-        return Run(folder=folder, manifest=manifest, store=store, kept_alive=kept_alive), resumed
+        write_manifest(run.folder, self._manifest)
+        self._has_written = True
+        self.run = replace(run, manifest=self._manifest)
+        self._store.thaw()
+        if not (self._resumed and self._store.has_begun()):
+            self._store.create()
+        if self._session is not None and self._give_up is not None:
+            self._session.begin(self._give_up)
+
+    async def _begin_with(self, schedule: Schedule) -> AsyncGenerator[Unit, None]:
+        """The units of a run, whose beginning is written before the first one."""
+        async with aclosing(schedule.units()) as units:
+            async for unit in units:
+                if self._winding and not self._has_written:
+                    return
+                self._write_beginning()
+                yield unit
 
     def _wire(self, asked: Assignment, store: RunStore, *, resumed: bool) -> Assignment:
         def keep(model: Model, number: int) -> Model:
@@ -367,6 +415,14 @@ class Engine:
         """Whether this run ended before its first case: a column with another name, a first row that is no case."""
         schedule = self._schedule
         return not (self._resumed or self._winding or self._complete or (schedule is not None and schedule.cases))
+
+    def _withdraw(self, run: Run) -> None:
+        """Leave the folder of a run that was there as it was found."""
+        run.store.close()
+        if self._session is not None:
+            self._session.withdraw()
+        if self._lock is not None:
+            self._lock.leave()
 
     def _leave(self, run: Run) -> None:
         # Nobody was asked, so nothing is lost; and the same command, put right, must not be told that a run is there.

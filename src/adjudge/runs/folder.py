@@ -38,12 +38,20 @@ class RunLock:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._connection: sqlite3.Connection | None = None
+        self._made = False
+        """Whether the file was not there before."""
 
     def take(self) -> None:
         """Take the lock; raises ``UsageError`` when another process or another run of this one has it."""
+        path = self.folder / LOCK_FILE
         try:
-            # A moment's wait: somebody may just be looking whether the lock is held.
-            self._connection = _lock(self.folder / LOCK_FILE, patience=1.0)
+            while True:
+                self._made = not path.exists()
+                # A moment's wait: somebody may just be looking whether the lock is held.
+                self._connection = _lock(path, patience=1.0)
+                if path.exists():
+                    return
+                self._connection.close()  # of a file that ``leave`` has removed, which locks nothing
         except sqlite3.OperationalError as error:
             if _is_full(error):
                 raise AdjudgeError(f"the run {self.folder} cannot be written: {error}; make room for it") from None
@@ -61,6 +69,13 @@ class RunLock:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def leave(self) -> None:
+        """Let go of the lock, and leave the folder as it was before ``take``."""
+        if self._made and self._connection is not None:
+            with suppress(OSError):  # Windows removes no open file
+                (self.folder / LOCK_FILE).unlink()
+        self.free()
 
 
 def is_locked(folder: Path) -> bool:

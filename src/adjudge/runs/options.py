@@ -42,10 +42,17 @@ class Source:
         """How many cases there are at most, where that is known without reading them."""
         return self.cases.size if isinstance(self.cases, Dataset) else None
 
+    @property
+    def reads_once(self) -> bool:
+        """Whether the cases are used up by reading."""
+        return not isinstance(self.cases, Dataset) or self.cases.reads_once
+
     def bring_criteria(self) -> bool:
         """Whether its cases may bring criteria of their own; what can be read twice is looked at."""
-        if not isinstance(self.cases, Dataset) or self.cases.reads_once:
-            return not isinstance(self.cases, Dataset) or self.cases.may_judge_itself
+        if not isinstance(self.cases, Dataset):
+            return True
+        if self.cases.reads_once:
+            return self.cases.may_judge_itself
         if not self.cases.may_judge_itself:
             return False
         first = next(iter(self.cases), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -42,7 +42,11 @@ class Unit:
 
 
 class Schedule:
-    """One way through a data set. It holds one case at a time, whatever the size."""
+    """One way through a data set.
+
+    It holds one case at a time, whatever the size. Of data that can be read only once it also holds the kept cases that
+    are to be judged again, until all kept cases are compared.
+    """
 
     def __init__(
         self,
@@ -88,8 +92,32 @@ class Schedule:
         """SHA-256 over the digests of the cases that were taken, in their order."""
         return self._mac.hexdigest()
 
+    async def check(self) -> None:
+        """Read the cases up to the first new one; raises ``UsageError`` for data that changed since the run began."""
+        async with aclosing(self._read_units()) as units:
+            async for unit in units:
+                if unit.place > self._last:
+                    return
+
     async def units(self) -> AsyncGenerator[Unit, None]:
-        """The units that are not kept yet; raises ``UsageError`` for data that changed since the run began."""
+        """The units that are not kept yet; raises ``UsageError`` for data that changed since the run began.
+
+        Data that can be read only once were not checked before: of them the first unit comes when they are.
+        """
+        held: deque[Unit] = deque()
+        async with aclosing(self._read_units()) as units:
+            async for unit in units:
+                if self._source.reads_once and unit.place <= self._last:
+                    held.append(unit)
+                    continue
+                while held:
+                    yield held.popleft()
+                yield unit
+        for unit in held:
+            yield unit
+        self.complete = True
+
+    async def _read_units(self) -> AsyncGenerator[Unit, None]:
         since_turn = 0
         async with aclosing(self._source.iterate_cases()) as cases:
             async for place, case in cases:
@@ -126,7 +154,6 @@ class Schedule:
                 f"the data set has {self._read:,} cases, and case {self._last} of it was judged before; resume with "
                 "the data the run began with, or begin another run"
             )
-        self.complete = True
 
     def settle(self, unit: Unit) -> None:
         """Take note that an item of a unit is kept, and its case with it."""

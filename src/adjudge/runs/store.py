@@ -109,6 +109,17 @@ class RunStore:
         self._reader = _Connection(self._connect)
         self._commits = RunWriter(self)
         self._logged = 0
+        self._frozen = False
+
+    def freeze(self) -> Self:
+        """Only read until ``thaw``, and leave no trace in the folder; for who holds the run's lock."""
+        self._frozen = True
+        return self
+
+    def thaw(self) -> None:
+        """Write again."""
+        self.close()
+        self._frozen = False
 
     def create(self) -> Self:
         """Begin a new file, readable by its owner alone; raises ``UsageError`` when there is one."""
@@ -380,6 +391,8 @@ class RunStore:
         return UsageError(f"{self.path} cannot be read as a run: {said}; name a folder of `adjudge run`")
 
     def _connect(self, mode: Mode = "write") -> sqlite3.Connection:
+        if self._frozen:
+            mode = "look"
         try:
             prepare = _enter_log if mode == "write" else None
             return open_sqlite(self.path, mode=mode, patience=BUSY_SECONDS, prepare=prepare)

@@ -117,8 +117,14 @@ class BatchSession:
         on_paid_twice: Callable[[float], None],
     ) -> None:
         self.options = options
-        self.store = BatchStore(folder).open(make=True)
-        self.secret = open_secret(folder, needed=bool(self.store.list_batches()))
+        self.store = BatchStore(folder)
+        self._made = [path for path in (self.store.path, folder / SECRET_FILE) if not path.exists()]
+        try:
+            self.store.open(make=True)
+            self.secret = open_secret(folder, needed=bool(self.store.list_batches()))
+        except BaseException:
+            self._take_back()
+            raise
         self.queue = BatchQueue(
             self.store,
             options,
@@ -188,6 +194,16 @@ class BatchSession:
         """Close the file, and take away all that was made for a run that never began."""
         self.store.remove()
         (self.store.path.parent / SECRET_FILE).unlink(missing_ok=True)
+
+    def withdraw(self) -> None:
+        """Close the file of a run that is not resumed after all, and take away what was made for it here."""
+        self._last = self._count(checking=False)
+        self._take_back()
+
+    def _take_back(self) -> None:
+        self.store.close()
+        for path in self._made:
+            path.unlink(missing_ok=True)
 
     def progress(self, *, checking: bool) -> BatchProgress:
         """Where the requests are; as they were last, once the file is closed."""
