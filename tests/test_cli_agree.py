@@ -268,7 +268,6 @@ def test_two_runs_stand_beside_each_other_and_are_not_subtracted(judged: Line):
     assert [item["rate"]["design"] for item in found] == ["internal", "internal"]
     assert "Before: People" in judged("diff", "measured", "words", *labels, "--markdown").out
     assert judged("diff", "measured", "words", *labels, "--html", "page.html").status == 0
-    assert judged("diff", "measured", "words", "--new-contents", *labels).status == 2
 
 
 # ---------------------------------------------------------------- plans

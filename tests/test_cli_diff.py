@@ -135,22 +135,19 @@ def test_a_pass_that_went_away_is_not_overlooked(line: Line):
     assert line("diff", "was", "fewer").status == 0
 
 
-def test_new_answers_are_compared_when_asked_for(line: Line):
-    """The program under test changed, so every content did: without the option nobody can say, and it is named."""
+def test_new_answers_are_compared(line: Line):
+    """The program under test changed, so every content did; an answer that passed before and does not now regressed."""
     new = [Case(id=name, content="a new text") for name in "abc"]
     do(new, Judge(Told("x", {"a": BAD, "b": BAD, "c": GOOD}), reask=0), out="new")  # type: ignore[dict-item]
 
     ran = line("diff", "was", "new", "--no-regressions")
-    assert ran.status == 2
-    assert "or new answers to the same tasks with --new-contents" in ran.err
-    assert line("diff", "was", "new", "--new-contents").out.startswith("1 regressed, 0 improved, of 3 cases")
-    assert line("diff", "was", "new", "--new-contents", "--no-regressions").status == 1
+    assert (ran.status, ran.err) == (1, "")
+    assert ran.out.startswith("1 regressed, 0 improved, of 3 cases")
+    assert "Compared: answers, by one judge. 3 of 3 changed." in ran.out
 
     mixed = [Case(id="a", content="a new text"), Case(id="b", content="text"), Case(id="c", content="text")]
     do(mixed, Judge(Told("x", {"a": GOOD, "b": BAD, "c": GOOD}), reask=0), out="mixed")  # type: ignore[dict-item]
-    ran = line("diff", "was", "mixed", "--no-regressions", "--json")
-    assert (ran.status, "--new-contents compares new answers too" in ran.err) == (3, True)
-    assert line("diff", "was", "mixed", "--no-regressions", "--new-contents").status == 0
+    assert line("diff", "was", "mixed", "--no-regressions").status == 0
 
 
 def test_an_unfinished_run_is_no_proof(line: Line):
@@ -246,7 +243,7 @@ def test_a_page_has_both_runs_side_by_side(line: Line):
 def test_a_page_shows_both_contents_where_they_differ(line: Line):
     """New answers to the same tasks are what two runs are compared for."""
     make_run("new", {"a": BAD, "b": BAD, "c": GOOD}, content="another text")
-    page = read_page(line, "was", "new", "--new-contents")
+    page = read_page(line, "was", "new")
 
     shown = re.findall(r'<b>(Content \w+)</b></header>\s*<pre class="text" dir="auto">([^<]*)</pre>', page)
     assert shown == [("Content before", "text"), ("Content after", "another text")] * 3
@@ -256,7 +253,7 @@ def test_contents_that_differ_far_behind_are_not_shown_as_one(line: Line):
     """A long text is cut, and what is cut off may be all that changed."""
     make_run("one", {"a": GOOD}, content="x" * 3_000)
     make_run("two", {"a": BAD}, content="x" * 3_000 + "y")
-    page = read_page(line, "one", "two", "--new-contents")
+    page = read_page(line, "one", "two")
 
     assert page.count("<b>Content before</b>") == page.count("<b>Content after</b>") == 1
 

@@ -119,8 +119,8 @@ def test_cases_are_paired_by_their_ids(tmp_path: Path):
     assert found.changed == 0
 
 
-def test_another_content_is_another_case(tmp_path: Path):
-    """What was not judged by the same content, reference, task or context is not compared; labels may change."""
+def test_another_reference_is_another_case(tmp_path: Path):
+    """What was not judged by the same reference, task or context is not compared; content and labels may change."""
     cases = make_cases(4)
     changed = [
         replace(cases[0], content="other"),
@@ -131,8 +131,9 @@ def test_another_content_is_another_case(tmp_path: Path):
     one = make_run(tmp_path / "one", [GOOD, BAD, GOOD, GOOD], cases=cases)
     found = diff(one, make_run(tmp_path / "other", [BAD, BAD, BAD, GOOD], cases=changed))
 
-    assert (found.cases, found.content_changed, found.unmatched_passes) == (2, 2, 1)
-    assert [item.case for item in found.listed] == ["2"]
+    assert (found.cases, found.content_changed, found.inputs_changed, found.unmatched_passes) == (3, 1, 1, 0)
+    assert [(item.case, item.content_changed) for item in found.listed] == [("0", True), ("2", False)]
+    assert found.flips == 1
 
 
 def test_a_case_judged_several_times_counts_once(tmp_path: Path):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adjudge import Case, UsageError
+from adjudge import Case
 from adjudge.report import Diff, diff
 from adjudge.report.markdown import render_diff_markdown
 from adjudge.trust import compute_mcnemar
@@ -78,20 +78,17 @@ def test_a_clear_difference_is_never_impossible():
 HOSTILE = f"@all |x| <b>&amp;</b> [l](http://h) ![i](h) `c` **b** {ESCAPES}\n# head"
 
 
-def test_new_answers_to_the_same_tasks_are_compared_when_asked_for(tmp_path: Path):
+def test_new_answers_to_the_same_tasks_are_compared(tmp_path: Path):
     """A program that changed answers otherwise; another task or reference is another case all the same."""
     before = [Case(id=name, content="old", task="t", reference="r") for name in "abc"]
     after = [replace(before[0], content="new"), replace(before[1], task="u"), replace(before[2], reference="s")]
     was = make_run(tmp_path / "was", dict.fromkeys("abc", GOOD), cases=before)
     now = make_run(tmp_path / "now", dict.fromkeys("abc", BAD), cases=after)
 
-    assert (diff(was, now).cases, diff(was, now).content_changed) == (0, 3)
-    found = diff(was, now, new_contents=True)
-    assert (found.cases, found.content_changed, found.regressions, found.unmatched_passes) == (1, 2, 1, 2)
-    assert found.to_dict()["new_contents"] is True
+    found = diff(was, now)
+    assert (found.cases, found.inputs_changed, found.regressions, found.unmatched_passes) == (1, 2, 1, 2)
+    assert found.to_dict()["inputs_changed"] == 2
     assert "2 cases with another reference, task or context, not compared\n" in render_diff_markdown(found)
-    with pytest.raises(UsageError, match="new_contents"):
-        diff(was, now, new_contents="no")  # type: ignore[arg-type]
 
 
 def test_markdown_holds_hostile_ids_as_text(tmp_path: Path):

@@ -23,6 +23,7 @@ from adjudge.report.report import SeatPair as SeatPair
 from adjudge.report.report import SeatSummary as SeatSummary
 from adjudge.report.report import Spread as Spread
 from adjudge.report.run_diff import CaseDiff as CaseDiff
+from adjudge.report.run_diff import Compared as Compared
 from adjudge.report.run_diff import Diff as Diff
 from adjudge.report.run_diff import DiffSide as DiffSide
 from adjudge.report.run_diff import diff as diff

@@ -5,11 +5,20 @@ Made of the templates of one run's report, so it loads nothing, escapes everythi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from adjudge.errors import UsageError
 from adjudge.report.cases import ShownCase, make_shown_case
+from adjudge.report.diff_words import (
+    Kind,
+    count_cases,
+    describe_change,
+    describe_compared,
+    describe_test,
+    find_kind,
+    list_kinds,
+)
 from adjudge.report.format import format_outcomes
 from adjudge.report.html_measurement import make_lead
 from adjudge.report.html_page import render_page
@@ -35,27 +44,8 @@ class PairedCase:
     differing: tuple[str, ...] = ()
     """Which of its texts are others, also where only a part that is cut off differs."""
 
-    @property
-    def kind(self) -> str:
-        """What happened to it: ``regressed``, ``improved``, another ``outcome``, another ``score``, or ``same``."""
-        if self.change is None:
-            return "same"
-        if self.change.regressed:
-            return "regressed"
-        if self.change.after == "passed" != self.change.before:
-            return "improved"
-        return "outcome" if self.change.before != self.change.after else "score"
-
 
 _TEXTS = ("task", "content", "reference", "context")
-
-_SAID = {
-    "regressed": "regressed",
-    "improved": "improved",
-    "outcome": "another outcome",
-    "score": "another score",
-    "same": "as before",
-}
 
 
 def pair_cases(found: Diff, before: Run, after: Run, *, most: int = MOST_CASES) -> Iterator[PairedCase]:
@@ -69,8 +59,8 @@ def pair_cases(found: Diff, before: Run, after: Run, *, most: int = MOST_CASES) 
     # Where more changed than are listed, what is not listed need not be as before.
     if room <= 0 or found.changed > len(changes):
         return
-    for joined in join_runs(before, after, new_contents=found.new_contents):
-        if joined.before is None or joined.after is None or not joined.same or joined.case in changes:
+    for joined in join_runs(before, after):
+        if not joined.is_comparable or joined.case in changes:
             continue
         yield _pair(joined.case, before, after, None)
         room -= 1
@@ -100,8 +90,9 @@ class PairedRow:
     """A case as a line of the list, and what the line adds to it."""
 
     item: PairedCase
-    outcomes: tuple[str, str]
-    said: str
+    verdicts: tuple[str, str]
+    kind: Kind
+    word: str
     score: str
     texts: tuple[TextRow, ...]
     criteria: Table | None
@@ -109,25 +100,30 @@ class PairedRow:
 
 def render_diff_html(found: Diff, cases: Iterable[PairedCase]) -> str:
     """What changed between two runs as the text of one HTML file; ``cases`` are what ``pair_cases`` found."""
-    rows = [_make_row(item) for item in cases]
+    words = dict(list_kinds(found))
+    rows = [_make_row(item, find_kind(found, item.change), words) for item in cases]
     sides = (("Before", found.before), ("After", found.after))
     notices = [f"{side.folder} is {side.status}: its other cases are in no figure here." for _, side in sides
                if side.status != "finished"]  # fmt: skip
     notices += [f"Between the runs, {change}." for change in found.setup_changes]
+    notices += [describe_compared(found)] if found.compared == "both" else []
     notices += [f"{format_count(number, 'case')} {said}; no figure here is about them."
                 for said, number in list_facts(found)]  # fmt: skip
     measured = zip(("Before", "After"), found.measured, strict=True) if found.measured is not None else ()
     return render_page(
         "diff.html",
         found=found,
-        said=f"{found.regressions:,} regressed, {found.improvements:,} improved",
+        said=describe_change(found),
+        of=count_cases(found),
+        compared=describe_compared(found) if found.compared != "both" else "",
+        tested=describe_test(found),
         sides=[(name, side, format_outcomes(side.counts)) for name, side in sides],
         notices=notices,
         chance=describe_p(found.p_value),
         leads=[(name, make_lead(side)) for name, side in measured],
         difference=describe_difference(),
         panels=list(_list_panels(found)),
-        kinds=[(name, said) for name, said in _SAID.items() if any(row.item.kind == name for row in rows)],
+        kinds=[(kind, word) for kind, word in words.items() if any(row.kind == kind for row in rows)],
         rows=rows,
     )
 
@@ -135,8 +131,11 @@ def render_diff_html(found: Diff, cases: Iterable[PairedCase]) -> str:
 def _list_panels(found: Diff) -> Iterator[Panel]:
     moves = [[old, new, f"{number:,}"] for (old, new), number in found.transitions.items()]
     yield Panel(
-        title="Outcomes", blocks=[Table(columns=[("before", ""), ("after", "word"), ("cases", "n")], rows=moves)]
+        title="Preferences" if found.pairs else "Outcomes",
+        blocks=[Table(columns=[("before", ""), ("after", "word"), ("cases", "n")], rows=moves)],
     )
+    if found.pairs:
+        return
     columns = [("mean", ""), ("before", "n"), ("after", "n"), ("difference", "n"), ("cases", "n wide"), ("p", "n")]
     means = [
         [
@@ -152,13 +151,18 @@ def _list_panels(found: Diff) -> Iterator[Panel]:
     yield Panel(title="Scores", blocks=[Table(columns=columns, rows=means)])
 
 
-def _make_row(item: PairedCase) -> PairedRow:
+def _find_verdict(case: ShownCase) -> str:
+    return case.worst.preferred or str(case.outcome)
+
+
+def _make_row(item: PairedCase, kind: Kind, words: Mapping[Kind, str]) -> PairedRow:
     change = item.change
     scores = (change.score_before, change.score_after) if change else (item.before.worst.score,) * 2
     return PairedRow(
         item=item,
-        outcomes=(change.before, change.after) if change else (item.before.outcome, item.after.outcome),
-        said=_SAID[item.kind],
+        verdicts=(change.before, change.after) if change else (_find_verdict(item.before), _find_verdict(item.after)),
+        kind=kind,
+        word=words[kind],
         score=render_change(*scores),
         texts=tuple(_list_texts(item)),
         criteria=_show_criteria(change) if change is not None and change.criteria else None,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from adjudge.formats.markdown import escape, render_code
 from adjudge.report.cases import ShownCase
+from adjudge.report.diff_words import count_cases, describe_change, describe_compared, describe_test
 from adjudge.report.format import (
     format_cost,
     format_criterion_share,
@@ -63,11 +64,10 @@ def describe_p(value: float | None) -> str:
 
 def list_facts(found: Diff) -> Iterator[tuple[str, int]]:
     """Why cases were not compared, and how many."""
-    changed = "reference, task or context" if found.new_contents else "content, reference, task or context"
     facts = (
         ("only in the earlier run", found.only_before),
         ("only in the later run", found.only_after),
-        (f"with another {changed}, not compared", found.content_changed),
+        ("with another reference, task or context, not compared", found.inputs_changed),
         ("with other criteria, rules or another threshold of their own, not compared", found.criteria_changed),
     )
     yield from ((said, number) for said, number in facts if number)
@@ -96,13 +96,11 @@ def render_case_names(number: int) -> str:
 
 def _list_lines(found: Diff) -> Iterator[str]:
     yield DIFF_MARK
-    compared = f"{render_case_names(found.cases)} in both runs"
-    yield f"**{found.regressions:,} regressed, {found.improvements:,} improved**, of {compared}"
-    yield ""
-    yield f"McNemar's exact test of passed against not passed: {describe_p(found.p_value)}"
+    yield f"**{escape(describe_change(found))}**, {count_cases(found)}"
     for change in found.setup_changes:
-        yield ""
-        yield escape(change)
+        yield from ("", escape(change))
+    yield from ("", describe_compared(found))
+    yield from ("", f"McNemar's exact test of {describe_test(found)}: {describe_p(found.p_value)}")
     for said, number in list_facts(found):
         yield ""
         yield f"{render_case_names(number)} {said}"
@@ -113,10 +111,11 @@ def _list_lines(found: Diff) -> Iterator[str]:
     yield from ("", "| before | after | cases |", "|---|---|--:|")
     for (old, new), number in found.transitions.items():
         yield f"| {old} | {new} | {number:,} |"
-    yield from ("", "| mean | before | after | difference | cases | p |", "|---|--:|--:|--:|--:|--:|")
-    yield _render_means("score", found.score)
-    for name, means in found.criteria.items():
-        yield _render_means(render_code(name), means)
+    if not found.pairs:
+        yield from ("", "| mean | before | after | difference | cases | p |", "|---|--:|--:|--:|--:|--:|")
+        yield _render_means("score", found.score)
+        for name, means in found.criteria.items():
+            yield _render_means(render_code(name), means)
     yield from _list_cases(found)
 
 
@@ -141,10 +140,8 @@ def _list_cases(found: Diff) -> Iterator[str]:
             yield f"|{'---|' * len(row)}"
     total = sum(number for (old, new), number in found.transitions.items() if old != new)
     if total > min(MOST_ROWS, len(moved)):
-        yield from (
-            "",
-            f"{min(MOST_ROWS, len(moved))} of {total:,} cases with another outcome are shown, regressions first",
-        )
+        first = ", regressions first" if found.regressions is not None else ""
+        yield from ("", f"{min(MOST_ROWS, len(moved))} of {total:,} cases with another outcome are shown{first}")
 
 
 def drop_empty(rows: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.rate import Sampling
 from adjudge.templates.figures import NOTHING, format_count, format_rate, format_share
 from adjudge.trust.agreement import Agreement
-from adjudge.trust.corrected_rate import CorrectedRate, Refusal, refuse_unsupported
+from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.estimate import Estimate
 
 _SAMPLING: dict[Sampling, str] = {
@@ -102,9 +102,11 @@ def _describe_weighted(agreement: Agreement) -> str:
 
 
 def describe_difference() -> str:
-    """Why two corrected rates are not subtracted from each other, and what to do."""
-    refusal = refuse_unsupported("difference")
-    return f"{refusal.reason[:1].upper()}{refusal.reason[1:]}: {refusal.remedy}."
+    """Why the corrected rates of two runs over the same contents are not subtracted from each other."""
+    return (
+        "No interval is given for the difference: both runs hold the same answers, so people would pass the same share "
+        "of both. What differs is how often each judge is wrong."
+    )
 
 
 def _describe_correlation(found: Measurement) -> str:

@@ -1,4 +1,4 @@
-"""``diff``: what changed between two runs of the same cases, and whether it is more than chance."""
+"""``diff``: what changed between two runs of the same cases, by how much, and what can explain it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from adjudge.dataset.case import OWN_KEYS
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_flag
 from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
+from adjudge.judges.pair import PairResult, Preference
 from adjudge.measurement.measurement import Measurement
 from adjudge.question.score import TOLERANCE
+from adjudge.report.setup_changes import list_setup_changes
 from adjudge.result import Outcome
-from adjudge.runs.folder import Run, list_changes, open_run
+from adjudge.runs.folder import Run, open_run
 from adjudge.trust.difference import Means, PairedTally, compute_mcnemar
 
 _BEFORE = """
@@ -43,8 +44,15 @@ _ONLY_AFTER = """
     FROM later.cases d CROSS JOIN later.results r ON r.place = d.place
     WHERE NOT EXISTS (SELECT 1 FROM main.cases c WHERE c.id = d.id) ORDER BY d.place, r.sample"""
 
-_GIVEN = ("reference", "task", "context")
+_INPUTS = ("reference", "task", "context")
 
+Verdict = Outcome | Preference
+"""What a case comes to: an outcome, or of a pair what is preferred, or ``undecided``."""
+
+Compared = Literal["answers", "judges", "both"]
+"""What can explain the differences: the answers, judged by one judge; the judges, on the same answers; or either."""
+
+_PASSES = ("passed", "first")
 
 Row = tuple[int, str, int, str, Outcome, str | None, float | None, bytes]
 
@@ -53,7 +61,7 @@ Row = tuple[int, str, int, str, Outcome, str | None, float | None, bytes]
 class Side:
     """What one run says of one case, all its judgements together."""
 
-    outcome: Outcome
+    verdict: Verdict
     """What more than half of its judgements are, else undecided."""
     score: float | None
     """The mean of those that are decided."""
@@ -62,6 +70,8 @@ class Side:
     detail: str
     subject: str
     place: int
+    models: frozenset[tuple[str, str]] = frozenset()
+    """Which judge was answered by which model, where the replies name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,25 +81,28 @@ class Joined:
     case: str
     before: Side | None
     after: Side | None
-    same: bool = True
-    """Whether the same was judged: another label or other metadata do not matter."""
+    same_content: bool = True
+    same_inputs: bool = True
+    """Whether reference, task and context are the same: another label or other metadata do not matter."""
     same_criteria: bool = True
     """Whether the case brought the same criteria, rubric, rules and threshold of its own, or none."""
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether both runs asked the same about this case; its content may be another."""
+        return self.before is not None and self.after is not None and self.same_inputs and self.same_criteria
 
 
 @dataclass(slots=True)
 class _Sums:
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
     scores: list[float] = field(default_factory=list)
     criteria: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    models: set[tuple[str, str]] = field(default_factory=set)
 
 
-def join_runs(before: Run, after: Run, *, new_contents: bool = False) -> Iterator[Joined]:
-    """Every case of the earlier run in its order, with the later one's of the same id; then what only that one has.
-
-    With ``new_contents``, another content does not make another case; another reference, task or context does.
-    """
-    judged = _GIVEN if new_contents else ("content", *_GIVEN)
+def join_runs(before: Run, after: Run) -> Iterator[Joined]:
+    """Yield every case of the earlier run in its order, with the later one's of the same id; then those only it has."""
     with closing(_open(before, after)) as connection:
         later = _fold(connection.execute(_AFTER))
         found = next(later, None)
@@ -99,14 +112,24 @@ def join_runs(before: Run, after: Run, *, new_contents: bool = False) -> Iterato
             if found is None or found[0] != place:
                 yield Joined(case=case, before=side, after=None)
                 continue
-            same = criteria = True
-            if side.subject != found[2].subject:
-                bodies = _read_bodies(connection, side.place, found[2].place)
-                same, criteria = _agree(bodies, judged), _agree(bodies, OWN_KEYS)
-            yield Joined(case=case, before=side, after=found[2], same=same, same_criteria=criteria)
+            yield _join(connection, case, side, found[2])
             found = next(later, None)
         for _, case, side in _fold(connection.execute(_ONLY_AFTER)):
             yield Joined(case=case, before=None, after=side)
+
+
+def _join(connection: sqlite3.Connection, case: str, before: Side, after: Side) -> Joined:
+    if before.subject == after.subject:
+        return Joined(case=case, before=before, after=after)
+    bodies = _read_bodies(connection, before.place, after.place)
+    return Joined(
+        case=case,
+        before=before,
+        after=after,
+        same_content=_agree(bodies, ("content",)),
+        same_inputs=_agree(bodies, _INPUTS),
+        same_criteria=_agree(bodies, OWN_KEYS),
+    )
 
 
 def _open(before: Run, after: Run) -> sqlite3.Connection:
@@ -132,21 +155,23 @@ def _fold(rows: Iterable[Row]) -> Iterator[tuple[int, str, Side]]:
 def _sum_up(rows: list[Row], place: int, subject: str) -> Side:
     sums, detail = _Sums(), ""
     for *_, outcome, because, score, body in rows:
-        said = _read(body)
-        sums.outcomes[outcome] += 1
-        detail = detail or ": ".join(filter(None, (because, said.detail)))
-        if score is not None:
+        result = _read(body)
+        sums.verdicts[result.preferred or outcome] += 1
+        sums.models |= set(_list_models(result))
+        detail = detail or ": ".join(filter(None, (because, result.detail)))
+        if score is not None and result.schema != PairResult.schema:  # the score of a pair counts who won
             sums.scores.append(score)
-        for item in said.criteria:
+        for item in result.criteria:
             if item.score is not None:
                 sums.criteria[item.name].append(item.score)
     return Side(
-        outcome=next((found for found, number in sums.outcomes.items() if 2 * number > len(rows)), "undecided"),
+        verdict=next((verdict for verdict, number in sums.verdicts.items() if 2 * number > len(rows)), "undecided"),
         score=_mean(sums.scores),
         criteria={name: math.fsum(scores) / len(scores) for name, scores in sums.criteria.items()},
         detail=detail,
         subject=subject,
         place=place,
+        models=frozenset(sums.models),
     )
 
 
@@ -159,11 +184,29 @@ class _Criterion(msgspec.Struct):
     score: float | None = None
 
 
+class _Order(msgspec.Struct):
+    result: _Result
+
+
 class _Result(msgspec.Struct):
     """What of a kept result is compared."""
 
+    schema: str = ""
     detail: str = ""
     criteria: list[_Criterion] = []
+    preferred: Preference | None = None
+    judge: str = ""
+    model: str | None = None
+    results: list[_Result] = []
+    orders: list[_Order] = []
+
+
+def _list_models(result: _Result) -> Iterator[tuple[str, str]]:
+    """Which judge was answered by which model, at any depth."""
+    for part in [*result.results, *(item.result for item in result.orders)]:
+        yield from _list_models(part)
+    if result.model:
+        yield result.judge, result.model
 
 
 _DECODER = msgspec.json.Decoder(_Result)
@@ -199,7 +242,10 @@ def _agree(bodies: tuple[Any, Any], names: Sequence[str]) -> bool:
 
 
 MOST_LISTED = 2_000
-"""Cases that a ``Diff`` lists, regressions first."""
+"""Cases that a ``Diff`` lists, lost ones first."""
+
+_MOST_MODELS = 1_000
+"""Names of models that are remembered of each run: a server may make one up for each reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,24 +253,38 @@ class CaseDiff:
     """A case whose outcome or score changed."""
 
     case: str
-    before: Outcome
-    after: Outcome
+    before: Verdict
+    """The outcome in the earlier run; of a pair what was preferred: ``first``, ``second`` or ``tie``."""
+    after: Verdict
     score_before: float | None
     score_after: float | None
     criteria: tuple[tuple[str, float | None, float | None], ...] = ()
     """The criteria whose score changed: name, before, after."""
     detail: str = ""
     """Why it has its new outcome: the later result's reason and detail; it may quote the content."""
+    content_changed: bool = False
+    """Whether another content was judged."""
+    regressed: bool = False
+    """Whether one judge passed it before and does not now; never true of pairs, or if the judge changed too."""
 
     @property
-    def regressed(self) -> bool:
-        """Whether it passed before and does not now; undecided is not passed."""
-        return self.before == "passed" != self.after
+    def lost(self) -> bool:
+        """Whether it passed before and does not now, or the first of a pair was preferred; undecided is not passed."""
+        return _is_lost(self.before, self.after)
+
+    @property
+    def gained(self) -> bool:
+        """Whether it passes now and did not before, or the first of a pair is preferred."""
+        return _is_lost(self.after, self.before)
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
         criteria = [{"name": name, "before": old, "after": new} for name, old, new in self.criteria]
         return {name: getattr(self, name) for name in self.__slots__} | {"criteria": criteria}
+
+
+def _is_lost(before: Verdict, after: Verdict) -> bool:
+    return before in _PASSES and after not in _PASSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +294,8 @@ class DiffSide:
     id: str
     folder: str
     status: str
+    judge: str
+    """The name of its judge."""
     counts: Mapping[str, int]
     """Of all its judgements, those without a counterpart included."""
 
@@ -250,70 +312,81 @@ class Diff:
 
     before: DiffSide
     after: DiffSide
+    pairs: bool
+    """Whether the cases are pairs of which one is preferred."""
     cases: int
     """Cases that are in both runs and are compared."""
     only_before: int
     """Cases that are not in the later run."""
     only_after: int
     content_changed: int
-    """Cases with the same id that are not compared, because the reference, task or context changed, or, without
-    ``new_contents``, the content.
-    """
+    """Compared cases whose content is another, such as a new answer to the same task."""
+    flips: int
+    """Compared cases with another outcome though their content is the same."""
+    inputs_changed: int
+    """Cases that are not compared, because their reference, task or context changed."""
     criteria_changed: int = 0
     """Cases that are not compared, because their own criteria, rules or thresholds changed: there the question changed,
     not the judge.
     """
     unmatched_passes: int
     """Cases that passed before and cannot be compared, because they are gone or changed."""
-    transitions: Mapping[tuple[Outcome, Outcome], int]
-    """How many cases went from which outcome to which, unchanged ones included."""
+    transitions: Mapping[tuple[Verdict, Verdict], int]
+    """How many cases went from which outcome, or preference, to which, unchanged ones included."""
     p_value: float | None
-    """McNemar's exact test of passed against not passed; ``None`` when no case went either way."""
+    """McNemar's exact test of passed (of a pair: the first is preferred) against not; ``None`` when no case went either
+    way.
+    """
     score: Means
     """The scores of the cases that are decided in both runs."""
     criteria: Mapping[str, Means]
     """The same for each criterion that both runs scored."""
     changed: int
     """Cases with another outcome or another score."""
-    new_contents: bool = False
-    """Whether cases with another content are compared too."""
     setup_changes: tuple[str, ...] = ()
-    """How the judge, the rubric and the question of the runs differ, one clause each; empty if they are the same."""
+    """How the runs decide differently: the judge, the model that answered, the rubric, the threshold, the rules, the
+    question and how often it was asked, one clause each; empty if they are the same.
+    """
     measured: tuple[Measurement, Measurement] | None = None
     """What people would say of each run, if labels were given."""
     listed: tuple[CaseDiff, ...]
-    """The first of them, at most 2,000: regressions, then other outcomes, then scores, in the order of the data."""
+    """The first of them, at most 2,000: lost ones, then other outcomes, then scores, in the order of the data."""
 
     @property
-    def regressions(self) -> int:
-        """Cases that passed before and do not now."""
-        return sum(number for (old, new), number in self.transitions.items() if old == "passed" != new)
+    def compared(self) -> Compared:
+        """What can explain the differences: ``answers`` (one judge), ``judges`` (the same contents) or ``both``."""
+        if not self.setup_changes:
+            return "answers"
+        return "both" if self.content_changed else "judges"
 
     @property
-    def improvements(self) -> int:
-        """Cases that pass now and did not before."""
-        return sum(number for (old, new), number in self.transitions.items() if new == "passed" != old)
+    def lost(self) -> int:
+        """Cases that passed in the earlier run and not in the later; of pairs: the first was preferred."""
+        return sum(number for (old, new), number in self.transitions.items() if _is_lost(old, new))
+
+    @property
+    def gained(self) -> int:
+        """Cases that passed in the later run and not in the earlier."""
+        return sum(number for (old, new), number in self.transitions.items() if _is_lost(new, old))
+
+    @property
+    def regressions(self) -> int | None:
+        """Answers that passed before and do not now; ``None`` for pairs, and unless one judge judged both runs."""
+        return self.lost if self.compared == "answers" and not self.pairs else None
+
+    @property
+    def improvements(self) -> int | None:
+        """Answers that pass now and did not before; ``None`` where ``regressions`` is."""
+        return self.gained if self.compared == "answers" and not self.pairs else None
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
-        plain = (
-            "cases",
-            "only_before",
-            "only_after",
-            "content_changed",
-            "criteria_changed",
-            "unmatched_passes",
-            "regressions",
-        )
         moves = [{"before": old, "after": new, "cases": number} for (old, new), number in self.transitions.items()]
         return {
             "schema": self.schema,
             "before": {name: getattr(self.before, name) for name in DiffSide.__slots__},
             "after": {name: getattr(self.after, name) for name in DiffSide.__slots__},
-            **{
-                name: getattr(self, name)
-                for name in (*plain, "regressions", "improvements", "p_value", "changed", "new_contents")
-            },
+            **{name: getattr(self, name) for name in _PLAIN},
             "setup_changes": list(self.setup_changes),
             "transitions": moves,
             "measured": None if self.measured is None else [item.to_dict() for item in self.measured],
@@ -323,24 +396,33 @@ class Diff:
         }
 
 
-def diff(
-    before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], *, new_contents: bool = False
-) -> Diff:
+_PLAIN = ("compared", "pairs", "cases", "only_before", "only_after", "content_changed", "flips", "inputs_changed",
+          "criteria_changed", "unmatched_passes", "lost", "gained", "regressions", "improvements", "p_value",
+          "changed")  # fmt: skip
+
+
+def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str]) -> Diff:
     """Compare two runs, given as ``Run``s or folders, case by case. Cases are paired by their ids.
 
-    A case is counted and not compared if it brought other criteria, rules or another threshold of its own, or if its
-    content changed. With ``new_contents``, changed contents are compared too: use it for a program's answers before and
-    after a change, to the same task, reference and context.
+    The content of a case may differ, such as a program's answer before and after a change. A case is counted and not
+    compared if its reference, task or context changed, or if it brought other criteria, rules or another threshold of
+    its own. ``compared`` says whether the answers, the judges, or both changed.
 
-    Memory does not grow with the runs. Raises ``UsageError`` for a folder that has no run.
+    Memory does not grow with the runs. Raises ``UsageError`` for a folder that has no run, and for a run of pairs with
+    one of single cases.
     """
-    check_flag("new_contents", new_contents)
     runs = [(item, False) if isinstance(item, Run) else (open_run(item), True) for item in (before, after)]
     try:
+        first, second = runs[0][0], runs[1][0]
+        if first.compares != second.compares:
+            raise UsageError(
+                f"one of {first.folder} and {second.folder} is a run of pairs and the other is not; compare runs of "
+                "one kind"
+            )
         tally = _Tally()
-        for pair in join_runs(runs[0][0], runs[1][0], new_contents=new_contents):
-            tally.add(pair)
-        return replace(tally.sum_up(runs[0][0], runs[1][0]), new_contents=new_contents)
+        for joined in join_runs(first, second):
+            tally.add(joined)
+        return tally.sum_up(first, second)
     except AdjudgeError:
         raise
     except (sqlite3.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -356,33 +438,42 @@ def diff(
 class _Tally:
     """What has been seen so far."""
 
-    transitions: Counter[tuple[Outcome, Outcome]] = field(default_factory=Counter)
+    transitions: Counter[tuple[Verdict, Verdict]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     score: PairedTally = field(default_factory=PairedTally)
     criteria: dict[str, PairedTally] = field(default_factory=dict)
+    models: tuple[set[tuple[str, str]], set[tuple[str, str]]] = field(default_factory=lambda: (set(), set()))
     listed: tuple[list[CaseDiff], list[CaseDiff], list[CaseDiff]] = field(default_factory=lambda: ([], [], []))
 
-    def add(self, pair: Joined) -> None:
-        """One case of the earlier run, or one that only the later has."""
-        before, after = pair.before, pair.after
-        if before is None or after is None or not pair.same or not pair.same_criteria:
-            changed = "criteria_changed" if pair.same else "content_changed"
+    def add(self, joined: Joined) -> None:
+        """Count one case of the earlier run, or one that only the later has."""
+        before, after = joined.before, joined.after
+        if before is None or after is None or not joined.is_comparable:
+            changed = "criteria_changed" if joined.same_inputs else "inputs_changed"
             kind = "only_after" if before is None else "only_before" if after is None else changed
             self.counts[kind] += 1
-            self.counts["unmatched_passes"] += before is not None and before.outcome == "passed"
+            self.counts["unmatched_passes"] += before is not None and before.verdict in _PASSES
             return
-        self.transitions[before.outcome, after.outcome] += 1
+        self.transitions[before.verdict, after.verdict] += 1
+        self.counts["content_changed"] += not joined.same_content
+        self.counts["flips"] += joined.same_content and before.verdict != after.verdict
+        self._add_numbers(before, after)
+        if before.verdict != after.verdict or _differ(before, after):
+            self._list(joined.case, before, after, content_changed=not joined.same_content)
+
+    def _add_numbers(self, before: Side, after: Side) -> None:
+        for models, side in zip(self.models, (before, after), strict=True):
+            if len(models) < _MOST_MODELS:
+                models.update(side.models)
         if before.score is not None and after.score is not None:
             self.score.add(before.score, after.score)
         for name in before.criteria.keys() & after.criteria.keys():
             self.criteria.setdefault(name, PairedTally()).add(before.criteria[name], after.criteria[name])
-        if before.outcome != after.outcome or _differ(before, after):
-            self._list(pair.case, before, after)
 
-    def _list(self, case: str, before: Side, after: Side) -> None:
+    def _list(self, case: str, before: Side, after: Side, *, content_changed: bool) -> None:
         self.counts["changed"] += 1
-        regressed = before.outcome == "passed" != after.outcome
-        listed = self.listed[0 if regressed else 1 if before.outcome != after.outcome else 2]
+        lost = _is_lost(before.verdict, after.verdict)
+        listed = self.listed[0 if lost else 1 if before.verdict != after.verdict else 2]
         if len(listed) >= MOST_LISTED:
             return
         names = [*before.criteria, *(name for name in after.criteria if name not in before.criteria)]
@@ -390,41 +481,54 @@ class _Tally:
         listed.append(
             CaseDiff(
                 case=case,
-                before=before.outcome,
-                after=after.outcome,
+                before=before.verdict,
+                after=after.verdict,
                 score_before=before.score,
                 score_after=after.score,
                 criteria=tuple(item for item in pairs if item[1] != item[2]),
                 detail=after.detail,
+                content_changed=content_changed,
             )
         )
 
     def sum_up(self, before: Run, after: Run) -> Diff:
-        """What it all comes to."""
-        worse = sum(number for (old, new), number in self.transitions.items() if old == "passed" != new)
-        better = sum(number for (old, new), number in self.transitions.items() if new == "passed" != old)
-        regressions, outcomes, scores = self.listed
+        """The diff of all that was added."""
+        lost = sum(number for (old, new), number in self.transitions.items() if _is_lost(old, new))
+        gained = sum(number for (old, new), number in self.transitions.items() if _is_lost(new, old))
+        changes = tuple(list_setup_changes(before.manifest, after.manifest, *self.models))
+        listed = [item for part in self.listed for item in part][:MOST_LISTED]
+        if not changes and not before.compares:
+            listed = [replace(item, regressed=item.lost) for item in listed]
         return Diff(
             before=_describe(before),
             after=_describe(after),
+            pairs=before.compares,
             cases=self.transitions.total(),
             only_before=self.counts["only_before"],
             only_after=self.counts["only_after"],
             content_changed=self.counts["content_changed"],
+            flips=self.counts["flips"],
+            inputs_changed=self.counts["inputs_changed"],
             criteria_changed=self.counts["criteria_changed"],
             unmatched_passes=self.counts["unmatched_passes"],
             transitions=dict(sorted(self.transitions.items())),
-            p_value=compute_mcnemar(worse, better),
+            p_value=compute_mcnemar(lost, gained),
             score=self.score.sum_up(),
             criteria={name: self.criteria[name].sum_up() for name in sorted(self.criteria)},
             changed=self.counts["changed"],
-            setup_changes=tuple(list_changes(before.manifest, after.manifest)),
-            listed=tuple([*regressions, *outcomes, *scores][:MOST_LISTED]),
+            setup_changes=changes,
+            listed=tuple(listed),
         )
 
 
 def _describe(run: Run) -> DiffSide:
-    return DiffSide(id=run.id, folder=str(run.folder), status=run.status, counts=dict(run.counts))
+    return DiffSide(
+        id=run.id,
+        folder=str(run.folder),
+        status=run.status,
+        judge=str(run.manifest["judge"].get("name", "")),
+        counts=dict(run.counts),
+    )
 
 
 def _differ(before: Side, after: Side) -> bool:

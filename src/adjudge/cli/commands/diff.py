@@ -48,9 +48,6 @@ def diff_runs(
     fail_under: Annotated[
         float | None, typer.Option("--fail-under", metavar="SHARE", help="Fail if fewer of RUN2 passed, from 0 to 1.")
     ] = None,
-    new_contents: Annotated[
-        bool, typer.Option("--new-contents", help="Compare cases whose content changed too: new answers, same task.")
-    ] = False,
     no_regressions: Annotated[
         bool, typer.Option("--no-regressions", help="Fail if a case passed in RUN1 and does not in RUN2.")
     ] = False,
@@ -60,28 +57,31 @@ def diff_runs(
 ) -> int:
     """Show what changed from RUN1 to RUN2, by case and criterion.
 
-    RUN1 and RUN2 are folders of `adjudge run`. Cases are paired by their ids; undecided is not passed. Without --top,
-    the terminal lists 20 cases, a comment 50, and HTML and JSON up to 2,000.
+    RUN1 and RUN2 are folders of `adjudge run`. Cases are paired by their ids; undecided is not passed. The first lines
+    say what was compared: answers by one judge, judges on the same answers, or both, which cannot be told apart; of
+    pairs, how the preference changed. Without --top, the terminal lists 20 cases, a comment 50, and HTML and JSON up to
+    2,000.
 
     With --labels it also says what people would pass of each run (this needs pip install 'adjudge[trust]'). The labels
     are of the contents, so both runs must have judged the same ones. No interval is given for the difference.
 
     Exit status: 0 done, 1 fewer than --fail-under passed or a case regressed, 2 wrong usage or no case in both,
-    3 unknown, because cases are undecided, gone or changed, or a run is unfinished.
+    3 unknown, because cases are undecided, gone or changed, a run is unfinished, or the judge and the answers both
+    changed.
     """
     from adjudge.report.run_diff import diff
 
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
     _check(html, top, fail_under)
-    request = _make_request(labels, labels_are, limits, new_contents=new_contents)
+    request = _make_request(labels, labels_are, limits)
     with show_progress("comparing"):
-        found = diff(before, after, new_contents=new_contents)
+        found = diff(before, after)
     if not found.cases:
         # Two runs of different data have no regressions, and that must not look like a pass.
         remedy = "compare runs of the same data"
-        if found.content_changed and not new_contents:
-            remedy += ", or new answers to the same tasks with --new-contents"
+        if found.inputs_changed:
+            remedy += ", with the same reference, task and context"
         if found.criteria_changed:
             remedy += ", judged by the same criteria of their own (--case-criteria)"
         raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
@@ -111,9 +111,7 @@ def _check(html: Path | None, top: int | None, fail_under: float | None) -> None
         raise UsageError(f"--top is 0 to 2,000 cases, and {top:,} were asked for; --json without it lists 2,000")
 
 
-def _make_request(
-    labels: list[str] | None, labels_are: str | None, limits: str | None, *, new_contents: bool
-) -> MeasureRequest | None:
+def _make_request(labels: list[str] | None, labels_are: str | None, limits: str | None) -> MeasureRequest | None:
     """What both runs are measured with; ``None`` where nobody asked."""
     if labels is None:
         if labels_are is not None:
@@ -121,11 +119,6 @@ def _make_request(
         if limits is not None:
             raise UsageError("--limits are those of the rate that --labels give; name a file, or leave it out")
         return None
-    if new_contents:
-        raise UsageError(
-            "--labels are of the contents that people looked at, and --new-contents compares others; measure each run "
-            "with adjudge agree"
-        )
     return make_request(labels, labels_are=labels_are, limits=read_limits(limits))
 
 
@@ -160,12 +153,14 @@ def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) 
     from adjudge.cli.commands.run import find_status as find_share
 
     asked = fail_under is not None or no_regressions
+    if asked and found.compared == "both":
+        note("the judge and the answers both changed, so nothing can be required of this comparison")
+        return 3
     statuses = {find_share(found.after.counts, fail_under)} if fail_under is not None else set()
-    if no_regressions and found.regressions:
+    if no_regressions and found.lost:
         statuses.add(1)
     if no_regressions and found.unmatched_passes:
-        remedy = "; --new-contents compares new answers too" if found.content_changed and not found.new_contents else ""
-        note(f"{found.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say{remedy}")
+        note(f"{found.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say")
         statuses.add(3)
     # Of the earlier run too: what it had not come to could not have passed in it.
     needed = ([found.before] if no_regressions else []) + ([found.after] if asked else [])
@@ -178,38 +173,35 @@ def find_status(found: Diff, fail_under: float | None, *, no_regressions: bool) 
 
 def draw_diff(found: Diff, most: int) -> None:
     """Tables for a person, the last of at most so many cases."""
-    from adjudge.report.markdown import (
-        describe_p,
-        format_change_score,
-        format_delta,
-        format_p,
-        list_facts,
-        render_case_names,
-    )
+    from adjudge.report.diff_words import count_cases, describe_change, describe_compared, describe_test
+    from adjudge.report.markdown import describe_p, list_facts, render_case_names
 
-    print_line(
-        f"{found.regressions:,} regressed, {found.improvements:,} improved, "
-        f"of {render_case_names(found.cases)} in both runs"
-    )
+    print_line(f"{describe_change(found)}, {count_cases(found)}")
     for change in found.setup_changes:
         print_line(change)
+    print_line(describe_compared(found))
     table = make_table("", ("before", "after", "cases"))
     for (old, new), number in found.transitions.items():
         add_row(table, old, new, f"{number:,}")
     show_drawing(table)
-    print_line(f"passed against not passed: {describe_p(found.p_value)} (McNemar, exact)")
+    print_line(f"{describe_test(found)}: {describe_p(found.p_value)} (McNemar, exact)")
     _draw_measured(found)
+    if not found.pairs:
+        _draw_means(found)
+    for said, number in list_facts(found):
+        note(f"{render_case_names(number)} {said}")
+    _draw_cases(found, most)
+
+
+def _draw_means(found: Diff) -> None:
+    from adjudge.report.markdown import format_change_score, format_delta, format_p
+
     means = make_table("", ("mean", "before", "after", "difference", "cases", "p", "by"))
     for name, item in {"score": found.score, **found.criteria}.items():
         numbers = (format_change_score(item.before), format_change_score(item.after), format_delta(item.delta))
         add_row(means, name, *numbers, f"{item.cases:,}", format_p(item.p_value), item.method)
     print_line()
     show_drawing(means)
-    for said, number in list_facts(found):
-        note(f"{render_case_names(number)} {said}")
-    if found.content_changed and not found.new_contents:
-        note("to compare new answers to the same tasks, give --new-contents")
-    _draw_cases(found, most)
 
 
 def _draw_measured(found: Diff) -> None:
