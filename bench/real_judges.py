@@ -26,7 +26,8 @@ import suite
 
 sys.path.insert(0, str(suite.SOURCE))
 
-from adjudge.trust import GroupCounts, Heap, choose_design, find_worth
+from adjudge.trust import GroupCounts, Heap, compute_sample_p_value, find_worth
+from adjudge.trust.corrected_rate import GUARD
 from adjudge.trust.double_sampling import compute_design_effects, compute_double_sampling, compute_shrink
 
 PAGE = common.BENCH.parent / "docs" / "coverage.md"
@@ -145,7 +146,7 @@ def is_internal(whole: Array, mine: Array) -> bool:
         )
         for place, verdict in enumerate(("passed", "failed"))
     ]
-    return choose_design(heaps, sampled=True).design == "internal"
+    return compute_sample_p_value(heaps) >= GUARD
 
 
 def measure_groups(judge: Recorded, draws: int) -> dict[str, Any]:
@@ -181,7 +182,7 @@ def is_internal_grouped(cases: Array, good: Array, labelled: Array) -> bool:
         for place, verdict in enumerate(("passed", "failed"))
     ]
     groups = GroupCounts(good=good, bad=labelled - good, unresolved=np.zeros_like(good))
-    return choose_design(heaps, sampled=True, groups=groups).design == "internal"
+    return compute_sample_p_value(heaps, groups=groups) >= GUARD
 
 
 HEAD = [

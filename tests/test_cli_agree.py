@@ -91,17 +91,17 @@ def test_a_drawn_sample_gives_an_interval_that_holds(judged: Line):
     ran = judged("agree", "measured", "--labels", draw(240), "--labels-are", "random", "--json")
     rate = ran.document["rate"]
 
-    assert rate["design"] == "internal"
     assert rate["low"] < 335 / 450 < rate["high"] < rate["naive"]["rate"]
 
 
-def test_without_a_draw_the_assumption_is_said_or_the_rate_refused(judged: Line):
-    """Labels in groups that nobody drew from the run give no rate, and what would help is said."""
+def test_labels_that_nobody_drew_give_counts_and_no_rate(judged: Line):
+    """Counts of what the judge caught and kept, no rate, and what to do."""
     ran = judged("agree", "measured", "--labels", draw(240))
 
     assert ran.status == 0
-    assert "refused" in ran.out
-    assert "random" in ran.out
+    assert "It caught" in ran.out
+    assert "corrected rate: refused" in ran.out
+    assert "label 50 cases of this run at random" in ran.out
 
 
 def test_a_file_of_verdicts_is_measured_without_a_run(judged: Line):
@@ -214,8 +214,8 @@ def test_a_run_can_be_measured_where_it_ends(line: Line):
     assert line("agree", "one").status == 3
 
 
-def test_another_run_is_corrected_by_a_measured_one(line: Line):
-    """Labels of an earlier run of the same judge carry its errors over; a run of another judge is refused."""
+def test_another_run_is_described_and_corrects_nothing(line: Line):
+    """Labels of an earlier run of the same judge give words, and no gate; a run of another judge is refused."""
     singles = {label.case.split("-")[1]: label for label in load_labels("labels.jsonl") if label.rater == "annotator-1"}
     keep(singles.values())
     assert line("run", "answers.jsonl", "--out", "measured").status == 0
@@ -225,11 +225,23 @@ def test_another_run_is_corrected_by_a_measured_one(line: Line):
     Path("later.jsonl").write_text("".join(rows[:300]), encoding="utf-8")
     assert line("run", "later.jsonl", "--out", "later").status == 0
 
-    rate = line("report", "later", "--measured-on", "measured", "--json").document["measurement"]["rate"]
-    assert (rate["design"], rate["labels"]) == ("external", 150)
-    wrong = line("report", "words", "--measured-on", "measured")
-    assert wrong.status == 2
-    assert "another judge" in wrong.sentence
+    given = ("report", "later", "--measured-on", "measured")
+    found = line(*given, "--json").document["measurement"]
+    assert (found["refused"], found["rate"]["because"], found["measured_on"]["labelled"]) == (True, "no_labels", 150)
+    table = found["measured_on"]["table"]
+    caught, wrong = table["failed"]["bad"], table["passed"]["bad"]
+    kept, lost = table["passed"]["good"], table["failed"].get("good", 0)
+    for more in ((), ("--markdown", "-")):
+        said = line(*given, *more).out
+        assert f"On run measured it caught {caught} of {caught + wrong} bad answers" in said
+        assert f"kept {kept} of {kept + lost} good ones" in said
+        assert "how often it errs on this run is not known: label 50 cases of this run at random" in said
+    gated = line(*given, "--fail-under-corrected", "0.01")
+    assert gated.status == 3
+    assert "label 50 cases of this run at random" in gated.err
+    refused = line("report", "words", "--measured-on", "measured")
+    assert refused.status == 2
+    assert "another judge" in refused.sentence
 
 
 def test_a_report_says_it_in_every_form(judged: Line):
@@ -265,7 +277,7 @@ def test_two_runs_stand_beside_each_other_and_are_not_subtracted(judged: Line):
     assert ran.out.count("People would pass") == 2
     assert "No interval is given for the difference" in ran.out
     found = judged("diff", "measured", "words", *labels, "--json").document["measured"]
-    assert [item["rate"]["design"] for item in found] == ["internal", "internal"]
+    assert [item["sampling"] for item in found] == ["random", "random"]
     assert "Before: People" in judged("diff", "measured", "words", *labels, "--markdown").out
     assert judged("diff", "measured", "words", *labels, "--html", "page.html").status == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,9 @@ from adjudge.dataset import Label, LabelDesign, write_cases, write_labels
 from adjudge.judges import PairOrder, PairResult
 from adjudge.labels import make_plan, write_plan
 from adjudge.measurement import Measurement, make_measurement, measure_file
+from adjudge.report.measurement_words import describe_measurement, list_rate_facts
 from adjudge.runs import Run, RunItem
+from adjudge.trust import CorrectedRate, Refusal
 from report_support import keep_run, make_item, make_result
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
@@ -217,15 +220,15 @@ def draw(labels: Iterable[Label], every: int, **design: Any) -> list[Label]:
 PLAN = LabelDesign(plan="p", stratum="all", p=0.5).to_dict()
 
 
-def test_a_rate_without_a_recorded_draw_assumes_the_judge_is_the_same(tmp_path: Path):
-    """Labels that nobody says are random carry sensitivity and specificity over, and the assumption is named."""
+def test_labels_that_nobody_drew_give_counts_and_no_rate(tmp_path: Path):
+    """Somebody chose them, so they say how often the judge was right on them and nothing of the other cases."""
     run, labels = make_hundred(tmp_path)
     found = make_measurement(run, labels=draw(labels, 2))
 
     assert found.sampling == "unknown"
-    assert found.rate is not None
-    assert found.rate.design == "external"
-    assert not isinstance(found.rate.to_dict().get("assumptions"), str)
+    assert isinstance(found.rate, Refusal)
+    assert found.rate.because == "not_random"
+    assert (found.count("failed", "bad"), found.labelled) == (15, 50)
 
 
 @pytest.mark.parametrize("how", ["said", "plan"])
@@ -238,7 +241,6 @@ def test_a_random_sample_of_the_run_assumes_nothing_about_the_judge(tmp_path: Pa
     assert found.sampling == ("random" if how == "said" else "plan")
     rate = found.rate
     assert rate is not None
-    assert rate.design == "internal"
     assert rate.to_dict()["low"] < 0.6 < rate.to_dict()["high"]
 
 
@@ -291,9 +293,85 @@ def test_labels_that_do_not_look_random_are_not_taken_for_it(tmp_path: Path):
     run, labels = make_hundred(tmp_path)
     found = make_measurement(run, labels=labels[:50], labels_are_random=True)
 
-    assert found.rate is not None
-    assert found.rate.design == "external"
-    assert any("random sample" in note for note in found.rate.notes)
+    assert isinstance(found.rate, Refusal)
+    assert "do not look like a random sample" in found.rate.reason
+
+
+def make_other(tmp_path: Path, truths: Iterable[Any] = (True,) * 60 + (False,) * 40) -> Run:
+    """Another run of the same judge, whose cases have these labels in its data set."""
+    items = [
+        make_item(at, make_result("passed" if at < 54 or 60 <= at < 70 else "failed"), label=truth)
+        for at, truth in enumerate(truths)
+    ]
+    return keep_run(tmp_path / "other", items)
+
+
+@pytest.mark.parametrize("labelled", ["nothing", "chosen"])
+def test_what_was_measured_on_another_run_is_words_and_no_rate(tmp_path: Path, labelled: str):
+    """The counts of the other run are shown; the rate of this one is not known without random labels of it."""
+    run, labels = make_hundred(tmp_path)
+    mine = [] if labelled == "nothing" else labels[:20]
+    found = make_measurement(run, labels=mine, measured_on=make_other(tmp_path))
+    said = describe_measurement(found)
+
+    assert isinstance(found.rate, Refusal)
+    assert (
+        "On run other it caught 30 of 40 bad answers and kept 54 of 60 good ones; how often it errs on this run is not "
+        "known: label 50 cases of this run at random."
+    ) in said
+    assert found.to_dict()["measured_on"] == {
+        "name": "other",
+        "run": found.measured_on.measurement.run if found.measured_on else None,
+        "kind": "verdict",
+        "labelled": 100,
+        "table": {"passed": {"good": 54, "bad": 10}, "failed": {"good": 6, "bad": 30}},
+    }
+
+
+def test_labels_of_another_run_change_no_rate(tmp_path: Path):
+    """With random labels of the run itself the rate is theirs, to the last digit; the other's counts are words."""
+    run, labels = make_hundred(tmp_path)
+    alone = make_measurement(run, labels=draw(labels, 2), labels_are_random=True)
+    both = make_measurement(run, labels=draw(labels, 2), labels_are_random=True, measured_on=make_other(tmp_path))
+
+    assert both.rate == alone.rate
+    assert "On run other it caught 30 of 40 bad answers and kept 54 of 60 good ones." in describe_measurement(both)
+    assert "not known" not in describe_measurement(both)
+
+
+def test_a_run_whose_labels_are_all_open_says_so_of_another(tmp_path: Path):
+    """Labels that settle nothing are no measurement of anything."""
+    run, _ = make_hundred(tmp_path)
+    found = make_measurement(run, labels=[], measured_on=make_other(tmp_path, ["cannot_tell"] * 100))
+
+    assert "On run other no label is settled" in describe_measurement(found)
+
+
+@pytest.mark.parametrize("said", ["all good", "all bad", "mixed"])
+@pytest.mark.parametrize("labelled", [1, 10, 99, 100])
+@pytest.mark.parametrize("how", ["census or chosen", "random", "plan"])
+def test_only_a_census_is_worded_as_a_count(tmp_path: Path, said: str, labelled: int, how: str):
+    """No interval without width, and no "counting", unless every case has a label."""
+    run, labels = make_hundred(tmp_path)
+    values = {"all good": [True] * 100, "all bad": [False] * 100, "mixed": [item.value for item in labels]}[said]
+    kept = [
+        label(
+            f"case-{at}",
+            values[at],
+            **({"design": LabelDesign(plan="p", stratum="all", p=0.5)} if how == "plan" else {}),
+        )
+        for at in random.Random(5).sample(range(100), labelled)
+    ]
+    found = make_measurement(run, labels=kept, labels_are_random=how == "random")
+    facts = dict(list_rate_facts(found))
+
+    census = labelled == 100
+    assert found.is_counted == census
+    assert ("counting" in facts.get("computed by", "")) == census
+    if isinstance(found.rate, CorrectedRate):
+        assert (found.rate.low == found.rate.high) == census
+        assert ("would pass" in describe_measurement(found)) != census
+        assert (" to " in facts["corrected rate, of this run"]) != census
 
 
 def test_unresolved_cases_count_both_ways(tmp_path: Path):

@@ -6,21 +6,18 @@ from typing import Any, assert_type
 
 from adjudge.trust import (
     CorrectedRate,
-    DesignChoice,
     GroupCounts,
     Heap,
-    LabelCounts,
     Refusal,
     Share,
     WeightedShare,
-    choose_design,
+    compute_sample_p_value,
     count_groups,
     find_interval,
     find_limits,
     find_weighted_share,
     find_worth,
     make_corrected_rate,
-    make_external_rate,
     make_internal_rate,
     refuse_unsupported,
 )
@@ -35,12 +32,11 @@ def estimate() -> None:
     heaps = [Heap(verdict="passed", cases=10, good=3, bad=1), Heap(verdict="undecided", cases=1, stratum="a")]
     groups = count_groups(["a", "a"], [0, 0], [True, None], columns=2)
     assert_type(groups, GroupCounts)
-    assert_type(choose_design(heaps, sampled=True, outside=3), DesignChoice)
-    found = make_corrected_rate(heaps, sampled=True, outside=LabelCounts(good_passed=3), groups=groups, target="system")
+    assert_type(compute_sample_p_value(heaps, groups=groups), float)
+    found = make_corrected_rate(heaps, sampled=True, groups=groups, target="system")
     assert_type(found, CorrectedRate | Refusal)
     make_internal_rate(heaps, method="exact")
     make_internal_rate(heaps, target="world")  # pyrefly: ignore[bad-argument-type]
-    assert_type(make_external_rate(LabelCounts(bad_failed=3), passes=3, cases=9), CorrectedRate | Refusal)
     assert_type(find_worth(0.5, 0.1, cases=1000), int)
     assert_type(refuse_unsupported("ordinal"), Refusal)
 

@@ -300,7 +300,7 @@ RateLimits = Annotated[
 
 MeasuredOn = Annotated[
     Path | None,
-    typer.Option("--measured-on", metavar="RUN", help="A labelled run of the same judge, to correct this one by."),
+    typer.Option("--measured-on", metavar="RUN", help="A labelled run of the same judge: say what it got right there."),
 ]
 
 FailUnderCorrected = Annotated[

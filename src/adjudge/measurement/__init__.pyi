@@ -1,6 +1,7 @@
 from adjudge.measurement.disagreement import Disagreement as Disagreement
 from adjudge.measurement.disagreement import DisagreementSort as DisagreementSort
 from adjudge.measurement.measure import make_measurement as make_measurement
+from adjudge.measurement.measurement import ErrorsElsewhere as ErrorsElsewhere
 from adjudge.measurement.measurement import Measurement as Measurement
 from adjudge.measurement.measurement import MeasurementKind as MeasurementKind
 from adjudge.measurement.rate import Sampling as Sampling

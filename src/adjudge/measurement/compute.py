@@ -10,7 +10,7 @@ from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.measurement import Measurement, MeasurementKind
-from adjudge.measurement.rate import OutsideLabels, Planned, Sampling, compute_rate, find_strata
+from adjudge.measurement.rate import Planned, Sampling, compute_rate, find_strata
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
 from adjudge.trust.agreement import Agreement, make_agreement
 from adjudge.trust.alternative import AlternativeTest, Closeness, make_alternative_test
@@ -55,8 +55,6 @@ class MeasurementOptions:
     """What cases are compared by."""
     alternative: bool = False
     epsilon: float = EPSILON
-    outside: OutsideLabels | None = None
-    """Labels of another run of the same judge."""
     planned: Planned | None = None
     """The strata of the run's plan."""
     most_disagreements: int = MOST
@@ -183,7 +181,6 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
         said_random=options.said_random,
         target=options.target,
         limits=options.limits,
-        outside=options.outside,
         planned=options.planned,
     )
     work.notes += notes

@@ -15,9 +15,8 @@ from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
 from adjudge.measurement.judged_case import read_own_truth
-from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
-from adjudge.measurement.rate import OutsideLabels, count_labels
 from adjudge.measurement.run_labels import find_planned, read_queue
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
@@ -46,9 +45,10 @@ def make_measurement(
     ``label`` and ``labels`` that their data set has. ``criterion`` compares one criterion. ``by`` names what cases are
     compared by: ``group``, or a key of their metadata. ``target`` is what the corrected rate is of, and
     ``limits`` chooses those of each share in it (by default Wilson's, near 0 and 1 the exact ones), and
-    ``labels_are_random`` says that the labelled cases are a random sample of the run. ``measured_on`` is another run of
-    the same judge whose labels are used as well, when this one has too few. ``alternative`` asks for the alternative
-    annotator test with the handicap ``epsilon``. At most ``most_disagreements`` of each sort are kept.
+    ``labels_are_random`` says that the labelled cases are a random sample of the run. ``measured_on`` is another,
+    labelled run of the same judge: what was counted there is shown beside this run and is in none of its rates,
+    because a judge errs more often on some traffic than on other. ``alternative`` asks for the alternative annotator
+    test with the handicap ``epsilon``. At most ``most_disagreements`` of each sort are kept.
 
     Reads the run once. Memory grows by some bytes for each labelled case. Needs ``adjudge[trust]``; raises
     ``UsageError`` for a folder that holds no run, and for labels of no case of it.
@@ -79,10 +79,8 @@ def _measure(
     options: MeasurementOptions,
     measured_on: Run | str | os.PathLike[str] | None,
 ) -> Measurement:
-    if measured_on is not None:
-        options = replace(options, outside=_count_outside(measured_on, run, options))
-    options = replace(options, planned=find_planned(run))
-    return _compare(run, labels, options).finish(run=run.id, **_describe_run(run))
+    found = _compare(run, labels, replace(options, planned=find_planned(run))).finish(run=run.id, **_describe_run(run))
+    return found if measured_on is None else replace(found, measured_on=_measure_other(measured_on, run, options))
 
 
 def _compare(run: Run, labels: Iterable[Label] | None, options: MeasurementOptions) -> Comparison:
@@ -101,11 +99,11 @@ def _group_items(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
         yield list(together)
 
 
-def _count_outside(source: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> OutsideLabels:
-    """The labels of another run; raises ``UsageError`` where another judge judged it, or the same run is named."""
+def _measure_other(source: Run | str | os.PathLike[str], run: Run, options: MeasurementOptions) -> ErrorsElsewhere:
+    """What was counted on another run; raises ``UsageError`` for one of another judge, and for this run itself."""
     if not isinstance(source, Run):
         with open_run(source) as opened:
-            return _count_outside(opened, run, options)
+            return _measure_other(opened, run, options)
     if source.id == run.id:
         raise UsageError(f"{source.folder} is the run itself; its labels count already, so leave it out")
     for name, what in (("judge", "judge"), ("asked", "question")):
@@ -114,10 +112,11 @@ def _count_outside(source: Run | str | os.PathLike[str], run: Run, options: Meas
                 f"{source.folder} was judged by another {what} than {run.folder}, so its errors say nothing of this "
                 "one; name a run of the same judge and rubric"
             )
-    found = count_labels(_compare(source, None, replace(options, by=None, most_disagreements=0)).whole)
-    if not found.counts.total:
+    counted = replace(options, by=None, alternative=False, most_disagreements=0, planned=find_planned(source))
+    found = _compare(source, None, counted).finish(run=source.id, **_describe_run(source))
+    if not found.labelled:
         raise UsageError(f"{source.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
-    return found
+    return ErrorsElsewhere(name=source.folder.name, measurement=found)
 
 
 def _describe_run(run: Run) -> dict[str, str]:

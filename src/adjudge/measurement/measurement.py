@@ -85,6 +85,8 @@ class Measurement:
     """Why a part is ``None``, by its name."""
     notes: tuple[str, ...] = ()
     """What a reader should know besides, a sentence each."""
+    measured_on: ErrorsElsewhere | None = None
+    """What was counted on another run of the same judge, if it was asked for."""
     is_weighted: bool = False
     """Whether labels stand for different numbers of cases, and the shares are weighed accordingly; the table is not."""
 
@@ -92,6 +94,13 @@ class Measurement:
     def settled(self) -> int:
         """Labelled cases whose truth people settled."""
         return sum(number for row in self.table.values() for heap, number in row.items() if heap not in OPEN)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether people settled every case that the rate is of, so that it is a count and nothing is estimated."""
+        rate = self.rate
+        exact = isinstance(rate, CorrectedRate) and rate.target == "run" and not rate.unresolved
+        return exact and self.sampling == "census"
 
     @property
     def differing(self) -> int:
@@ -120,6 +129,7 @@ class Measurement:
         data: dict[str, Any] = {"schema": self.schema} | {name: getattr(self, name) for name in plain}
         data |= {"verdicts": dict(self.verdicts), "table": {name: dict(row) for name, row in self.table.items()}}
         data |= {"people": list(self.people), "sorts": dict(self.sorts), "left_out": dict(self.left_out)}
+        data["measured_on"] = None if self.measured_on is None else self.measured_on.to_dict()
         data["refused"] = isinstance(self.rate, Refusal)
         for name in _PARTS:
             value = getattr(self, name)
@@ -127,6 +137,22 @@ class Measurement:
         data["disagreements"] = [item.to_dict() for item in self.disagreements]
         data["criteria"] = [item.to_dict() for item in self.criteria]
         return data | {"notes": list(self.notes)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorsElsewhere:
+    """What was counted on another run of the same judge. How often it errs here does not follow from it."""
+
+    name: str
+    """The name of the other run's folder."""
+    measurement: Measurement = field(repr=False)
+    """The judge compared with people there."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as plain data, without any rate."""
+        found = self.measurement
+        table = {name: dict(row) for name, row in found.table.items()}
+        return {"name": self.name, "run": found.run, "kind": found.kind, "labelled": found.labelled, "table": table}
 
 
 OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")

@@ -1,4 +1,4 @@
-"""The rate at which people would pass, from the counts of a measurement: which labels count, and by which design."""
+"""The rate at which people would pass, from the counts of a measurement: which of the labels count."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import Literal
 
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.tally import HEAPS, MeasurementTally
-from adjudge.trust.corrected_rate import (
-    CorrectedRate,
-    Refusal,
-    limit_to_possible,
-    make_corrected_rate,
-    make_external_rate,
-    make_internal_rate,
-)
+from adjudge.trust.corrected_rate import CorrectedRate, Refusal, make_corrected_rate, make_internal_rate
 from adjudge.trust.double_sampling import Target
 from adjudge.trust.intervals import IntervalMethod, Share
-from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, LabelCounts, count_groups
+from adjudge.trust.label_counts import GroupCounts, Heap, HeapVerdict, count_groups
 
 Sampling = Literal["census", "plan", "random", "unknown"]
 """How the labelled cases were chosen: all of them, by a recorded draw, at random as the user says, or nobody knows."""
@@ -29,15 +22,6 @@ _PASSES: tuple[LabelledVerdict, ...] = ("passed", "first")
 _FAILS: tuple[LabelledVerdict, ...] = ("failed", "second", "tie")
 
 _TRUTHS: dict[TruthHeap, bool] = {"good": True, "first": True, "bad": False, "second": False, "tie": False}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideLabels:
-    """Labels of another run of the same judge."""
-
-    counts: LabelCounts
-    grouped: bool
-    """Whether several of them are of one group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +88,9 @@ def compute_rate(
     said_random: bool,
     target: Target,
     limits: IntervalMethod | None = None,
-    outside: OutsideLabels | None = None,
     planned: Planned | None = None,
 ) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
-    """The corrected rate or a refusal, how the labels were drawn, and notes on that.
-
-    ``outside`` are labels of another run of the same judge; with them, sensitivity and specificity are carried over.
-    """
-    if outside is not None:
-        return _carry_over(tally, outside, target), "unknown", ()
+    """Return the corrected rate or a refusal, how the labels were drawn, and notes on that."""
     sampling, places, notes = find_sampling(tally, said_random=said_random, planned=planned)
     # Cases that were drawn one by one are a random sample of the run, alike or not. That the run itself has groups
     # matters for the system alone. Somebody who says "random" may have drawn whole groups.
@@ -126,22 +104,6 @@ def compute_rate(
     heaps, groups = make_heaps(tally, places, names)
     found = make_corrected_rate(heaps, sampled=sampling != "unknown", groups=groups, target=target, method=limits)
     return found, sampling, notes
-
-
-def _carry_over(tally: MeasurementTally, outside: OutsideLabels, target: Target) -> CorrectedRate | Refusal:
-    """The rate from the judge's errors in another run; labels of this run count too."""
-    passes = _count_passes(tally)
-    here = count_labels(tally)
-    found = make_external_rate(
-        outside.counts + here.counts,
-        passes=int(passes.count),
-        cases=passes.of,
-        grouped=outside.grouped or here.grouped,
-        target=target,
-        notes=(f"{outside.counts.total:,} labels are of another run of the same judge",),
-    )
-    heaps, _ = make_heaps(tally, tally.list_places(HEAPS), None)
-    return found if isinstance(found, Refusal) else limit_to_possible(found, heaps)
 
 
 def make_heaps(
@@ -189,14 +151,6 @@ def _fill(heap: Heap, counted: Counter[tuple[int, bool | None]], at: int) -> Hea
 def _count_passes(tally: MeasurementTally) -> Share:
     passes = sum(number for verdict, number in tally.cases.items() if verdict in _PASSES)
     return Share(count=passes, of=sum(tally.cases.values()))
-
-
-def count_labels(tally: MeasurementTally) -> OutsideLabels:
-    """The labels of a measurement alone, to correct the rate of another run of the same judge."""
-    places = tally.list_places(HEAPS)
-    heaps, _ = make_heaps(tally, places, None)
-    counts = sum((heap.to_counts() for heap in heaps), start=LabelCounts())
-    return OutsideLabels(counts=counts, grouped=tally.list_groups(places) is not None)
 
 
 def _read_verdict(verdict: LabelledVerdict) -> HeapVerdict:

@@ -15,6 +15,7 @@ from adjudge.report.measurement_words import (
     describe_sorts,
     format_estimate,
     format_limits,
+    format_range,
     list_assumptions,
     list_baselines,
     list_biases,
@@ -88,17 +89,25 @@ def make_lead(found: Measurement) -> Lead:
     # For these cases the judge's own rate is a count, and nothing about it is uncertain.
     low, high = naive if rate.target == "system" else (own, own)
     verb = "prefer the first" if found.kind == "preference" else "pass"
-    verb = verb if rate.low == rate.high else f"would {verb}"
-    rows = (
-        _make_rate(f"people {verb}", rate.value, rate.low, rate.high, "people"),
-        _make_rate("the judge alone", own, low, high, "judge"),
+    verb = verb if found.is_counted else f"would {verb}"
+    people = RateRow(
+        name=f"people {verb}",
+        value=rate.value,
+        low=rate.low,
+        high=rate.high,
+        limits="" if found.is_counted else format_range(rate.low, rate.high),
+        kind="people",
     )
+    judge = RateRow(
+        name="the judge alone",
+        value=own,
+        low=low,
+        high=high,
+        limits=format_range(low, high) if rate.target == "system" else "",
+        kind="judge",
+    )
+    rows = (people, judge)
     return Lead(criterion=found.criterion, said=said, rows=rows, axis=axis, ticks=tuple(_list_ticks(axis)))
-
-
-def _make_rate(name: str, value: float, low: float, high: float, kind: str) -> RateRow:
-    limits = f"{100 * low:.1f} to {100 * high:.1f} %" if low < high else ""
-    return RateRow(name=name, value=value, low=low, high=high, limits=limits, kind=kind)
 
 
 def _list_ticks(axis: Axis) -> Iterator[Tick]:

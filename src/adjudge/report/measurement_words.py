@@ -53,7 +53,7 @@ VERDICTS: dict[LabelledVerdict, str] = {
 
 def describe_measurement(found: Measurement) -> str:
     """The measurement in a few sentences."""
-    return " ".join(filter(None, (_describe_rate(found), _describe_errors(found))))
+    return " ".join(filter(None, (_describe_rate(found), _describe_errors(found), _describe_elsewhere(found))))
 
 
 def _describe_rate(found: Measurement) -> str:
@@ -68,37 +68,53 @@ def _describe_rate(found: Measurement) -> str:
     things = "pairs" if prefers else "cases"
     whole = f"these {found.cases:,} {things}" if rate.target == "run" else "what this system produces"
     of = "" if prefers else "of "
-    if found.sampling == "census" and rate.target == "run" and not rate.unresolved:
+    if found.is_counted:
         return f"People {verb} {format_whole(rate.value)} {of}{whole}; the judge {does} {judge}."
     between = format_between(rate.low, rate.high)
     return f"People would {verb} {format_whole(rate.value)} {of}{whole} ({between}); the judge {does} {judge}."
 
 
-def _describe_errors(found: Measurement) -> str:
+def _describe_errors(found: Measurement, where: str = "") -> str:
+    """How often the judge is right, on the run ``where`` or on this one."""
     if found.kind == "number":
-        return _describe_correlation(found)
+        return _describe_correlation(found, where)
     if found.agreement is None:
-        measured = found.labelled or isinstance(found.rate, CorrectedRate)
+        measured = found.labelled or found.measured_on is not None or isinstance(found.rate, CorrectedRate)
         return "" if measured else "No judged case has a label, so the judge is not measured."
     if found.kind == "preference":
         agreed, of = found.agreement.confusion.agreed, found.agreement.confusion.items
-        return f"It preferred what people prefer in {agreed:,} of {format_count(of, 'labelled pair')}."
+        return _begin(f"it preferred what people prefer in {agreed:,} of {format_count(of, 'labelled pair')}.", where)
     if found.is_weighted:
-        return _describe_weighted(found.agreement)
+        return _describe_weighted(found.agreement, where)
     caught, bad = found.count("failed", "bad"), _count_heap(found, "bad")
     kept, good = found.count("passed", "good"), _count_heap(found, "good")
     said = [f"caught {caught:,} of {format_count(bad, 'bad answer')}"] if bad else []
     said += [f"kept {kept:,} of {format_count(good, 'good one')}"] if good else []
     missing = "" if bad and good else f" No labelled answer is {'good' if bad else 'bad'}."
-    return f"It {' and '.join(said)}.{missing}"
+    return _begin(f"it {' and '.join(said)}.{missing}", where)
 
 
-def _describe_weighted(agreement: Agreement) -> str:
+def _begin(sentence: str, where: str) -> str:
+    return f"On run {where} {sentence}" if where else f"{sentence[:1].upper()}{sentence[1:]}"
+
+
+def _describe_elsewhere(found: Measurement) -> str:
+    """What was counted on another run, and that it says nothing certain of this one."""
+    if found.measured_on is None:
+        return ""
+    other = found.measured_on
+    counted = _describe_errors(other.measurement, other.name) or f"On run {other.name} no label is settled."
+    if not isinstance(found.rate, Refusal):
+        return counted
+    return f"{counted.removesuffix('.')}; how often it errs on this run is not known: {found.rate.remedy}."
+
+
+def _describe_weighted(agreement: Agreement, where: str) -> str:
     """Rates in place of counts: labels that stand for different numbers of cases cannot be added up."""
     caught, kept = agreement.specificity.value, agreement.sensitivity.value
     said = [f"catches about {100 * caught:.0f} of 100 bad answers"] if caught is not None else []
     said += [f"keeps about {100 * kept:.0f} of 100 good ones"] if kept is not None else []
-    return f"It {' and '.join(said)}." if said else ""
+    return _begin(f"it {' and '.join(said)}.", where) if said else ""
 
 
 def describe_difference() -> str:
@@ -109,15 +125,16 @@ def describe_difference() -> str:
     )
 
 
-def _describe_correlation(found: Measurement) -> str:
+def _describe_correlation(found: Measurement, where: str) -> str:
     if found.correlation is None:
         return ""
     value = found.correlation.per_item.spearman
     said = format_estimate(value, share=False)
-    return (
-        f"The judge's scores and people's have a Spearman correlation of {said} over "
+    sentence = (
+        f"the judge's scores and people's have a Spearman correlation of {said} over "
         f"{format_count(value.of, 'labelled case')}."
     )
+    return _begin(sentence, where)
 
 
 def _count_heap(found: Measurement, heap: TruthHeap) -> int:
@@ -142,6 +159,11 @@ def format_between(low: float, high: float) -> str:
     return f"between {least:.{digits}f} and {most:.{digits}f}"
 
 
+def format_range(low: float, high: float) -> str:
+    """Limits of a share in per cent, as the method gives them; ``format_between`` rounds outward."""
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
 def format_estimate(estimate: Estimate | None, *, share: bool) -> str:
     """An estimate with its interval; shares in per cent."""
     if estimate is None or estimate.value is None:
@@ -155,7 +177,7 @@ def format_limits(estimate: Estimate | None, *, share: bool, brackets: bool = Fa
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
     low, high = estimate.low, estimate.high
-    said = f"{100 * low:.1f} to {100 * high:.1f} %" if share else f"{low:.2f} to {high:.2f}"
+    said = format_range(low, high) if share else f"{low:.2f} to {high:.2f}"
     return f" ({said})" if brackets else said
 
 
@@ -237,11 +259,11 @@ def list_rate_facts(found: Measurement) -> Iterator[tuple[str, str]]:
     elif rate is not None:
         of = "of this run" if rate.target == "run" else "of the system"
         # Limits as the method gives them; the sentence above rounds outward.
-        limits = f" ({100 * rate.low:.1f} to {100 * rate.high:.1f} %)" if rate.low < rate.high else ""
+        limits = "" if found.is_counted else f" ({format_range(rate.low, rate.high)})"
         yield f"corrected rate, {of}", f"{format_rate(rate.value)}{limits}"
         if rate.bounds is not None:
             yield "if every unresolved case is bad, or good", " to ".join(format_rate(end) for end in rate.bounds)
-        yield "computed by", _describe_method(rate)
+        yield "computed by", _describe_method(rate, counted=found.is_counted)
         if rate.worth is not None and rate.worth > rate.labels:
             yield (
                 "worth",
@@ -251,8 +273,8 @@ def list_rate_facts(found: Measurement) -> Iterator[tuple[str, str]]:
         yield "the judge's own rate", format_share(rate.naive)
 
 
-def _describe_method(rate: CorrectedRate) -> str:
-    if rate.low == rate.high:
+def _describe_method(rate: CorrectedRate, *, counted: bool) -> str:
+    if counted:
         return f"counting: {format_count(rate.labels, 'label')} of {format_count(rate.cases, 'case')}"
     said = f"{rate.method}, {format_count(rate.labels, 'label')}"
     said += f" in {format_count(rate.groups, 'group')}" if rate.groups is not None else ""

@@ -23,14 +23,11 @@ from adjudge.trust.confusion import compute_sensitivity as compute_sensitivity
 from adjudge.trust.confusion import compute_specificity as compute_specificity
 from adjudge.trust.confusion import make_confusion as make_confusion
 from adjudge.trust.corrected_rate import CorrectedRate as CorrectedRate
-from adjudge.trust.corrected_rate import Design as Design
-from adjudge.trust.corrected_rate import DesignChoice as DesignChoice
 from adjudge.trust.corrected_rate import Refusal as Refusal
 from adjudge.trust.corrected_rate import RefusalReason as RefusalReason
-from adjudge.trust.corrected_rate import choose_design as choose_design
+from adjudge.trust.corrected_rate import compute_sample_p_value as compute_sample_p_value
 from adjudge.trust.corrected_rate import find_worth as find_worth
 from adjudge.trust.corrected_rate import make_corrected_rate as make_corrected_rate
-from adjudge.trust.corrected_rate import make_external_rate as make_external_rate
 from adjudge.trust.corrected_rate import make_internal_rate as make_internal_rate
 from adjudge.trust.corrected_rate import refuse_unsupported as refuse_unsupported
 from adjudge.trust.correlation import Coefficients as Coefficients
@@ -57,7 +54,6 @@ from adjudge.trust.kappa import compute_scott_pi as compute_scott_pi
 from adjudge.trust.label_counts import GroupCounts as GroupCounts
 from adjudge.trust.label_counts import Heap as Heap
 from adjudge.trust.label_counts import HeapVerdict as HeapVerdict
-from adjudge.trust.label_counts import LabelCounts as LabelCounts
 from adjudge.trust.label_counts import count_groups as count_groups
 from adjudge.trust.live import Allocation as Allocation
 from adjudge.trust.live import LiveRate as LiveRate

@@ -1,14 +1,15 @@
 """The rate at which people would pass, estimated from the judge's verdicts and some labels.
 
-The judge's own rate is off by its errors. Where the labels come from decides how it is corrected: if they are a random
-sample of the run (the *internal* design), nothing has to be assumed about the judge; if they come from elsewhere (the
-*external* design), the judge must err in the run as often as on the labels. `choose_design` decides which applies.
+The judge's own rate is off by its errors. Labels of cases that were drawn at random from the run correct it, and
+nothing has to be assumed about the judge (the *internal* design). Labels that somebody chose, and labels of another
+run, give no rate: a judge errs more often on one kind of content than on another, and such labels do not show how often
+it errs here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.errors import UsageError
@@ -32,26 +33,13 @@ from adjudge.trust.intervals import (
 from adjudge.trust.label_counts import (
     GroupCounts,
     Heap,
-    LabelCounts,
     check_heaps,
     merge_sparse,
     read_count,
-    split_unresolved,
-)
-from adjudge.trust.lang_reiczigel import (
-    FEWEST,
-    LEAST_YOUDEN,
-    KnownErrors,
-    compute_lang_reiczigel,
-    compute_youden_limit,
-    is_refused,
 )
 
 if TYPE_CHECKING:
     from adjudge.trust.extra import Floats
-
-Design = Literal["internal", "external"]
-"""``internal``: the labels are a random sample of the run. ``external``: they come from elsewhere."""
 
 FEWEST_GROUPS = 10
 """With fewer, the design effect is not known well enough for any interval."""
@@ -61,10 +49,10 @@ ENOUGH_GROUPS = 15
 GUARD = 0.01
 """Labels whose pass rate differs from that of the rest with a smaller p-value are not taken for a random sample."""
 
-MOST_MORE = 10_000
-"""More labels than this are no remedy."""
+ENOUGH_LABELS = 50
+"""How many labels a refusal asks for: their intervals are 18 points wide on average (docs/coverage.md)."""
 
-RefusalReason = Literal["no_labels", "few_groups", "few_good", "few_bad", "weak_judge", "grouped", "not_done"]
+RefusalReason = Literal["no_labels", "not_random", "few_groups", "not_done"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +67,6 @@ class CorrectedRate:
     """How often intervals made this way contain the true rate."""
     target: Target
     """What the rate is of: the cases of this ``run``, or all that the ``system`` produces."""
-    design: Design
     method: str
     """How it was computed, in the field's words."""
     cases: int
@@ -124,10 +111,6 @@ class Refusal:
     """One sentence."""
     remedy: str
     """What to do, in one sentence."""
-    design: Design | None = None
-    more_good: int = 0
-    """Labelled good answers that are missing, as far as that can be said."""
-    more_bad: int = 0
     more_groups: int = 0
     naive: Share | None = None
     notes: tuple[str, ...] = ()
@@ -138,103 +121,52 @@ class Refusal:
         return data | {"naive": self.naive.to_dict() if self.naive else None, "notes": list(self.notes)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesignChoice:
-    """Which design applies to some labels, and why."""
-
-    design: Design
-    reason: str
-    """One sentence."""
-    p_value: float | None
-    """Fisher's exact test of labelled against unlabelled cases; ``None`` where it was not needed."""
-
-
 def make_corrected_rate(
     heaps: Sequence[Heap],
     *,
     sampled: bool = False,
-    outside: LabelCounts | None = None,
-    outside_grouped: bool = False,
     groups: GroupCounts | None = None,
     target: Target = "run",
     level: float = LEVEL,
     method: IntervalMethod | None = None,
 ) -> CorrectedRate | Refusal:
-    """The corrected rate by the design that applies, or a refusal that says what would help.
+    """Return the corrected rate, or a refusal that says what would help.
 
-    ``heaps`` are the cases of the run with the labels in them, ``outside`` labelled cases that are not in the run, and
-    ``outside_grouped`` says that several of those are of one group, such as answers to one question. ``sampled`` says
-    that the labelled cases of the run were drawn at random, by a plan or by whoever labelled them. Where the judge's
-    verdicts on them contradict that, nobody knows how they were chosen, and the interval is as wide as to hold for
-    either way: chosen by verdict, or by what is true. ``groups`` has the
-    labels of the run group by group; leave it out where each is for itself. ``method`` is as for
+    ``heaps`` are the cases of the run with the labels in them. ``sampled`` says that the labelled cases were drawn at
+    random from the run. Without it no rate is given, nor where the judge's verdicts contradict it
+    (``compute_sample_p_value`` below 0.01). Where every case is labelled, nothing was drawn and the rate is counted.
+    ``groups`` has the labels of the run group by group; leave it out where each is for itself. ``method`` is as for
     ``make_internal_rate``. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that cannot be.
     """
+    check_heaps(heaps, groups)
     _check_words(target, level)
     if method is not None:
         check_method(method)
-    choice = choose_design(heaps, sampled=sampled, outside=outside.total if outside else 0, groups=groups)
-    if choice.design == "internal":
-        return make_internal_rate(heaps, groups=groups, target=target, level=level, method=method)
-    labelled = sum((item.to_counts() for item in heaps), start=outside or LabelCounts())
-    found = make_external_rate(
-        labelled,
-        passes=sum(item.cases for item in heaps if item.verdict == "passed"),
-        cases=sum(item.cases for item in heaps),
-        grouped=outside_grouped or (groups is not None and groups.is_grouped),
-        target=target,
-        level=level,
-        notes=(choice.reason,),
-    )
-    if isinstance(found, CorrectedRate) and _compare_heaps(heaps, groups) < GUARD:
-        internal = make_internal_rate(heaps, groups=groups, target=target, level=level, method=method)
-        found = _join_designs(found, internal)
-    return found if isinstance(found, Refusal) else limit_to_possible(found, heaps)
-
-
-def limit_to_possible(rate: CorrectedRate, heaps: Sequence[Heap]) -> CorrectedRate:
-    """The rate without what the labels of the run exclude: of n cases of which k are bad, at most n - k are good.
-
-    ``heaps`` are those of the run. A rate of the system is returned as it is.
-    """
-    if rate.target != "run":
-        return rate
-    least, bad = (sum(counts) / rate.cases for counts in ([item.good for item in heaps], [item.bad for item in heaps]))
-    low, value, high = (min(max(number, least), 1 - bad) for number in (rate.low, rate.value, rate.high))
-    return replace(rate, low=low, value=value, high=high)
-
-
-def choose_design(
-    heaps: Sequence[Heap], *, sampled: bool, outside: int = 0, groups: GroupCounts | None = None
-) -> DesignChoice:
-    """Which design applies to the labels of these heaps and to ``outside`` labelled cases that are not in the run.
-
-    Internal needs all three: every labelled case is in the run, the sampling is known, and within each stratum the
-    judge passed labelled and unlabelled cases alike (Fisher's exact test, two-sided, p of 0.01 or more after Bonferroni
-    over the strata). Counts of labels that come in groups are divided by the design effect of the verdict first.
-    """
-    check_heaps(heaps, groups)
-    if outside:
-        return DesignChoice(
-            design="external", reason=f"{outside:,} of the labelled cases are not in this run", p_value=None
-        )
-    if not sampled:
-        return DesignChoice(
-            design="external", reason="it is not known that the labelled cases were drawn at random", p_value=None
-        )
-    check_extra()
-    p_value = _compare_heaps(heaps, groups)
-    if p_value < GUARD:
+    labels, whole = sum(item.labels for item in heaps), sum(item.cases for item in heaps)
+    if labels and not sampled and labels < whole:
+        return _refuse_chosen("it is not known that the labelled cases were drawn at random", heaps)
+    if labels and (p_value := compute_sample_p_value(heaps, groups=groups)) < GUARD:
         reason = (
             "the labels do not look like a random sample of this run: "
             f"the judge passed them at another rate than the other cases (p = {p_value:.2g})"
         )
-        return DesignChoice(design="external", reason=reason, p_value=p_value)
-    # A test that finds nothing shows nothing: cases chosen by what is true may well pass it.
-    reason = (
-        "the labelled cases are given as a random sample of this run, and the judge's verdicts do not contradict it"
-    )
-    return DesignChoice(design="internal", reason=reason, p_value=p_value)
+        return _refuse_chosen(reason, heaps)
+    return make_internal_rate(heaps, groups=groups, target=target, level=level, method=method)
+
+
+def compute_sample_p_value(heaps: Sequence[Heap], *, groups: GroupCounts | None = None) -> float:
+    """Return the p-value of the hypothesis that the judge passes labelled and unlabelled cases alike.
+
+    Fisher's exact test, two-sided, in each stratum, with Bonferroni over the strata. Counts of labels that come in
+    groups are divided by the design effect of the verdict first. A large value shows nothing: cases that were chosen
+    by what is true may well have one.
+    """
+    check_heaps(heaps, groups)
+    check_extra()
+    shrink = _find_verdict_shrink(heaps, groups)
+    names = {item.stratum for item in heaps}
+    found = [_compare_passes([item for item in heaps if item.stratum == name], shrink) for name in names]
+    return min(1.0, len(found) * min(found))
 
 
 def make_internal_rate(
@@ -264,8 +196,7 @@ def make_internal_rate(
         return Refusal(
             because="no_labels",
             reason=f"people did not settle any of the {labels:,} labelled cases" if labels else "no case has a label",
-            remedy="label at least 50 cases drawn at random from the run",
-            design="internal",
+            remedy=_ask_for_labels(heaps),
             naive=naive,
         )
     number = len(groups.good) if groups else None
@@ -284,7 +215,6 @@ def make_internal_rate(
         high=high,
         level=level,
         target=target,
-        design="internal",
         method=f"double sampling, MOVER with {_NAMES[method or 'wilson']}{' and exact' if near else ''} limits",
         cases=whole,
         labels=labels,
@@ -296,59 +226,6 @@ def make_internal_rate(
         worth=worth if alone else None,
         assumptions=_say_internal(heaps, number, unresolved, target),
         notes=(*_say_groups(number), *_say_unequal(groups), *_say_few_of_a_kind(heaps, method, near=near)),
-    )
-
-
-def make_external_rate(
-    labelled: LabelCounts,
-    *,
-    passes: int,
-    cases: int,
-    grouped: bool = False,
-    target: Target = "run",
-    level: float = LEVEL,
-    notes: tuple[str, ...] = (),
-) -> CorrectedRate | Refusal:
-    """The corrected rate from labels that are not drawn from the run: Lang and Reiczigel's limits.
-
-    The judge passed ``passes`` of the run's ``cases``. Refused with fewer than 10 good or 10 bad labelled answers,
-    where sensitivity + specificity - 1 is not shown to exceed 0.10, and for labels that come in groups.
-    """
-    _check_words(target, level)
-    passes, cases = read_count(passes, "passes"), read_count(cases, "cases")
-    if passes > cases or not cases:
-        raise UsageError(f"the judge cannot have passed {passes:,} of {cases:,} cases; give a run of one case or more")
-    check_extra()
-    naive = Share(count=passes, of=cases)
-    refusal = _refuse_external(labelled, naive=naive, grouped=grouped, level=level, notes=notes)
-    if refusal is not None:
-        return refusal
-    import numpy as np
-
-    splits = split_unresolved(labelled)
-    # The first is that of the resolved labels alone; the others give the unresolved ones every truth they can have.
-    found = compute_lang_reiczigel(np.asarray(passes), np.asarray(cases), splits, level=level)
-    value, low, high = float(found[0][0]), float(np.min(found[1])), float(np.max(found[2]))
-    worth = find_worth(value, high - low, cases=cases, target="system", level=level)
-    unresolved = labelled.unresolved
-    return CorrectedRate(
-        value=value,
-        low=low,
-        high=high,
-        level=level,
-        target=target,
-        design="external",
-        method="Lang-Reiczigel",
-        cases=cases,
-        labels=labelled.total,
-        unresolved=unresolved,
-        bounds=(float(np.min(found[0])), float(np.max(found[0]))) if unresolved else None,
-        groups=None,
-        deff=None,
-        naive=naive,
-        worth=None if unresolved else worth,
-        assumptions=_say_external(unresolved, target),
-        notes=notes,
     )
 
 
@@ -454,13 +331,22 @@ def _estimate_internal(
     return [(float(value), float(low), float(high)) for value, low, high in found], deffs[0] if deffs else None
 
 
+def _refuse_chosen(reason: str, heaps: Sequence[Heap]) -> Refusal:
+    return Refusal(because="not_random", reason=reason, remedy=_ask_for_labels(heaps), naive=_find_naive(heaps))
+
+
+def _ask_for_labels(heaps: Sequence[Heap]) -> str:
+    whole = sum(item.cases for item in heaps)
+    many = f"{ENOUGH_LABELS} cases" if whole > ENOUGH_LABELS else f"all {whole:,} cases" if whole > 1 else "the case"
+    return f"label {many} of this run{' at random' if whole > ENOUGH_LABELS else ''}"
+
+
 def _refuse_groups(number: int, naive: Share) -> Refusal:
     missing = FEWEST_GROUPS - number
     return Refusal(
         because="few_groups",
         reason=f"the labels come in {number} groups, too few to see how alike the answers of a group are",
         remedy=f"label {missing} more group{'s' * (missing > 1)}; {ENOUGH_GROUPS} in all are better",
-        design="internal",
         more_groups=missing,
         naive=naive,
     )
@@ -534,124 +420,7 @@ def _say_few_of_a_kind(heaps: Sequence[Heap], method: IntervalMethod | None, *, 
     return (f"{seen}: {why}.",)
 
 
-# ------------------------------------------------------------------------------------------------ labels from elsewhere
-
-
-def _refuse_external(
-    labelled: LabelCounts, *, naive: Share, grouped: bool, level: float, notes: tuple[str, ...]
-) -> Refusal | None:
-    """Why these labels do not give a rate; ``None`` if they do, whatever the unresolved ones are."""
-    import numpy as np
-
-    random = "draw the labels at random from this run: then nothing has to be known about the judge"
-    common: dict[str, Any] = {"design": "external", "naive": naive, "notes": notes}
-    if not labelled.total:
-        return Refusal(because="no_labels", reason="there are no labels", remedy=random, **common)
-    if grouped:
-        reason = "labels that are not drawn from the run come in groups, and no interval is known to hold for them"
-        return Refusal(because="grouped", reason=reason, remedy=f"keep one label of each group, or {random}", **common)
-    splits = split_unresolved(labelled)
-    refused = is_refused(splits, level=level)
-    if not refused.any():
-        return None
-    # The worst of the truths that the unresolved labels may have: what would help there helps in each.
-    at = int(np.argmin(np.where(refused, compute_youden_limit(splits, level=level), 2.0)))
-    worst = KnownErrors(*(item[at] for item in splits))
-    few_good, few_bad = (max(0, FEWEST - int(number)) for number in (worst.good, worst.bad))
-    if few_good or few_bad:
-        missing = _join(few_good, few_bad)
-        reason = (
-            f"{int(worst.good)} of the labelled answers are good and {int(worst.bad)} bad; {FEWEST} of each are needed"
-        )
-        because: RefusalReason = "few_bad" if few_bad else "few_good"
-        remedy = f"label {missing}, or {random}"
-        return Refusal(because=because, reason=reason, remedy=remedy, more_good=few_good, more_bad=few_bad, **common)
-    return _refuse_weak(worst, level=level, random=random, common=common)
-
-
-def _refuse_weak(worst: KnownErrors, *, level: float, random: str, common: dict[str, Any]) -> Refusal:
-    seen = float(worst.good_passed / worst.good + worst.bad_failed / worst.bad - 1)
-    limit = float(compute_youden_limit(worst, level=level))
-    reason = (
-        f"sensitivity + specificity - 1 is {seen:.2f}, and may be as low as {limit:.2f}: "
-        f"it must be shown to exceed {LEAST_YOUDEN:.2f}"
-    )
-    more = _find_more(worst, level=level)
-    if more is None:
-        return Refusal(because="weak_judge", reason=reason, remedy=f"use a better judge, or {random}", **common)
-    remedy = f"label about {_join(*more)} if the judge goes on as on these labels, or {random}"
-    return Refusal(because="weak_judge", reason=reason, remedy=remedy, more_good=more[0], more_bad=more[1], **common)
-
-
-def _join(good: int, bad: int) -> str:
-    return " and ".join(
-        f"{number:,} more {name} answer{'s' * (number > 1)}"
-        for number, name in ((good, "good"), (bad, "bad"))
-        if number
-    )
-
-
-def _find_more(worst: KnownErrors, *, level: float) -> tuple[int, int] | None:
-    """The fewest labels, of either class or both, with which this sensitivity and specificity would be enough."""
-    import numpy as np
-
-    times = np.geomspace(1, 1000, 4000)
-    found: list[tuple[int, int]] = []
-    for of_good, of_bad in ((1, 0), (0, 1), (1, 1)):
-        more, less = times**of_good, times**of_bad
-        grown = KnownErrors(worst.good_passed * more, worst.good * more, worst.bad_failed * less, worst.bad * less)
-        enough = compute_youden_limit(grown, level=level) > LEAST_YOUDEN
-        if enough.any():
-            at = int(np.argmax(enough))
-            found.append((int(np.ceil(grown.good[at] - worst.good)), int(np.ceil(grown.bad[at] - worst.bad))))
-    fewest = min(found, key=sum, default=None)
-    return fewest if fewest and sum(fewest) <= MOST_MORE else None
-
-
-def _say_external(unresolved: int, target: Target) -> tuple[str, ...]:
-    sentences = [
-        "The judge passes the same share of good answers in this run as among the labelled cases, and of bad ones.",
-        "The labels are right, and each is for itself.",
-        "An undecided verdict counts as not passed.",
-    ]
-    if target == "system":
-        sentences.append("The run is a random sample of what the system produces.")
-    return (*sentences, *_say_unresolved(unresolved))
-
-
-# ------------------------------------------------------------------------------------------------------ which design
-
-
-def _compare_heaps(heaps: Sequence[Heap], groups: GroupCounts | None) -> float:
-    """The p-value that the judge passed labelled and unlabelled cases alike in each stratum (Bonferroni)."""
-    shrink = _find_verdict_shrink(heaps, groups)
-    names = {item.stratum for item in heaps}
-    found = [_compare_passes([item for item in heaps if item.stratum == name], shrink) for name in names]
-    return min(1.0, len(found) * min(found))
-
-
-def _join_designs(external: CorrectedRate, internal: CorrectedRate | Refusal) -> CorrectedRate:
-    """The external rate with an interval that also holds if the cases were chosen by verdict.
-
-    Then sensitivity and specificity among the labels are not those of the run, while each heap is a random sample: half
-    passed and half failed cases, with a judge that passes 7 of 10, leave 1 % coverage to the external interval alone.
-    """
-    if isinstance(internal, Refusal):
-        return external
-    low, high = min(external.low, internal.low), max(external.high, internal.high)
-    note = (
-        "The cases may have been chosen by verdict or by what is true, so the interval holds for both. If they were "
-        "drawn at random from each verdict, give the verdicts as strata, and it gets narrower."
-    )
-    worth = find_worth(external.value, high - low, cases=external.cases, target="system", level=external.level)
-    return replace(
-        external,
-        low=low,
-        high=high,
-        method=f"{external.method}, joined with {internal.method}",
-        worth=None if external.worth is None else worth,
-        notes=(*external.notes, note),
-    )
+# -------------------------------------------------------------------------------------------- are the labels a sample
 
 
 def _compare_passes(heaps: Sequence[Heap], shrink: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -12,7 +12,6 @@ from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LARGEST_COUNT
-from adjudge.trust.lang_reiczigel import KnownErrors
 
 if TYPE_CHECKING:
     from adjudge.trust.extra import Floats
@@ -23,8 +22,6 @@ MOST_STRATA = 6
 """With more, intervals cover too much: their heaps hold too few labels each."""
 
 FEWEST_IN_HEAP = 5
-
-MOST_SPLITS = 51
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,41 +61,6 @@ class Heap:
     def labels(self) -> int:
         """Labelled cases, with the unresolved ones."""
         return self.good + self.bad + self.unresolved
-
-    def to_counts(self) -> LabelCounts:
-        """The labels alone; an undecided verdict is not a pass."""
-        how = "passed" if self.verdict == "passed" else "failed"
-        return LabelCounts(**{f"good_{how}": self.good, f"bad_{how}": self.bad, f"unresolved_{how}": self.unresolved})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelCounts:
-    """Labelled cases by what people and the judge decided. *Failed* is whatever the judge did not pass."""
-
-    good_passed: int = 0
-    good_failed: int = 0
-    bad_passed: int = 0
-    bad_failed: int = 0
-    unresolved_passed: int = 0
-    """Passed by the judge; people did not settle what is true."""
-    unresolved_failed: int = 0
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            object.__setattr__(self, item.name, read_count(getattr(self, item.name), item.name))
-
-    def __add__(self, other: LabelCounts) -> LabelCounts:
-        return LabelCounts(**{item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)})
-
-    @property
-    def total(self) -> int:
-        """Labelled cases, with the unresolved ones."""
-        return sum(getattr(self, item.name) for item in fields(self))
-
-    @property
-    def unresolved(self) -> int:
-        """Labelled cases without a truth."""
-        return self.unresolved_passed + self.unresolved_failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -148,26 +110,6 @@ def count_groups(
     cells = (rows * columns + places.astype(np.int64)) * 3 + kinds
     table = np.bincount(cells, minlength=len(names) * columns * 3).reshape(len(names), columns, 3).astype(float)
     return GroupCounts(good=table[..., 0], bad=table[..., 1], unresolved=table[..., 2])
-
-
-def split_unresolved(labelled: LabelCounts) -> KnownErrors:
-    """The labels with a truth: first without the unresolved cases, then with each truth of them.
-
-    At most 51 splits of the passed and of the failed ones are tried, all good and all bad among them. The rate is
-    not monotone in them, so the ends alone would not do.
-    """
-    import numpy as np
-
-    of_passed, of_failed = (
-        np.unique(np.linspace(0, number, min(number + 1, MOST_SPLITS)).round())
-        for number in (labelled.unresolved_passed, labelled.unresolved_failed)
-    )
-    passed, failed = (item.ravel() for item in np.meshgrid(of_passed, of_failed))
-    good_passed = np.concatenate([[0], passed]) + labelled.good_passed
-    good = np.concatenate([[0], passed + failed]) + labelled.good_passed + labelled.good_failed
-    bad_failed = np.concatenate([[0], labelled.unresolved_failed - failed]) + labelled.bad_failed
-    wrong = np.concatenate([[0], labelled.unresolved_passed - passed]) + labelled.bad_passed
-    return KnownErrors(good_passed, good, bad_failed, bad_failed + wrong)
 
 
 def check_heaps(heaps: Sequence[Heap], groups: GroupCounts | None = None) -> None:

@@ -57,6 +57,8 @@ def weigh_agreement(
     if len(cases) != len(counts) or bool((labelled > cases).any()):
         raise UsageError(f"each stratum needs its size, at least as large as its labels; got {list(sizes)}")
     held = labelled > 0
+    # Without a stratum that nobody labelled, the others are no census, though each of their cases has a label.
+    whole = whole and bool(held.all() or (labelled[held] < cases[held]).any())
     counts, cases = counts[held], cases[held]
     shares = _list_shares(agreement)
     found: dict[str, Any] = {

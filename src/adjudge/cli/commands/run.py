@@ -137,7 +137,8 @@ def run_data(
     With --estimate nobody is asked: it says how many tokens the run would take, and what they cost live and by batch.
     --estimate-from takes the averages of a run that is there, so judge 20 cases with --sample first.
 
-    With --labels, or with --measured-on, it also says what people would pass; this needs pip install 'adjudge[trust]'.
+    With --labels, it also says what people would pass; with --measured-on, what the judge got right on that run. This
+    needs pip install 'adjudge[trust]'.
     --label-file puts labels into the cases that are kept; --labels only compares with them.
 
     Exit status: 0 the data set is judged, 1 fewer than --fail-under passed or the lower limit is below
