@@ -399,6 +399,57 @@ def test_keys_that_come_before_their_question_answer_nothing(place):
 
 
 @posix
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("\x1b[200~Good, 1 of 2: skip or undo? q\x1b[201~", id="pasted"),
+        pytest.param("\x1b[200~1\n2\n0\n\x1b[201~", id="lines pasted"),
+        pytest.param("Good, 1 of 2: skip or undo? q", id="pasted into a terminal that does not say so"),
+        pytest.param("120", id="answers at once"),
+    ],
+)
+def test_pasted_text_answers_nothing(place, keys):
+    """Or a figure in it would label the case, and those behind it the next ones."""
+    make_run(place / "R", 3)
+    with start(place, "R") as terminal:
+        wait(terminal)
+        terminal.press(keys, "answers nothing")
+        terminal.press("\x1b", "Is it good?")
+        terminal.press("2", "1 of 3")
+        terminal.leave()
+
+    assert [value for _, _, value, _ in list_labels("R")] == [False]
+
+
+@posix
+@pytest.mark.parametrize("first", ["o", "d", "3", "ü", "#"])
+def test_a_text_that_is_typed_as_no_comment_answers_nothing(place, first):
+    """From its first letter on that is no key, until Esc."""
+    make_run(place / "R", 3)
+    with start(place, "R") as terminal:
+        wait(terminal)
+        for letter in f"{first}12 0su?c":
+            terminal.press(letter, "Esc gives the keys back")
+        terminal.press("\x1b", "Is it good?")
+        terminal.press("2", "1 of 3")
+        terminal.leave()
+
+    assert [value for _, _, value, _ in list_labels("R")] == [False]
+
+
+@posix
+def test_lines_that_come_before_their_question_answer_nothing(place):
+    """Lines that were pasted into a terminal without a screen; those of a pipe are all read."""
+    make_run(place / "R", 4)
+    with open_terminal(place, "label", "R", term="dumb") as terminal:
+        terminal.wait_for("q quit")
+        terminal.type("1\n2\n0\n", "1 of 4 labelled")
+        assert terminal.leave("q\n") == 0
+
+    assert [value for _, _, value, _ in list_labels("R")] == [True]
+
+
+@posix
 def test_a_comment_is_typed_and_kept(place):
     """With Enter at its end; the answer has it."""
     make_run(place / "R", 1)

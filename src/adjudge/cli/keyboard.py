@@ -10,10 +10,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any
 
+from adjudge.cli.output import write_screen
+
 NAMES = {
     "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down", "\x1b[5~": "page up", "\x1b[6~": "page down",
     "\x1b[H": "home", "\x1bOH": "home", "\x1b[1~": "home", "\x1b[F": "end", "\x1bOF": "end", "\x1b[4~": "end",
-    "\r": "enter", "\n": "enter", " ": "space", "\x04": "eof",
+    "\r": "enter", "\n": "enter", " ": "space", "\x04": "eof", "\x1b": "escape", "\x1b[200~": "paste",
 }  # fmt: skip
 
 _WINDOWS = {"H": "up", "P": "down", "I": "page up", "Q": "page down", "G": "home", "O": "end"}
@@ -22,29 +24,85 @@ _PATIENCE = 0.05
 """Seconds in which the rest of a key follows that sends several characters."""
 
 
+_PASTE_ENDS = b"\x1b[201~"
+
+_PASTES = {"on": "\x1b[?2004h", "off": "\x1b[?2004l"}
+"""What makes a terminal say where pasted text begins and ends."""
+
+
+def forget_typed() -> None:
+    """Drop what was typed so far: what was typed before its question was on the screen answers nothing."""
+    if os.name == "nt":
+        _read_waiting()
+        return
+    import termios
+
+    with suppress(termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def _read_waiting() -> str:
+    """What came so far and was not read yet."""
+    if os.name == "nt":
+        import msvcrt
+
+        text = ""
+        while msvcrt.kbhit():  # type: ignore[attr-defined]
+            text += msvcrt.getwch()  # type: ignore[attr-defined]
+        return text
+    import select
+
+    stream, data = sys.stdin.fileno(), b""
+    with suppress(OSError):
+        while select.select([stream], [], [], 0)[0] and (piece := os.read(stream, 4096)):
+            data += piece
+    return data.decode(errors="replace")
+
+
 class Keyboard:
     """The keys of standard input while ``reading_keys`` lasts."""
 
     def __init__(self) -> None:
         self.reads_lines = False
         """Whether whole lines are read now, and the terminal's modes are not ours."""
+        self._repeats = ""
+        """The key that was read last, once more for each time that it came with it."""
 
     def read(self) -> str:
-        """The next key: its character, or its name; ``eof`` where nobody types any more."""
-        return self._read_windows() if os.name == "nt" else self._read_posix()
+        """The next key: its character, or its name; ``eof`` where nobody types any more.
+
+        ``paste`` is a text that was pasted. ``text`` is several keys that came at once: nobody presses two different
+        keys in one moment, so they were pasted into a terminal that does not say so. Both are dropped; what comes with
+        ``c`` is left, because it begins the comment.
+        """
+        if self._repeats:
+            key, self._repeats = self._repeats[0], self._repeats[1:]
+            return key
+        key = self._read_windows() if os.name == "nt" else self._read_posix()
+        if key == "paste":
+            self._drop_paste()
+        elif len(key) == 1 and key.isprintable() and key != "c":
+            rest = _read_waiting()
+            if rest.strip(key):
+                return "text"
+            self._repeats = rest
+        return key
 
     def forget(self) -> None:
-        """Drop what was typed so far: a key that was pressed before its question was on the screen answers nothing."""
-        if os.name == "nt":
-            import msvcrt
+        """Drop what was typed so far."""
+        self._repeats = ""
+        forget_typed()
 
-            while msvcrt.kbhit():  # type: ignore[attr-defined]
-                msvcrt.getwch()  # type: ignore[attr-defined]
-            return
-        import termios
+    def _drop_paste(self) -> None:
+        import select
 
-        with suppress(termios.error):
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        stream, data = sys.stdin.fileno(), b""
+        with suppress(OSError):
+            while not data.endswith(_PASTE_ENDS) and select.select([stream], [], [], _PATIENCE)[0]:
+                piece = os.read(stream, 1)
+                if not piece:
+                    return
+                data = (data + piece)[-len(_PASTE_ENDS) :]
 
     def _read_posix(self) -> str:
         import select
@@ -96,11 +154,13 @@ class Keyboard:
         keys = termios.tcgetattr(stream)
         whole = termios.tcgetattr(stream)
         whole[3] |= termios.ICANON | termios.ECHO
+        write_screen(_PASTES["off"])
         termios.tcsetattr(stream, termios.TCSADRAIN, whole)
         try:
             yield
         finally:
             termios.tcsetattr(stream, termios.TCSADRAIN, keys)
+            write_screen(_PASTES["on"])
 
 
 @contextmanager
@@ -121,6 +181,7 @@ def reading_keys(redraw: Callable[[], None]) -> Iterator[Keyboard]:
     def enter(*_: object) -> None:
         # Not raw: Ctrl-C and Ctrl-Z stay what they are.
         tty.setcbreak(stream, termios.TCSADRAIN)
+        write_screen(_PASTES["on"])
 
     def resume(number: int, _frame: FrameType | None) -> None:
         if keyboard.reads_lines:  # the line that is being typed would be drawn over, and lose its editing
@@ -138,6 +199,7 @@ def reading_keys(redraw: Callable[[], None]) -> Iterator[Keyboard]:
         enter()
         yield keyboard
     finally:
+        write_screen(_PASTES["off"])
         with suppress(termios.error):
             termios.tcsetattr(stream, termios.TCSADRAIN, before)
         for name, handler in old.items():

@@ -14,7 +14,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import find_user
 from adjudge.cli.commands.run import DONE, UNKNOWN
-from adjudge.cli.keyboard import Keyboard, reading_keys
+from adjudge.cli.keyboard import Keyboard, forget_typed, reading_keys
 from adjudge.cli.labelling import KEYS, Labelling, LabellingOptions
 from adjudge.cli.output import complain, draws, is_terminal, note, print_line, write_lines, write_screen
 from adjudge.cli.screen import Pages, Passage, ScreenLine, fit
@@ -176,6 +176,8 @@ def answer_lines(work: Labelling) -> bool:
     """
     number = 0
     while work.fetch() is not None:
+        if is_terminal(sys.stdin):
+            forget_typed()
         _print_question(work)
         while True:
             line = sys.stdin.readline() if sys.stdin is not None else ""
@@ -222,6 +224,8 @@ class LabelScreen:
         self._work = work
         self._pages: Pages | None = None
         self._helps = self._quits = False
+        self._ignores = False
+        """Whether a text is typed that is no key and no comment: nothing of it answers, until Esc."""
         self._size = (0, 0)
         self._height = 1
         """Lines of the text that are seen."""
@@ -253,6 +257,10 @@ class LabelScreen:
 
     def _handle(self, keyboard: Keyboard, key: str) -> bool:
         """Do what a key asks for; true where the question is over."""
+        if self._ignores or key in ("text", "paste"):
+            self._ignore(key)
+            self._quits = key in ("q", "eof")  # which loses nothing
+            return self._quits
         if self._helps or key == "?":
             self._helps = not self._helps
             self._pages = None
@@ -265,8 +273,18 @@ class LabelScreen:
             return False
         if self._work.press(key):
             return True
-        self._turn(key)
+        if key in _MOVES or key in _LINES or key in _ENDS:
+            self._turn(key)
+        elif len(key) == 1 and key.isprintable():
+            self._ignore(key)
         return False
+
+    def _ignore(self, key: str) -> None:
+        """Answer nothing by a text, of which a letter or a figure would be a key, and say so."""
+        self._ignores = key != "escape" and (self._ignores or key != "paste")
+        what = "pasted text" if key == "paste" else "a text"
+        said = f"{what} answers nothing; c writes a comment"
+        self._work.said = "" if key == "escape" else said + "; Esc gives the keys back" * self._ignores
 
     def _comment(self, keyboard: Keyboard) -> None:
         columns, rows = self._measure()
