@@ -300,6 +300,18 @@ def test_show_says_whether_the_content_is_what_was_judged(line: Line):
     assert "content      not kept here; its digest is the subject" in line("approvals", "show", request(), *HERE).out
 
 
+def test_show_shows_white_space_as_it_is(line: Line):
+    """A tab is no blank, two blanks are not one, and what has no look of its own has its code and its place."""
+    content = "rm -rf '/srv/my  two   spaces'\trest\n  indented \nno\u00a0break one two\u202e"
+    shown = line("approvals", "show", request(content=content, message="Run\n  this:  it"), *HERE).out
+
+    assert (
+        "\n  | rm -rf '/srv/my  two   spaces'→\trest\n  |   indented \n  | no[U+00A0]break one two[U+202E]\n" in shown
+    )
+    assert "2 blanks at 1:16; 3 blanks at 1:21; a tab (→) at 1:31; 1 blank at 2:11; U+00A0 at 3:3; U+202E at " in shown
+    assert "message      as it was given\n  | Run\n  |   this:  it\n" in shown
+
+
 def test_as_json_it_is_the_request_and_its_entries(line: Line):
     """Which can be read back."""
     ident = request(content="The content.")

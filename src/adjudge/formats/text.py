@@ -19,7 +19,7 @@ def clean(text: str, *, keep_lines: bool = True) -> str:
     kept = "\n\t" if keep_lines else ""
     hidden = {char for char in set(text) if char not in kept and _is_hidden(char)}
     return "".join(
-        char if char not in hidden or _selects_picture(text, place) else " " if char in "\n\t" else "·"
+        char if char not in hidden or selects_picture(text, place) else " " if char in "\n\t" else "·"
         for place, char in enumerate(text)
     )
 
@@ -28,7 +28,7 @@ def _is_hidden(char: str) -> bool:
     return unicodedata.category(char) in _HIDDEN or is_unseen(char)
 
 
-def _selects_picture(text: str, place: int) -> bool:
+def selects_picture(text: str, place: int) -> bool:
     """Whether a selector says how the picture before it is drawn, as in nearly every text with emoji."""
     if text[place] not in "\ufe0e\ufe0f" or not place:
         return False

@@ -8,12 +8,14 @@ and the tests read all of them to see that none switches escaping off.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from adjudge.formats.blanks import describe_blanks, split_blanks
 from adjudge.formats.text import clean
 from adjudge.templates import figures
 from adjudge.templates.icons import ICONS, STATES
@@ -64,7 +66,8 @@ def make_environment(*packages: str) -> Environment:
     for name in _REFUSED:
         made.filters.pop(name, None)
     filters: dict[str, Any] = {**_FILTERS, "segment": quote_segment, "stamp": format_stamp, "at": format_place}
-    made.filters.update(filters | {"pair": pair, "values": take_values})
+    blanks: dict[str, Any] = {"split_blanks": split_blanks, "describe_blanks": describe_texts}
+    made.filters.update(filters | blanks | {"pair": pair, "values": take_values})
     shapes = {name: Markup(drawn) for name, drawn in ICONS.items()}  # noqa: S704 - ours, and constant
     given: dict[str, Any] = {"icons": shapes, "states": STATES, "NOTHING": figures.NOTHING}
     made.globals.update(given)
@@ -108,6 +111,11 @@ def format_place(number: float) -> str:
 def pair(text: str) -> tuple[str, str]:
     """A text as an option of a choice: its value, and what is shown."""
     return text, text
+
+
+def describe_texts(texts: Iterable[str]) -> str:
+    """What white space is marked in some texts, in words."""
+    return describe_blanks(*texts)
 
 
 def take_values(item: object, *names: str) -> tuple[object, ...]:

@@ -15,12 +15,13 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import Key, Place, find_user, name_option
 from adjudge.cli.entries import describe_entry
-from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json
+from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json, write_screen
 from adjudge.config.file import read_config
 from adjudge.config.gates import is_secret_missing, open_approvals
 from adjudge.config.ledger import open_ledger
 from adjudge.content import digest_text
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
+from adjudge.formats.blanks import TextPart, describe_blanks, list_blanks, split_blanks
 from adjudge.formats.display import describe_models, describe_outcome, name_mark
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
@@ -62,19 +63,51 @@ def print_approval(
 ) -> None:
     """Everything that is needed to decide a request, and what has been said to it."""
     for name, text in (*_list_facts(approval), *_list_use(pending)):
-        _print_change(name, text)
+        if name == "message" and describe_blanks(text):
+            _print_change(name, "as it was given")
+            _print_exact(text)
+        else:
+            _print_change(name, text)
     if approval.content is None:
         keep = "; a gate with show_content = true keeps it" if approval.gate and approval.status == "open" else ""
         _print_change("content", f"not kept here; its digest is the subject{keep}")
     else:
         same = digest_text(approval.content) == approval.subject
         _print_change("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
-        for line in approval.content.split("\n"):
-            print_line(f"  | {clean(line, keep_lines=False)}")
+        _print_exact(approval.content)
     for entry in history:
         _print_change(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
     if approval.status == "open":
         note(f"adjudge approvals approve {approval.id} --reason WHY{_repeat_ledger(ledger)}   (or deny)")
+
+
+_MOST_PLACES = 12
+
+
+def _print_exact(text: str) -> None:
+    """A text that is decided upon, to the last blank: what would not be seen is marked, and its places are named."""
+    for line in text.split("\n"):
+        write_screen("".join(("  | ", *map(_draw_part, split_blanks(line)), "\n")))
+    places = [f"{_name_part(part)} at {line}:{column}" for line, column, part in list_blanks(text)]
+    if places:
+        more = len(places) - _MOST_PLACES
+        shown = "; ".join(places[:_MOST_PLACES]) + (f"; and {more:,} more" if more > 0 else "")
+        _print_change("white space", f"{shown} (line:column)")
+
+
+def _draw_part(part: TextPart) -> str:
+    text = clean(part.text)
+    if part.kind == "blanks":
+        return f"\x1b[4m{text}\x1b[24m" if draws() else text
+    if part.kind == "code":
+        return f"[{part.mark}]"
+    return f"→{text}" if part.kind == "tab" else text
+
+
+def _name_part(part: TextPart) -> str:
+    if part.kind == "blanks":
+        return "1 blank" if len(part.text) == 1 else f"{len(part.text):,} blanks"
+    return "a tab (→)" if part.kind == "tab" else part.mark
 
 
 def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:

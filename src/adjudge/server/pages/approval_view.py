@@ -186,7 +186,7 @@ class RequestView:
     shown: int
     """Characters of it that are shown."""
     unseen: int
-    """Characters that cannot be seen, and are shown as dots."""
+    """Characters that cannot be seen, and are shown by their codes."""
     hidden: bool
     """Whether the judge is hidden until the reader has decided."""
     judge: JudgeView | None
@@ -493,7 +493,7 @@ def _write(value: Any) -> str:
 
 
 def count_unseen(text: str) -> int:
-    """How many characters of a text cannot be seen, so that a page shows each as a dot."""
+    """How many characters of a text cannot be seen, so that a page shows the code of each."""
     shown = clean(text)
     return 0 if shown == text else sum(a != b for a, b in zip(shown, text, strict=True))
 

@@ -58,7 +58,7 @@ class TextView:
     name: str
     text: str
     unseen: int
-    """Characters that cannot be seen, and are shown as dots."""
+    """Characters that cannot be seen, and are shown by their codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

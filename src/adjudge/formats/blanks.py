@@ -1,0 +1,85 @@
+"""White space that changes what a text means and that a reader would not see: runs of blanks, tabs, line breaks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from adjudge.formats.text import clean, selects_picture
+
+BlankKind = Literal["", "blanks", "tab", "line", "code"]
+"""``""`` is ordinary text; ``code`` is a character that has no look of its own, such as a no-break space."""
+
+_NAMES: dict[BlankKind, tuple[str, str]] = {
+    "blanks": ("run of blanks (·)", "runs of blanks (·)"),
+    "tab": ("tab (→)", "tabs (→)"),
+    "line": ("line break (↵)", "line breaks (↵)"),
+    "code": ("other character by its code", "other characters by their codes"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A part of a text. Together, the parts are the text."""
+
+    text: str
+    kind: BlankKind = ""
+    mark: str = ""
+    """The code of a character of kind ``code``, such as ``U+00A0``."""
+
+
+def split_blanks(text: str, before: str = "", after: str = "") -> tuple[TextPart, ...]:
+    """Split a text at the white space that has to be marked.
+
+    A single blank between two words needs no mark. One at the beginning or end of a line does, and one beside other
+    white space. ``before`` and ``after`` are the characters around the text, where it is a piece of another.
+    """
+    codes = {char for char in set(text) if char not in " \t\n" and _needs_code(char)}
+    if not codes and text.strip() == text and not any(pair in text for pair in ("  ", "\t", "\n")):
+        return (TextPart(text),) if text else ()
+    pattern = re.compile(rf"\t|\n| +{'|[' + re.escape(''.join(codes)) + ']' if codes else ''}")
+    parts: list[TextPart] = []
+    place = 0
+    for found in pattern.finditer(text):
+        first, last = found.span()
+        around = (text[first - 1] if first else before[-1:] or "\n", text[last : last + 1] or after[:1] or "\n")
+        part = None if selects_picture(text, first) else _mark(found[0], *around)
+        if part is not None:
+            parts += [TextPart(text[place:first])] if place < first else []
+            parts.append(part)
+            place = last
+    return (*parts, TextPart(text[place:])) if place < len(text) else tuple(parts)
+
+
+def _needs_code(char: str) -> bool:
+    return unicodedata.category(char) == "Zs" or clean(char) != char
+
+
+def _mark(found: str, before: str, after: str) -> TextPart | None:
+    if found in ("\t", "\n"):
+        return TextPart(found, "tab" if found == "\t" else "line")
+    if found[0] != " ":
+        return TextPart(found, "code", f"U+{ord(found):04X}")
+    return TextPart(found, "blanks") if len(found) > 1 or before.isspace() or after.isspace() else None
+
+
+def describe_blanks(*texts: str) -> str:
+    """What of some texts is marked, in words; empty where nothing is."""
+    found: Counter[BlankKind] = Counter(part.kind for text in texts for part in split_blanks(text) if part.kind)
+    return ", ".join(f"{found[kind]:,} {_NAMES[kind][found[kind] != 1]}" for kind in _NAMES if found[kind])
+
+
+def list_blanks(text: str) -> Iterator[tuple[int, int, TextPart]]:
+    """The line and the column, from 1, of each part that is marked, without line breaks and plain indentation."""
+    line, column = 1, 1
+    for part in split_blanks(text):
+        if part.kind == "line":
+            line, column = line + 1, 1
+            continue
+        if part.kind and not (part.kind == "blanks" and column == 1):
+            yield line, column, part
+        column += len(part.text)
