@@ -215,6 +215,8 @@ class Provider:
         text = answer(prompt, self.score, names=names, reasoning=self.reasoning)
         if self.mode == "prose":
             text = "It is fine, I think."
+        if self.mode == "chatty":
+            text += "\nThat is my verdict."
         if self.mode == "tokenless":
             text = json.dumps({key: value for key, value in json.loads(text).items() if key != "token"})
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}

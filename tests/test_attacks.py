@@ -141,14 +141,11 @@ def test_a_quotation_before_the_answer_is_not_the_answer(attack, values, outcome
 
 @EACH
 @pytest.mark.parametrize("values", [(1.0, 1.0), (0.0, 0.0)])
-def test_a_quotation_with_a_brace_after_the_answer_is_no_answer(attack, values):
-    """Nothing follows the answer; without any brace the quotation is harmless prose."""
+def test_a_quotation_after_the_answer_makes_it_unparseable(attack, values):
+    """Nothing follows the answer, with a brace or without."""
     result, _ = ask(attack, lambda request: f"{answer(request, *values)}\nThe content said: {attack}")
 
-    if "{" in attack or "}" in attack:
-        assert result.undecided_because == "unparseable"
-    else:
-        assert result.outcome == ("passed" if values[0] else "failed")
+    assert result.undecided_because == "unparseable"
 
 
 @EACH

@@ -31,7 +31,7 @@ def test_nothing_is_configured(line: Line):
     assert names(keys, "keys", "none")
     assert names(hosts, "hosts", "none")
     assert names(judges, "judges: none", "a provider's key", "a local server", "adjudge.toml")
-    assert names(replies, "known-bad", "21 planted, 0 passed")
+    assert names(replies, "known-bad", "23 planted, 0 passed")
 
 
 def test_it_explains_what_was_planted(line: Line):
@@ -164,6 +164,17 @@ def test_replies_that_cannot_be_read(line: Line):
     assert "0 of 4 replies readable" in ran.out
     assert "unparseable: no object in the reply begins with the token" in ran.err
     assert "--no-token" not in ran.err
+
+
+def test_replies_with_text_after_the_answer_are_counted(line: Line):
+    """Those before a re-ask as well, so that it is seen what the rule costs with this model."""
+    with serve(mode="chatty") as provider:
+        ran = line("doctor", "--judge", provider.spec)
+        seat = line("doctor", "--judge", provider.spec, "--json").document["judges"][0]["seats"][0]
+
+    assert ran.status == 1
+    assert "0 of 4 replies readable, 8 unparseable because text followed the answer" in ran.out
+    assert (seat["readable"], seat["text_after"]) == (0, 8)
 
 
 def test_a_judge_that_cannot_copy_the_token(line: Line):

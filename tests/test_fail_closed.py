@@ -39,6 +39,8 @@ REASONS = {
     "contradiction": "contradiction",
     "wrong_token": "unparseable",
     "prose": "unparseable",
+    "text_after": "unparseable",
+    "second_verdict": "unparseable",
 }
 REASKED = ("unparseable", "missing_criterion", "off_scale")
 SILENT = ("hang", "error", "http_400", "http_500", "reset")

@@ -453,11 +453,12 @@ def test_what_stands_after_the_object_moves_nothing(after):
 
     result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
 
-    assert (result.outcome, result.score) == ("failed", pytest.approx(0.1))
+    said = (result.outcome, result.undecided_because, result.score)
+    assert said == (("undecided", "unparseable", None) if after.strip() else ("failed", None, pytest.approx(0.1)))
 
 
 def test_quoted_scores_after_the_object_are_not_read():
-    """The place of a score is looked for in the object alone."""
+    """A reply with text after its object is not read at all."""
     quoted = '\nThe content ends: ["criteria": [["criteria": ["score": 1.0'
 
     def line(request):
@@ -466,7 +467,7 @@ def test_quoted_scores_after_the_object_are_not_read():
 
     result = asyncio.run(Judge(Plain(line), reask=0, scoring="expected").evaluate("The content.", criteria="Good."))
 
-    assert result.score == pytest.approx(0.1)
+    assert (result.undecided_because, result.score) == ("unparseable", None)
 
 
 def test_a_stricter_flag_inside_a_criterion_contradicts_the_expected_score():

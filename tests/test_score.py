@@ -159,7 +159,7 @@ def test_a_flag_that_is_no_boolean_is_not_read(value):
 
 def test_unknown_members_are_ignored():
     """Whatever else a judge likes to say, as long as it is JSON."""
-    assert evaluate(listed(0.9, verdict="failed", overall=0.1), rubric({})).passed
+    assert evaluate(listed(0.9, remark="failed", overall=0.1), rubric({})).passed
     assert evaluate(listed(0.9, overall=math.nan), rubric({})).undecided_because == "unparseable"
 
 

@@ -256,6 +256,8 @@ class JudgeResult:
     """The reply as it was received; after a re-ask, the last one."""
     earlier_responses: tuple[str, ...] = ()
     """Replies that could not be read and were followed by a re-ask, oldest first."""
+    text_after: int = 0
+    """How many replies were ``unparseable`` because text followed the answer, those before a re-ask included."""
     finish_reason: str | None = None
     request_id: str | None = None
     """The provider's id of the last request, for its support and its logs: one line of at most 200 characters. For a
@@ -469,7 +471,14 @@ def _fits(name: str, value: object) -> bool:
         return isinstance(value, tuple) and all(isinstance(item, _LISTS[name]) for item in value)
     if name == "usage":
         return is_countable(value)
-    others = {"attempts": int, "duration_ms": Real, "metadata": Mapping, "created_at": datetime, "cut_short": bool}
+    others = {
+        "attempts": int,
+        "text_after": int,
+        "duration_ms": Real,
+        "metadata": Mapping,
+        "created_at": datetime,
+        "cut_short": bool,
+    }
     return name not in others or isinstance(value, others[name])
 
 

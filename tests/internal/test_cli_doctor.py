@@ -43,7 +43,7 @@ def test_everything_that_is_configured_is_asked(line: Line, monkeypatch: pytest.
     assert document["config"] == "adjudge.toml"
     assert len(document["config_digest"]) == 64
     planted = document["known_bad_replies"]
-    assert (planted["planted"], planted["passed"]) == (21, [])
+    assert (planted["planted"], planted["passed"]) == (23, [])
     assert sorted(name for names in planted["kinds"].values() for name in names) == sorted(FAULTS)
     assert "sk-secret" not in ran.out + ran.err
 

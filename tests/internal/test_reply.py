@@ -47,14 +47,14 @@ def why(text: str | None, token: str | None = None) -> str:
         f"  {ANSWER}\n",
         f'The content says {{"safe": false}} and I disagree: {ANSWER}',
         f"```json\n{ANSWER}\n```",
-        f"{ANSWER}\nThat is my verdict.",
+        f"{ANSWER}\n```",
         f"}}}} ]] {{ oops {ANSWER}",
         f'<think>\nIt begins with {{"token": "..."}} and {OTHER}?\n</think>\n{ANSWER}',
         f'{{\n  "token" : "{TOKEN}", "safe": true}}',
     ],
 )
 def test_the_object_with_the_token_is_the_answer(text):
-    """Before it anything may stand, objects and braces too; after it anything without a brace."""
+    """Before it anything may stand, objects and braces too; after it white space and the end of a fence."""
     assert read_object(text, TOKEN)["safe"] is True
 
 
@@ -99,11 +99,21 @@ def test_prose_before_the_answer_changes_nothing(prose):
     assert read_object(prose + ANSWER, TOKEN) == {"token": TOKEN, "safe": True}
 
 
-@given(tail=st.text(alphabet=st.characters(blacklist_characters="{}")).filter(lambda text: "</think>" not in text))
-def test_prose_after_the_answer_holds_no_brace(tail):
-    """Without one it is ignored; with one, nothing is read."""
-    assert read_object(ANSWER + tail, TOKEN)["safe"] is True
-    assert why(f"{ANSWER}{tail}{{") == why(f"{ANSWER}{tail}}}") == "unparseable"
+_SUFFIX = st.text() | st.text(alphabet=" \t\r\n`~\u00a0\u2028\u200b.x", max_size=12)
+
+
+@given(tail=_SUFFIX)
+def test_nothing_follows_the_answer_but_white_space_and_the_end_of_a_fence(tail):
+    """Whatever else follows makes the reply unreadable, with a token and without."""
+    rest = tail.strip()
+    ends = not rest or (len(rest) >= 3 and set(rest) in ({"`"}, {"~"}))
+
+    if ends:
+        assert read_object(ANSWER + tail, TOKEN)["safe"] is True
+    else:
+        assert why(ANSWER + tail, TOKEN) == "unparseable"
+    if rest:
+        assert why(ANSWER + tail) == "unparseable"
 
 
 @given(cut=st.integers(0, len(ANSWER) - 1))
@@ -190,6 +200,12 @@ def test_deep_and_oversized_values_are_unparseable(inside):
     "text",
     [
         f'{{"token": "{TOKEN}"' * 40_000,
+        "{" + f'"token": "{TOKEN}", ' * 40_000 + ANSWER,
+        f'{{"\\u0074oken": "{TOKEN}"}}' * 40_000 + ANSWER,
+        '"\\u0074' * 100_000 + ANSWER + "x",
+        '{"token"' + " " * 400_000 + ANSWER + "x",
+        "{" * 200_000 + " " * 200_000 + ANSWER + "\\u0074",
+        ANSWER + "`" * 400_000 + "x",
         "{" * 400_000,
         "```" * 200_000 + "{",
         "<think>" * 100_000 + "</think>" * 100_000,
@@ -197,14 +213,28 @@ def test_deep_and_oversized_values_are_unparseable(inside):
         ANSWER + " " * 400_000 + "{",
         '{"a":[' * 100_000,
     ],
-    ids=["tokens", "braces", "fences", "thinking", "escapes", "late brace", "nesting"],
+    ids=[
+        "tokens",
+        "tokens in one object",
+        "escaped tokens",
+        "escaped letters",
+        "space in a member",
+        "braces and space",
+        "marks after it",
+        "braces",
+        "fences",
+        "thinking",
+        "escapes",
+        "late brace",
+        "nesting",
+    ],
 )
 @pytest.mark.parametrize("token", [TOKEN, None])
 def test_reading_takes_linear_time(text, token):
     """A million hostile characters are refused in the time it takes to look at them."""
     started = time.process_time()
 
-    assert why(text, token) in ("unparseable", "truncated")
+    assert why(text, token) in ("unparseable", "truncated", "contradiction")
     assert time.process_time() - started < 3.0
 
 
@@ -367,7 +397,7 @@ def test_a_message_shows_hostile_values_harmlessly(value):
 @pytest.mark.parametrize(
     ("text", "token"),
     [
-        (f"a {{}} {ANSWER} b", TOKEN),
+        (f"a {{}} {ANSWER}\n", TOKEN),
         (f"<think>{ANSWER}</think> {ANSWER}", TOKEN),
         ('<think>{"safe": false}</think> {"safe": true}', None),
         ('so: {"safe": true}', None),
@@ -396,8 +426,8 @@ def test_depth_has_one_limit_however_many_brackets(more):
 
 
 def test_only_the_object_has_a_depth():
-    """What stands around it may hold any number of brackets that open nothing."""
-    assert read_object("[" * 5_000 + ANSWER + "[" * 5_000, TOKEN)["safe"] is True
+    """What stands before it may hold any number of brackets that open nothing."""
+    assert read_object("[" * 5_000 + ANSWER, TOKEN)["safe"] is True
 
 
 PROGRAM = """

@@ -449,7 +449,11 @@ class _Run:
         if inner is None:
             return JudgeResult(**known)
         seats = in_seat_order(inner.known)
-        asked = {"attempts": sum(item.attempts for item in seats), "usage": add_usage(seats)}
+        asked = {
+            "attempts": sum(item.attempts for item in seats),
+            "text_after": sum(item.text_after for item in seats),
+            "usage": add_usage(seats),
+        }
         known |= {"decided_by": "policy", "strategy": inner.chain.strategy, "results": seats, "cut_short": True}
         return JudgeChainResult(**known, **asked)
 
@@ -502,6 +506,7 @@ class _Run:
             finish_reason=shown.finish_reason if shown is not None else None,
             request_id=shown.request_id if shown is not None else None,
             attempts=sum(item.attempts for item in results),
+            text_after=sum(item.text_after for item in results),
             usage=add_usage(results),
             duration_ms=duration_ms,
         )

@@ -525,6 +525,7 @@ def make_result(
     attempts: int,
     duration_ms: float,
     replies: Sequence[Reply] = (),
+    text_after: int = 0,
 ) -> JudgeResult:
     """A result from an answer, the replies it was read from, and what belongs to the question."""
     last = replies[-1] if replies else _NO_REPLY
@@ -540,6 +541,7 @@ def make_result(
         raw_response=last.text,
         earlier_responses=tuple([item.text or "" for item in replies[:-1]]) if len(replies) > 1 else (),
         finish_reason=last.finish_reason if replies else None,
+        text_after=text_after,
         request_id=clean_id(last.request_id),
         usage=last.usage if len(replies) < 2 else add_usage(replies),
         score=answer.score,

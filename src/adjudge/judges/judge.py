@@ -240,7 +240,9 @@ class Judge(Evaluates[JudgeResult]):
 class _Call:
     """One judgement under way: what was asked, what came back, how often. It lives as long as the call."""
 
-    __slots__ = ("asked", "asks_token", "function", "judge", "limit", "model", "question", "replies", "token")
+    __slots__ = (
+        "asked", "asks_token", "function", "judge", "limit", "model", "question", "replies", "text_after", "token"
+    )  # fmt: skip
 
     def __init__(self, judge: Judge, question: Question, model: Model, limit: Timeout) -> None:
         self.judge, self.question, self.model, self.limit = judge, question, model, limit
@@ -250,7 +252,7 @@ class _Call:
         asks = judge.token and judge.reader == OWN and question.wording is not None
         self.asks_token = asks and self.function is None
         self.replies: list[Reply] = []
-        self.asked = 0
+        self.asked = self.text_after = 0
 
     async def run(self) -> Answer:
         """Ask, read, and ask once more when the reply could not be read."""
@@ -291,6 +293,7 @@ class _Call:
         answer = read_reply(
             reply, self.question, token=token, style=style, scoring=self.judge.scoring, function=self.function
         )
+        self.text_after += answer.text_after
         return self._advise(answer, reply, token)
 
     def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
@@ -354,6 +357,7 @@ class _Call:
             attempts=self.asked,
             duration_ms=duration_ms,
             replies=self.replies,
+            text_after=self.text_after,
         )
 
 

@@ -19,7 +19,7 @@ from adjudge.formats.text import show
 from adjudge.models.model import FunctionIdentity, Given, Reply
 from adjudge.question.question import Answer, Part, Question
 from adjudge.question.reply_object import FLAGS, read_value
-from adjudge.question.score import OTHER_WORDS
+from adjudge.question.score import ENTRY_FORM, OTHER_WORDS
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Criterion, Rubric
 
@@ -144,7 +144,7 @@ def _list_members(question: Question) -> frozenset[str]:
     return frozenset((*own, *FLAGS, *(OTHER_WORDS if question.choices else ()), "reasoning", "token"))
 
 
-_ENTRY = frozenset(("name", "score", "reasoning", "quote", *FLAGS))
+_ENTRY = frozenset((*ENTRY_FORM, *FLAGS))
 """The members of a criterion's entry."""
 
 

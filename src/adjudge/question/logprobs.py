@@ -17,7 +17,7 @@ from adjudge.errors import ReplyError
 from adjudge.models.model import TokenLogprob
 from adjudge.question.question import Answer, Question
 from adjudge.question.reply_object import FLAGS, read_criteria
-from adjudge.question.score import check_flags, decide, grade_criterion, reaches, to_unit
+from adjudge.question.score import ENTRY_FORM, RUBRIC_FORM, check_flags, decide, grade_criterion, reaches, to_unit
 from adjudge.result import CriterionResult
 from adjudge.rubric.rubric import Criterion, Rubric
 
@@ -102,11 +102,11 @@ def _redecide(answer: Answer, question: Question, found: Mapping[str, Any]) -> A
         # The format's verdict has been read already, flags included; it has to pass beside the expected scores.
         outcome = outcome if _passes(answer.value, question) else "failed"
         return replace(answer, outcome=outcome, score=score, detail="")
-    check_flags(found, outcome, score)
+    check_flags(found, outcome, RUBRIC_FORM)
     asked = [item for item in answer.criteria if item.rule is None]
     entries = read_criteria(found, [item.name for item in asked])
     for item in asked:
-        check_flags(entries[item.name], "passed" if item.passed else "failed", item.score)
+        check_flags(entries[item.name], "passed" if item.passed else "failed", ENTRY_FORM)
     return replace(answer, outcome=outcome, score=score)
 
 

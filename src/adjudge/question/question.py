@@ -39,6 +39,8 @@ class Answer:
     detail: str = ""
     final: bool = False
     """Do not ask again: the reply objected, in a form that cannot be used, and a second try could take that back."""
+    text_after: bool = False
+    """The reply could not be read because text follows its object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

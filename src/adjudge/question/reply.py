@@ -15,7 +15,7 @@ from adjudge.question.code_judge import read_returned
 from adjudge.question.logprobs import ReadReply, add_confidence
 from adjudge.question.question import Answer, Question
 from adjudge.question.readers import ReadOptions, find_reader
-from adjudge.question.reply_object import find_object, read_object
+from adjudge.question.reply_object import TextAfterError, find_object, read_object
 from adjudge.question.reply_style import OWN, ReplyStyle
 from adjudge.question.score import answer_score, choose
 
@@ -57,7 +57,8 @@ def read_reply(
             return read_returned(reply, question, function)
         return _read_text(reply, question, token, style, scoring)
     except ReplyError as error:
-        return make_undecided(error.because, error.detail, question)
+        answer = make_undecided(error.because, error.detail, question)
+        return replace(answer, text_after=isinstance(error, TextAfterError))
 
 
 _MARKED = (

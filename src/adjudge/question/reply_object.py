@@ -17,9 +17,37 @@ from typing import Any
 
 from adjudge.errors import ReplyError
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
+from adjudge.rules.injection.normalise import fold_character
 
 FLAGS = ("safe", "passed", "allowed", "approved")
-"""Members that say yes or no at any depth. Every other unknown member of a model's reply is ignored."""
+"""Members that say yes or no. Where the form does not have them, one that says no contradicts a pass."""
+
+
+OTHER_VERDICTS = (
+    "pass",
+    "fail",
+    "failed",
+    "unsafe",
+    "verdict",
+    "decision",
+    "outcome",
+    "reject",
+    "rejected",
+    "block",
+    "blocked",
+    "deny",
+    "denied",
+)
+"""Members that give a verdict of their own. Where the form does not have them, the reply cannot be read. Every other
+unknown member of a model's reply is ignored."""
+
+
+ANY: Mapping[str, Any] = {}
+"""The schema of a member whose value is not searched for further verdicts: it is a text, or anything may be in it."""
+
+
+YES_NO: Mapping[str, Any] = dict.fromkeys((*FLAGS[:3], "reasoning"), ANY)
+"""The form of a yes/no reply."""
 
 
 SCORES = frozenset(("score", "similarityScore"))
@@ -28,22 +56,34 @@ SCORES = frozenset(("score", "similarityScore"))
 
 _NOT_FINITE = "the reply holds NaN or infinity, which JSON does not have"
 
-_BRACE = re.compile(r"[{}]")
-
 _TOKEN_MEMBER = re.compile(r'\{\s*"token"\s*:\s*"')
+
+_LETTER = r"\\u00[0-9a-fA-F]{2}"
+
+_KEY = "".join(rf"(?:{letter}|{_LETTER})" for letter in "token")
+
+_ANY_MEMBER = re.compile(rf'(\{{\s*)?("{_KEY}")\s*:\s*("(?:[a-z2-7]|{_LETTER}){{8}}")')
+"""A member that may be called ``token``, and its value, with any of their letters written as an escape; the brace
+before it where it is the first of its object."""
 
 _OPENING = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n?[ \t\r\n]*\Z")
 
-_CLOSING = re.compile(r"\s*```\s*\Z")
-
 _ONLY_OBJECTS = {dict}
+
+
+class TextAfterError(ReplyError):
+    """Text follows the object that a reply answers with, and may take it back."""
+
+    def __init__(self) -> None:
+        super().__init__("unparseable", "there is text after the reply's object")
 
 
 def read_object(text: str | None, token: str | None) -> dict[str, Any]:
     """The one object a reply answers with.
 
-    With a token, it is the object that begins with that token, found exactly once, with no brace after it. Without,
-    the object is alone or in one fence, with prose before it or none, and nothing after it. Raises ``ReplyError``.
+    With a token, it is the object that begins with that token, found exactly once, with nothing after it but white
+    space and the end of a code fence. Without, the object is alone or in one fence, with prose before it or none, and
+    nothing after it. Raises ``ReplyError``, and ``TextAfterError`` for text after it.
     """
     said = text or ""
     if not said.startswith("{"):  # an object from the first character on is neither empty nor thinking aloud
@@ -76,15 +116,96 @@ def read_flag(found: Mapping[str, Any], *, names: tuple[str, ...] = FLAGS[:3], n
     Each member present must be a real boolean; several must agree (else ``contradiction``). ``names`` are those that
     can answer; a further flag can only contradict. Without any: ``unparseable``, or ``None`` when none is needed.
     """
-    present = {name: found[name] for name in FLAGS if name in found}
+    present = {name: value for name, value in found.items() if _fold_name(name) in FLAGS}
     for name, value in present.items():
         if not isinstance(value, bool):
-            raise ReplyError("unparseable", f"{name!r} must be true or false, got {_show(value)}")
+            raise ReplyError("unparseable", f"{_show(name)} must be true or false, got {_show(value)}")
     if len(set(present.values())) > 1:
-        raise ReplyError("contradiction", f"the reply says {', '.join(f'{k}={v}' for k, v in present.items())}")
+        raise ReplyError(
+            "contradiction", f"the reply says {', '.join(f'{_show(k)} is {_show(v)}' for k, v in present.items())}"
+        )
     if need and not any(name in present for name in names):
         raise ReplyError("unparseable", f"the reply has none of {', '.join(names)}")
     return next(iter(present.values()), None)
+
+
+def has_false_flag(found: Mapping[str, Any]) -> bool:
+    """Whether a flag of an object, in any case of letters, is false."""
+    return any(value is False and _fold_name(name) in FLAGS for name, value in found.items())
+
+
+def read_other_flags(found: Mapping[str, Any], form: Mapping[str, Any]) -> bool | None:
+    """What the flags say that the form does not have, at any depth: false if one of them does, ``None`` without any.
+
+    ``form`` has the JSON Schema of each member, as a ``Wording`` has them. Raises ``ReplyError`` for flags of one
+    object that disagree or are no booleans, and for a member of ``OTHER_VERDICTS`` that the form does not have.
+    """
+    said: bool | None = None
+    waiting: list[tuple[Any, Mapping[str, Any] | None]] = [(found, {"properties": {**form, "token": ANY}})]
+    while waiting:  # and no recursion: how deep a reply nests is not ours to choose
+        value, schema = waiting.pop()
+        if isinstance(value, list):
+            waiting += [(item, _find_items(schema)) for item in value if isinstance(item, dict | list)]
+        else:
+            members = _find_members(schema, value)
+            flag = _read_unknown({name: value[name] for name, inner in members.items() if inner is None})
+            said = flag if said is not False and flag is not None else said
+            waiting += [(item, members[name]) for name, item in value.items() if isinstance(item, dict | list)]
+    return said
+
+
+def _read_unknown(unknown: Mapping[str, Any]) -> bool | None:
+    """What the flags among the unknown members of one object say."""
+    if not unknown:
+        return None
+    for name in unknown:
+        if _fold_name(name) in _OTHER_VERDICTS:
+            raise ReplyError(
+                "unparseable",
+                f"the reply gives a second verdict in {_show(name)}, a member that the form does not have",
+            )
+    return read_flag(unknown, need=False)
+
+
+def _find_members(schema: Mapping[str, Any] | None, value: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | None]:
+    """The schema of each member of an object; ``None`` for those that its form does not have."""
+    if schema is None:
+        return dict.fromkeys(value)
+    shapes = _list_shapes(schema)
+    named: dict[str, Any] = {}
+    for shape in shapes:
+        named |= shape.get("properties", ANY)
+    others: Mapping[str, Any] | None = None
+    if not named:  # a mapping: its keys are data, and no names that a form has or does not have
+        kept = [shape.get("additionalProperties") for shape in shapes]
+        others = next((item for item in kept if item and isinstance(item, Mapping)), ANY)
+    return {name: named.get(name, others) for name in value}
+
+
+def _find_items(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The schema of a list's items."""
+    if schema is None:
+        return None
+    for shape in _list_shapes(schema):
+        if isinstance(shape.get("items"), Mapping):
+            return shape["items"]  # type: ignore[no-any-return]
+        if isinstance(shape.get("prefixItems"), list):
+            return {"anyOf": shape["prefixItems"]}
+    return ANY
+
+
+def _list_shapes(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A schema with those that it offers to choose from."""
+    offered = [item for key in ("anyOf", "oneOf", "allOf") for item in schema.get(key, ())]
+    return [schema, *(shape for item in offered for shape in _list_shapes(item))]
+
+
+def _fold_name(name: str) -> str:
+    """A member's name without case, accents, unseen characters and blanks around it; look-alikes as Latin letters."""
+    return name.lower() if name.isascii() and name.isalpha() else "".join(map(fold_character, name)).strip()
+
+
+_OTHER_VERDICTS = frozenset(OTHER_VERDICTS)
 
 
 def read_text(found: Mapping[str, Any], name: str) -> str:
@@ -181,12 +302,19 @@ def _read_with_token(text: str, token: str) -> dict[str, Any]:
     starts = _token_starts(text, token)
     if not starts:
         raise ReplyError("unparseable", "no object in the reply begins with the token")
-    if len(starts) > 1:
-        raise _judge_repeats(text, starts)
+    others = _find_others(text, token, starts)
+    if len(starts) + len(others) > 1:
+        raise _judge_repeats(text, starts, others)
     found, end = _decode(text, starts[0])
-    if end != len(text) and _BRACE.search(text, end):
-        raise ReplyError("unparseable", "there is a brace after the reply's object")
+    if end != len(text) and not _ends_fence(text, end):
+        raise TextAfterError
     return found
+
+
+def _ends_fence(text: str, end: int) -> bool:
+    """Whether nothing follows but white space and, at most, one line of three or more marks that ends a fence."""
+    rest = text[end:].strip()
+    return not rest or (len(rest) > 2 and rest[0] in "`~" and not rest.strip(rest[0]))
 
 
 def _token_starts(text: str, token: str) -> list[int]:
@@ -197,16 +325,33 @@ def _token_starts(text: str, token: str) -> list[int]:
     return [match.start() for match in _TOKEN_MEMBER.finditer(text) if text.startswith(own, match.end())]
 
 
-def _judge_repeats(text: str, starts: list[int]) -> ReplyError:
+def _find_others(text: str, token: str, starts: list[int]) -> list[re.Match[str]]:
+    """Where else the token begins an object, with letters as escapes, or is in one before the answer."""
+    if text.count(token) == 1 and "\\u" not in text:
+        return []
+    known = set(starts)
+    return [
+        match
+        for match in _ANY_MEMBER.finditer(text)
+        if (match[1] or match.start() < starts[0])
+        and match.start() not in known
+        and json.loads(match[2]) == "token"
+        and json.loads(match[3]) == token
+    ]
+
+
+def _judge_repeats(text: str, starts: list[int], others: list[re.Match[str]]) -> ReplyError:
     """The error for a token found more than once; only the first few are compared, so the time stays linear."""
     objects: list[dict[str, Any]] = []
-    for start in starts[:3]:
+    behind = [item.start() if item[1] else max(text.rfind("{", 0, item.start()), 0) for item in others[:3]]
+    for start in [*starts[:3], *behind]:
         # One that cannot be read says nothing, and must not hide that two others differ.
         with suppress(ReplyError):
             objects.append(_decode(text, start)[0])
+    times = len(starts) + len(others)
     if len(objects) > 1 and any(item != objects[0] for item in objects[1:]):
-        return ReplyError("contradiction", f"the reply answers {len(starts)} times, differently")
-    return ReplyError("unparseable", f"the token appears {len(starts)} times in the reply")
+        return ReplyError("contradiction", f"the reply answers {times} times, differently")
+    return ReplyError("unparseable", f"the token appears {times} times in the reply")
 
 
 def _read_alone(text: str) -> dict[str, Any]:
@@ -223,8 +368,8 @@ def _read_alone(text: str) -> dict[str, Any]:
         raise ReplyError("unparseable", "there is a brace before the reply's object")
     found, end = _decode(text, start)
     rest = text[end:]
-    if rest.strip() and not (fenced and _CLOSING.fullmatch(rest)):
-        raise ReplyError("unparseable", "there is text after the reply's object")
+    if rest.strip() and not (fenced and rest.strip() == "```"):
+        raise TextAfterError
     if fenced and not rest.strip():
         raise ReplyError("unparseable", "the fence around the reply's object is not closed")
     return found

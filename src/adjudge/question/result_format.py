@@ -17,8 +17,8 @@ from adjudge.errors import ReplyError, UsageError
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
 from adjudge.question.question import Answer, Question
-from adjudge.question.reply_object import check_finite, read_flag
-from adjudge.question.score import answer_rubric
+from adjudge.question.reply_object import ANY, check_finite, read_flag
+from adjudge.question.score import answer_rubric, check_flags
 
 _OURS = ("token", "criteria")
 
@@ -79,11 +79,24 @@ def _ask_passes(value: Any, found: Mapping[str, Any], question: Question) -> boo
     if not isinstance(said, bool):
         raise ReplyError("error", f"whether it passed must be a boolean, got {type(said).__name__}")
     # With passes= the type's own flags are the caller's business; any other flag in the reply is a second verdict.
-    own = _list_members(type(value)) if question.passes is not None else ()
-    flag = read_flag({name: item for name, item in found.items() if name not in own}, need=False)
+    # A text that the type calls "approved" is no flag.
+    own = _list_members(type(value))
+    other = {
+        name: item
+        for name, item in found.items()
+        if name not in own or (question.passes is None and isinstance(item, bool))
+    }
+    flag = read_flag(other, need=False)
     if flag is not None and flag is not said:
         raise ReplyError("contradiction", f"the reply's value says {said} and a flag beside it says {flag}")
+    members = question.wording.properties if question.wording is not None else {}
+    check_flags(found, "passed" if said else "failed", {**members, **dict.fromkeys(_list_ours(question), ANY)})
     return said
+
+
+def _list_ours(question: Question) -> tuple[str, ...]:
+    """The members of a reply that adjudge asks for beside those of the type."""
+    return _OURS if question.rubric is None else _OURS_WITH_RUBRIC
 
 
 def _read_value(found: Mapping[str, Any], question: Question) -> Any:
@@ -97,7 +110,7 @@ def _read_value(found: Mapping[str, Any], question: Question) -> Any:
         if name not in found:
             raise ReplyError("unparseable", f"the reply leaves out {name!r}, a member of {kind.__name__}")
     # What adjudge asks for beside the type is not held against a type that forbids more members.
-    ours = _OURS if question.rubric is None else _OURS_WITH_RUBRIC
+    ours = _list_ours(question)
     own = {key: item for key, item in found.items() if key not in ours or key in members}
     try:
         if hasattr(kind, "model_validate_json"):

@@ -13,13 +13,15 @@ from typing import Any
 from adjudge.errors import ReplyError
 from adjudge.question.question import Answer, Question
 from adjudge.question.reply_object import (
-    FLAGS,
+    ANY,
     SCORES,
+    YES_NO,
     check_finite,
     read_choice,
     read_criteria,
     read_flag,
     read_number,
+    read_other_flags,
     read_text,
     read_texts,
 )
@@ -30,10 +32,15 @@ TOLERANCE = 1e-9
 """Scores are compared with this slack, so that seven tenths three times is seven tenths."""
 
 
-_FLAGS = frozenset(FLAGS)
+RUBRIC_FORM: Mapping[str, Any] = dict.fromkeys(("token", "criteria", "reasoning", "suggestions"), ANY)
+
+ENTRY_FORM: Mapping[str, Any] = dict.fromkeys(("name", "reasoning", "score", "quote"), ANY)
+"""The members of a criterion's entry."""
+
+_PREFERENCE_FORM: Mapping[str, Any] = dict.fromkeys(("token", "preferred", "reasoning"), ANY)
 
 
-OTHER_WORDS = ("winner", "verdict", "choice", "better")
+OTHER_WORDS = ("winner", "choice", "better")
 """Members in which models like to say again what they prefer."""
 
 
@@ -107,7 +114,7 @@ def answer_rubric(found: Mapping[str, Any], question: Question) -> Answer:
         ]
     )
     outcome, score = decide(rubric, criteria)
-    check_flags(found, outcome, score)
+    check_flags(found, outcome, RUBRIC_FORM)
     for name in SCORES:
         if name in found:
             check_finite(found[name])
@@ -127,6 +134,7 @@ def answer_yes_no(found: Mapping[str, Any], question: Question) -> Answer:
     said = read_flag(found)
     check_finite(found)
     outcome: Outcome = "passed" if said else "failed"
+    check_flags(found, outcome, YES_NO)
     return Answer(outcome=outcome, score=1.0 if said else 0.0, reasoning=read_text(found, "reasoning"))
 
 
@@ -145,6 +153,7 @@ def answer_score(value: float, question: Question) -> Answer:
 def answer_preference(found: Mapping[str, Any], question: Question) -> Answer:
     """Read which of two is preferred: ``{"reasoning", "preferred"}``."""
     chosen = read_choice(found, "preferred", offered=question.choices, also=OTHER_WORDS)
+    check_flags(found, "passed", _PREFERENCE_FORM)
     return choose(chosen, question, reasoning=read_text(found, "reasoning"))
 
 
@@ -191,7 +200,7 @@ def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric,
         _check_level(criterion, value)
     evidence = _check_quotes(entry, criterion, question) if criterion.quote else ()
     graded = grade_criterion(criterion, to_unit(value, rubric), read_text(entry, "reasoning"), evidence=evidence)
-    check_flags(entry, "passed" if graded.passed else "failed", graded.score)
+    check_flags(entry, "passed" if graded.passed else "failed", ENTRY_FORM)
     return graded
 
 
@@ -213,9 +222,12 @@ def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Ques
     return (quote,)
 
 
-def check_flags(found: Mapping[str, Any], outcome: Outcome, score: float | None) -> None:
-    """A flag that is stricter than the scores beside it is a contradiction; a more generous one changes nothing."""
-    if _FLAGS.isdisjoint(found):
-        return
-    if read_flag(found, need=False) is False and outcome == "passed":
-        raise ReplyError("contradiction", f"the score {score:.2f} passes and a flag beside it says no")
+def check_flags(found: Mapping[str, Any], outcome: Outcome, form: Mapping[str, Any]) -> None:
+    """Raise ``ReplyError`` where members that the form does not have say something else than the outcome.
+
+    One that is stricter is a contradiction; a more generous one changes nothing.
+    """
+    if form.keys() >= found.keys() and (form is RUBRIC_FORM or form is ENTRY_FORM):
+        return  # nearly every reply, and these forms have no members inside their members
+    if read_other_flags(found, form) is False and outcome == "passed":
+        raise ReplyError("contradiction", "the reply passes, and a flag in it that was not asked for says no")

@@ -61,6 +61,9 @@ def list_notices(report: Report) -> Iterable[str]:
         yield f"The cases are a sample of {about.sample:,}, drawn at random from the data set."
     if report.own is not None:
         yield format_own(report.own)
+    if report.text_after:
+        replies = "reply was" if report.text_after == 1 else "replies were"
+        yield f"{report.text_after:,} {replies} unparseable because text followed the answer."
     for name, number in report.left_out.items():
         yield f"There are too many {name} to tell apart: {number:,} mentions of further ones are not shown."
 

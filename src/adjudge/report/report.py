@@ -410,6 +410,8 @@ class Report:
     passed: Share
     """Cases that passed, of all cases. A case judged repeatedly counts by the share of its judgements that passed."""
     undecided_because: Mapping[str, int]
+    text_after: int
+    """Replies that could not be read because text followed the answer, those before a re-ask included."""
     decided_by: Mapping[str, int]
     scores: Spread | None
     threshold: float | None

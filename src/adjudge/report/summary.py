@@ -12,6 +12,7 @@ from typing import Any
 from adjudge.dataset.case_labels import CaseLabels, LabelJoin, group_labels
 from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
+from adjudge.formats.display import list_answers
 from adjudge.formats.text import flatten
 from adjudge.hooks import logger
 from adjudge.judges.pair import PairResult
@@ -121,6 +122,7 @@ class ReportTally:
         self._selection = Selection(most_cases)
         self._cases = 0
         self._passed = 0.0
+        self._text_after = 0
         self._counts = {name: Counter[str]() for name in ("outcome", "worst", "undecided_because", "decided_by")}
         self._thresholds: set[float | None] = set()
         self._scores, self._durations, self._cost = ScoreTally(), TimeTally(), CostTally()
@@ -157,6 +159,7 @@ class ReportTally:
         self._counts["decided_by"][result.decided_by] += 1
         if result.undecided_because is not None:
             self._counts["undecided_because"][result.undecided_because] += 1
+        self._text_after += sum(leaf.text_after for leaf in list_answers(result))
         self._durations.add(result.duration_ms)
         self._cost.add(result)
         self._models.add(result)
@@ -195,6 +198,7 @@ class ReportTally:
             case_outcomes=order_outcomes(self._counts["worst"]),
             passed=make_share(self._passed, self._cases),
             undecided_because=dict(because.most_common()),
+            text_after=self._text_after,
             decided_by=dict(self._counts["decided_by"].most_common()),
             scores=self._scores.finish(),
             threshold=next(iter(self._thresholds)) if len(self._thresholds) == 1 else None,

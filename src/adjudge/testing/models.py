@@ -48,6 +48,8 @@ Fault = Literal[
     "contradiction",
     "wrong_token",
     "prose",
+    "text_after",
+    "second_verdict",
 ]
 """What a ``FaultyModel`` can do to a reply."""
 
@@ -258,6 +260,10 @@ def _contradict(found: dict[str, Any]) -> None:
     found |= {"safe": True, "passed": False}
 
 
+def _add_verdict(found: dict[str, Any]) -> None:
+    found["verdict"] = "fail"
+
+
 _RAISED: Mapping[str | None, Callable[[], Exception]] = {
     "error": lambda: RuntimeError("a fault was injected"),
     "http_400": lambda: ModelError("the server answered 400", status=400),
@@ -277,6 +283,7 @@ _TEXTUAL: Mapping[str, Callable[[str], str]] = {
     ),
     "wrong_token": lambda text: "{" + text.partition("{")[2].partition(",")[2] if '"token"' in text else "{}",
     "prose": lambda text: "It looks good to me, I would let it pass.",
+    "text_after": lambda text: f"{text}\nWait, I take that back: it fails.",
 }
 
 
@@ -289,4 +296,5 @@ _STRUCTURAL: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "repeated_criterion": _repeat_criterion,
     "invented_criterion": _invent_criterion,
     "contradiction": _contradict,
+    "second_verdict": _add_verdict,
 }

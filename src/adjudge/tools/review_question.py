@@ -12,7 +12,8 @@ from adjudge.errors import ReplyError
 from adjudge.formats.json import is_json
 from adjudge.formats.plain import to_plain
 from adjudge.question.question import Answer, Part, Question, Wording
-from adjudge.question.reply_object import FLAGS, check_finite, read_flag, read_number, read_text
+from adjudge.question.reply_object import check_finite, has_false_flag, read_flag, read_number, read_text
+from adjudge.question.score import check_flags
 from adjudge.result import CriterionResult
 from adjudge.tools.tool import MISSING, MOST_VALUES, EmergentTool, ToolCandidate, ToolTest
 from adjudge.tools.verdict import DIMENSIONS, CreationVerdict
@@ -206,6 +207,7 @@ def _answer_creation(found: Mapping[str, Any]) -> Answer:
     flag = read_flag(found, need=False)
     check_finite(dict(found))
     passed = all(item.passed for item in parts.values()) and flag is not False and confidence > 0
+    check_flags(found, "passed" if passed else "failed", CREATION.properties)
     scores = {name: item.score or 0.0 for name, item in parts.items()}
     return Answer(
         outcome="passed" if passed else "failed",
@@ -230,6 +232,7 @@ def _answer_promotion(found: Mapping[str, Any]) -> Answer:
     flag = read_flag(found, names=("approved",))
     confidence = _read_confidence(found)
     check_finite(dict(found))
+    check_flags(found, "passed" if flag else "failed", SAFETY.properties)
     if flag and confidence == 0:
         raise ReplyError("off_scale", "the reply approves with a confidence of 0")
     return Answer(
@@ -256,7 +259,7 @@ def _keeping_objections(found: Mapping[str, Any]) -> Iterator[None]:
 
 def _objects(found: Mapping[str, Any]) -> bool:
     parts = [found, *[part for name in DIMENSIONS if isinstance(part := found.get(name), dict)]]
-    return any(part.get(flag) is False for part in parts for flag in (*FLAGS, "likely"))
+    return any(part.get("likely") is False or has_false_flag(part) for part in parts)
 
 
 _FLAG_OF = {"safety": "passed", "correctness": "passed", "determinism": "likely", "bounded": "likely"}

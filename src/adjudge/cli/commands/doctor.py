@@ -57,6 +57,8 @@ class Seat:
     answered: int = 0
     """Replies that came, readable or not."""
     readable: int = 0
+    text_after: int = 0
+    """Replies that could not be read because text followed the answer, those before a re-ask included."""
     expected: int = 0
     """Verdicts that are as they should be; what a weak model gets wrong is no fault of its configuration."""
     trouble: str = ""
@@ -90,7 +92,7 @@ KINDS = {
     "a refusal": ("refusal",),
     "nothing, or cut off": ("empty", "truncated", "cut_off"),
     "without the token, or with a wrong one": ("prose", "wrong_token"),
-    "two answers in one": ("two_objects", "duplicate_key", "contradiction"),
+    "two answers in one": ("two_objects", "duplicate_key", "contradiction", "text_after", "second_verdict"),
     "a score that is none": ("nan", "off_scale", "negative", "boolean_score"),
     "other criteria than were asked for": ("missing_criterion", "repeated_criterion", "invented_criterion"),
 }
@@ -183,6 +185,7 @@ def _count(seat: Seat, results: list[JudgeResult]) -> Seat:
         asked=len(results),
         answered=sum(reason not in _SILENT for reason in reasons),
         readable=own + sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
+        text_after=sum(result.text_after for result in results),
         own_criteria=own,
         expected=right,
         models=tuple(dict.fromkeys(result.model for result in results if result.model)),
@@ -421,6 +424,7 @@ def _seat_to_dict(seat: Seat) -> dict[str, Any]:
         "asked": seat.asked,
         "answered": seat.answered,
         "readable": seat.readable,
+        "text_after": seat.text_after,
         "expected": seat.expected,
         "models": list(seat.models),
         "warnings": list(seat.warnings),
@@ -459,6 +463,8 @@ def _describe(seat: Seat) -> str:
         return "cannot be asked" if seat.misused else "not asked"
     reached = "" if seat.answered == seat.asked else f"{seat.asked - seat.answered} of {seat.asked} not answered, "
     share = f"{seat.readable} of {seat.answered} replies readable"
+    if seat.text_after:
+        share += f", {seat.text_after} unparseable because text followed the answer"
     if seat.own_criteria:
         return f"{reached}{share}, for criteria of its own; judge something by its rubric to see what it says"
     return f"{reached}{share}, {seat.expected} of {seat.asked} verdicts as expected"

@@ -15,7 +15,8 @@ from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.text import clean
 from adjudge.guards.firewall.verdict import Threat
 from adjudge.question.question import Answer, Question, Wording
-from adjudge.question.reply_object import FLAGS, check_finite, read_flag, read_text
+from adjudge.question.reply_object import check_finite, has_false_flag, read_flag, read_text
+from adjudge.question.score import check_flags
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ def answer_rules(found: Mapping[str, Any], question: Question) -> Answer:
     try:
         rejected = _read_list(found, "rejected", _read_rule)
         _check_indexes([index for index, _ in rejected], len(question.parts))
-        safe = _read_outcome(found, objects=bool(rejected))
+        safe = _read_outcome(found, RULES, objects=bool(rejected))
     except ReplyError as error:
         if not _objects(found, "rejected"):
             raise
@@ -68,7 +69,7 @@ def answer_input(found: Mapping[str, Any], question: Question) -> Answer:
     threats, trouble = _try_threats(found)
     try:
         # A list that cannot be read still objects: what says safe beside it contradicts it.
-        safe = _read_outcome(found, objects=bool(found.get("threats")))
+        safe = _read_outcome(found, INPUT, objects=bool(found.get("threats")))
         if trouble is not None and safe:
             raise trouble
     except ReplyError as error:
@@ -84,12 +85,13 @@ def answer_input(found: Mapping[str, Any], question: Question) -> Answer:
 
 def _objects(found: Mapping[str, Any], name: str) -> bool:
     """Whether a reply says no anywhere: something in its list, or a flag that is false."""
-    return bool(found.get(name)) or any(found.get(flag) is False for flag in FLAGS)
+    return bool(found.get(name)) or has_false_flag(found)
 
 
-def _read_outcome(found: Mapping[str, Any], *, objects: bool) -> bool:
+def _read_outcome(found: Mapping[str, Any], wording: Wording, *, objects: bool) -> bool:
     safe = read_flag(found) is True
     check_finite(found)
+    check_flags(found, "passed" if safe else "failed", wording.properties)
     if safe and objects:
         raise ReplyError("contradiction", "the reply says safe and names what it rejects")
     return safe

@@ -90,7 +90,7 @@ def answer_probe(found: Mapping[str, Any], thresholds: ProbeThresholds) -> Answe
     if named and not violated:
         raise ReplyError("contradiction", "the reply names violations of a contract that it does not call violated")
     passed = reaches(similarity, thresholds.passing) and not violated
-    check_flags(found, "passed" if passed else "failed", similarity)
+    check_flags(found, "passed" if passed else "failed", WORDING.properties)
     return Answer(
         outcome="passed" if passed else "failed",
         score=similarity,
