@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
 
 _IMAGE_PARTS = {"image", "image_url", "input_image", "input_audio", "audio", "file", "input_file", "document", "video"}
@@ -25,7 +26,8 @@ def content_text(content: Any, *, what: str = "content") -> str:
 
     Text stays as it is. An object with ``.output`` stands for that output. Any JSON value, dataclass, pydantic
     model, msgspec Struct and list of chat messages becomes indented JSON. Raises ``UsageError`` for binary data,
-    images, text that is not valid Unicode and what nests deeper than 200 levels.
+    images, text that is not valid Unicode, what nests deeper than 200 levels and what comes to more than 20,000,000
+    characters.
     """
     return write_content(content, what=what)[0]
 
@@ -36,6 +38,7 @@ def write_content(content: Any, *, what: str = "content") -> tuple[str, bool]:
         return _check_text(content, what), False
     if isinstance(content, _BINARY):
         raise UsageError(f"the {what} is binary ({len(content)} bytes); decode it to text first")
+    check_extent(content, what)
     try:
         plain = _to_plain(content, what)
     except RecursionError:  # a program may have lowered its limit
@@ -134,7 +137,6 @@ def _open_object(content: Any, what: str) -> Any:
         raise UsageError(f"the {what} is an image or array ({type(content).__name__}); only text and JSON are judged")
     import msgspec
 
-    _check_depth(content, what)
     try:
         # Bytes are kept, for the next look to refuse: as base64 they would be judged as if they were text.
         return msgspec.to_builtins(content, builtin_types=_BINARY)
@@ -143,30 +145,19 @@ def _open_object(content: Any, what: str) -> Any:
         raise UsageError(f"the {what} is a {name}, which is not text and not a JSON value; convert it first") from None
 
 
-def _check_depth(content: Any, what: str) -> None:
-    """Refuse what nests too deeply, level by level, before a converter written in C descends into it.
+def check_extent(value: object, what: str) -> None:
+    """Raise ``UsageError`` for a value that comes to too much, or nests too deeply, to be written as JSON.
 
-    Each object counts once per level, or one that holds itself twice would double the work with every level.
+    Looked at before anything is copied or converted: what holds one object many times is written out each time.
     """
-    level = [content]
-    for _ in range(MOST_DEPTH):
-        level = list({id(item): item for holder in level for item in _held_by(holder)}.values())
-        if not level:
-            return
-    raise _too_deep(what)
-
-
-def _held_by(holder: Any) -> Iterable[Any]:
-    if isinstance(holder, str | int | float | None | bytes | bytearray | memoryview):
-        return ()
-    if isinstance(holder, Mapping):
-        return holder.values()
-    if isinstance(holder, Sequence | set | frozenset):
-        return holder
-    kind = type(holder)
-    names = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "__struct_fields__", None)
-    names = names or [item.name for item in getattr(kind, "__attrs_attrs__", ())]
-    return [getattr(holder, name, None) for name in names]
+    excess = find_excess(value)
+    if excess == "long":
+        raise UsageError(
+            f"the {what} holds itself, or comes to more than {MOST_WRITTEN:,} characters as JSON, where an object that "
+            "it holds several times is written each time; hand in less, or a text"
+        )
+    if excess == "deep":
+        raise _too_deep(what)
 
 
 def _too_deep(what: str) -> UsageError:

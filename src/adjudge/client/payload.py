@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from adjudge.content import copy_plain, digest_text, write_content
+from adjudge.content import check_extent, copy_plain, digest_text, write_content
 from adjudge.errors import AdjudgeError, ServerError, UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.plain import to_plain
@@ -29,7 +29,8 @@ def write_arguments(given: Mapping[str, object]) -> dict[str, Any]:
 
 
 def write_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Metadata as JSON."""
+    """Metadata as JSON; raises ``UsageError`` for more than can be written."""
+    check_extent(metadata, "metadata")
     return to_plain(dict(metadata or {}))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.content import content_text, digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
+from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.text import list_names, show
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric, make_rubric
@@ -204,7 +205,12 @@ def _explain_unknown(key: object) -> str:
 
 
 def check_text(data: Any) -> None:
-    """Raise ``UsageError`` for half a character, which no encoding can write, and for what nests without end."""
+    """Raise ``UsageError`` for half a character, which no encoding can write, and for what has no end as JSON."""
+    if find_excess(data) is not None:
+        raise UsageError(
+            f"it cannot be written as JSON of at most {MOST_WRITTEN:,} characters, where what it holds several "
+            "times is written each time; hand in less, and nothing that holds itself"
+        )
     try:
         json.dumps(data, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:

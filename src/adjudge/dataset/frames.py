@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from adjudge.content import content_text, digest_text
+from adjudge.content import check_extent, content_text, digest_text
 from adjudge.dataset.case import Case, check_text
 from adjudge.dataset.formats import PAGE, read_record
 from adjudge.errors import UsageError
@@ -87,9 +87,11 @@ def _read_batches(source: Any) -> Iterator[dict[str, Any]]:
 
 def read_item(item: Any) -> Mapping[str, Any] | Case | UsageError:
     """One item of a list: a case, a mapping with the keys of one, or a content (a text, a list of messages)."""
-    if isinstance(item, Case):
-        return item
     try:
+        if isinstance(item, Case):
+            for name in ("content", "reference", "task", "context", "metadata"):
+                check_extent(getattr(item, name), f"{name} of case {show(item.id)}")
+            return item
         if not isinstance(item, Mapping):
             return Case(content=item, id=digest_text(content_text(_check_there(item))))
         for key in item:

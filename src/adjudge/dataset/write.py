@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
 
+from adjudge.content import check_extent
 from adjudge.dataset.case import KEYS, OWN_KEYS, Case, check_text
 from adjudge.dataset.formats import LARGEST_YAML, MOST_YAML, PAGE, find_format, import_parquet
 from adjudge.errors import UsageError
@@ -90,7 +91,9 @@ def _flatten(case: Case) -> dict[str, Any]:
         if not rule.spec or "python" in rule.spec:
             raise UsageError(f"the case {show(case.id)} cannot be written: its rule {show(rule.name)} is a function")
     try:
-        said: dict[str, Any] = to_json_value(case.to_dict())
+        row = case.to_dict()
+        check_extent(row, "row")
+        said: dict[str, Any] = to_json_value(row)
         check_text(said)
     except ValueError as error:
         raise UsageError(f"the case {show(case.id)} cannot be written: {error}") from None

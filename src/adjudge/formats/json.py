@@ -11,11 +11,8 @@ from enum import EnumType
 from math import isfinite
 from typing import Any
 
+from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
 from adjudge.formats.text import flatten, quote, show
-
-MOST_DEPTH = 200
-"""Lists and objects inside each other, the outermost included; what nests deeper is not read."""
-
 
 # All that stands between two brackets, texts included, so that a bracket in a text does not count. Possessive
 # throughout: a text that is never closed is looked at once.
@@ -63,7 +60,7 @@ def read_json(text: str, *, nan_is_null: bool = False) -> Any:
         parse_constant=_drop_constant if nan_is_null else _refuse_constant,
         parse_float=_read_float,
     )
-    return to_json_value(value)
+    return _copy_json(value, 0)
 
 
 _KEY = re.compile(r'"\s*:')
@@ -97,8 +94,18 @@ def _count_keys(value: Any) -> int:
     return 0
 
 
-def to_json_value(value: Any, depth: int = 0) -> Any:
-    """A fresh copy of a JSON value made of plain types; raises ``ValueError`` naming what is not JSON in it."""
+def to_json_value(value: Any) -> Any:
+    """A fresh copy of a JSON value made of plain types; raises ``ValueError`` naming what is not JSON in it.
+
+    A value that comes to more than 20,000,000 characters is refused before it is copied: what it holds several times
+    is several copies.
+    """
+    if find_excess(value) == "long":
+        raise ValueError(f"it comes to more than {MOST_WRITTEN:,} characters as JSON; hand in less")
+    return _copy_json(value, 0)
+
+
+def _copy_json(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -108,9 +115,9 @@ def to_json_value(value: Any, depth: int = 0) -> Any:
     if depth >= MOST_DEPTH and isinstance(value, list | tuple | Mapping):
         raise ValueError(_TOO_DEEP)
     if isinstance(value, list | tuple):
-        return [to_json_value(item, depth + 1) for item in value]
+        return [_copy_json(item, depth + 1) for item in value]
     if isinstance(value, Mapping):
-        return {_check_key(key): to_json_value(item, depth + 1) for key, item in value.items()}
+        return {_check_key(key): _copy_json(item, depth + 1) for key, item in value.items()}
     raise ValueError(f"{type(value).__name__} is not a JSON type")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.text import clean
 
@@ -23,12 +24,21 @@ AS_IS = frozenset((str, int, bool, type(None)))
 _LEAVES = (str, int, float, datetime, type(None))
 
 
-def to_plain(value: Any, depth: int = 0) -> Any:
+def to_plain(value: Any) -> Any:
     """A value as dictionaries, lists, texts, numbers, booleans and ``None``.
 
-    NaN and the infinities become ``"nan"``, ``"inf"`` and ``"-inf"``; what nests deeper than 200 levels, or cannot be
-    taken apart, becomes a text that says so.
+    NaN and the infinities become ``"nan"``, ``"inf"`` and ``"-inf"``; what nests deeper than 200 levels, comes to more
+    than 20,000,000 characters, or cannot be taken apart, becomes a text that says so.
     """
+    kind = type(value)
+    if kind in AS_IS or (kind is float and math.isfinite(value)):
+        return value
+    if find_excess(value) == "long":  # before anything is copied: an object held many times is written each time
+        return _render_placeholder(value, f"more than {MOST_WRITTEN:,} characters")
+    return _copy(value, 0)
+
+
+def _copy(value: Any, depth: int) -> Any:
     kind = type(value)
     if kind in AS_IS or (kind is float and math.isfinite(value)):  # known without asking what it could be taken for
         return value
@@ -41,10 +51,10 @@ def to_plain(value: Any, depth: int = 0) -> Any:
         return _render_placeholder(value, f"nested more than {MOST_DEPTH} levels deep")
     if isinstance(held, dict | Mapping):
         return {
-            key if type(key) is str else str(key): item if type(item) in AS_IS else to_plain(item, depth + 1)
+            key if type(key) is str else str(key): item if type(item) in AS_IS else _copy(item, depth + 1)
             for key, item in held.items()
         }
-    return [item if type(item) in AS_IS else to_plain(item, depth + 1) for item in held]
+    return [item if type(item) in AS_IS else _copy(item, depth + 1) for item in held]
 
 
 def _open(value: Any) -> Any:

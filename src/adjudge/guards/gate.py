@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, get_args
 
 from adjudge.concurrency import is_for_us
-from adjudge.content import content_text, copy_plain, digest_text, has_changed
+from adjudge.content import check_extent, content_text, copy_plain, digest_text, has_changed
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_share
 from adjudge.formats.plain import to_plain
@@ -688,6 +688,7 @@ class Gate:
     ) -> Check:
         if metadata is not None and not isinstance(metadata, Mapping):
             raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}")
+        check_extent(metadata, "metadata")
         return Check(self, data, dict(metadata or {}), request)
 
     async def _withdraw(self, decision: Decision, why: str) -> Decision:

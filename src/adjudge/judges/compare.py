@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypedDict, Unpack, cast, get_args
 
-from adjudge.content import content_text, digest_text
+from adjudge.content import check_extent, content_text, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
@@ -61,6 +61,7 @@ def prepare_pair(
     given = [write_part(label, about.get(label)) for label in _DATA if about.get(label) is not None]
     both = {"a": write_part("first", a, what="first content"), "b": write_part("second", b, what="second content")}
     metadata = dict(about.get("metadata") or {})
+    check_extent(metadata, "metadata")
     case = metadata.get("case")
     wording, subject = word_pair(rubric, instructions, ties), digest_pair(a, b)
     made = []

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from adjudge.concurrency import work_through
-from adjudge.content import content_text, copy_plain, digest_text
+from adjudge.content import check_extent, content_text, copy_plain, digest_text
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
@@ -95,6 +95,7 @@ async def prepare(
     kind, passes = how.get("result_format"), how.get("passes")
     properties = check_format(kind, passes) if kind is not None else None
     metadata = dict(how["metadata"] or {}) if "metadata" in how else {}
+    check_extent(metadata, "metadata")
     content = copy_plain(content)  # the judge is shown one thing and the rules look at it, whatever its owner does
     parts = _make_parts(content, how)
     rules = how.get("rules")

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjudge.errors import ReplyError
+from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.text import show
 from adjudge.models.model import FunctionIdentity, Given, Reply
@@ -87,6 +88,8 @@ def write_returned(value: object, question: Question) -> str:
             opened = _open_result(value, question)
         elif question.value_type is not None and isinstance(value, question.value_type):
             opened = _open_value(value)
+        if find_excess(opened) == "long":  # one object held many times is written each time
+            raise ReplyError("unparseable", f"the function returned more than {MOST_WRITTEN:,} characters of JSON")
         return _write(_to_plain(opened))
     except (TypeError, ValueError, RecursionError):
         held = " that holds what JSON does not have" if isinstance(opened, dict | list | tuple) else ""

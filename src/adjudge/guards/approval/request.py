@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from adjudge.concurrency import Timeout
-from adjudge.content import content_text, digest_text
+from adjudge.content import check_extent, content_text, digest_text
 from adjudge.errors import AdjudgeError, Reason, ReplyError, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.text import clean
@@ -168,6 +168,7 @@ class Terms:
             check_text("execution", self.execution)
         if self.metadata is not None and not isinstance(self.metadata, Mapping):
             raise UsageError(f"metadata must be a mapping, got {type(self.metadata).__name__}")
+        check_extent(self.metadata, "metadata")
         if self.first is not None:
             set_field(self, "first", open_first(self.first))
         set_field(self, "described", describe_terms(given))
