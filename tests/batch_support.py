@@ -40,6 +40,8 @@ def reply_to(prompt: str, model: str = "") -> str:
 
     A model that is called ``mute`` says nothing that can be read.
     """
+    if "<<first " in prompt:
+        return json.dumps({"token": find_token(prompt), "reasoning": "r", "preferred": "first"})
     content = find_content(prompt)
     if "mute" in model or ("prose" in content and REMINDER not in prompt):
         return "It is hard to say."
@@ -87,6 +89,8 @@ class BatchServer:
     ends: list[str] = field(default_factory=list)
     """How the first jobs end, one after the other; afterwards as ``end`` says."""
     shuffle: bool = True
+    edit: Callable[[list[bytes]], list[bytes]] = list
+    """What becomes of the lines of a job's results."""
     twice: bool = False
     """Whether each result comes twice, the second time with another text."""
     cut: int = 0
@@ -207,6 +211,7 @@ class BatchServer:
                 self._add_reply(job, name, self.answer(body, "" if self.kind != "gemini" else "small"))
         if self.twice:
             job.rows += [row.replace(b"it says", b"it also says") for row in job.rows]
+        job.rows = self.edit(job.rows)
         if self.shuffle:
             self.chance.shuffle(job.rows)
 

@@ -15,7 +15,7 @@ from adjudge.models.batch.lines import LineCutter, count_tokens, split_by_limits
 from adjudge.models.batch.open import open_batch_api
 from adjudge.models.model import Request
 from adjudge.runs.batch.folder import list_batches
-from adjudge.runs.batch.store import BatchStore
+from adjudge.runs.batch.store import BatchStore, LineCounts
 from batch_support import PROVIDERS, go, options, serve
 from run_support import make_cases
 
@@ -137,21 +137,38 @@ def test_a_line_is_what_the_live_adapter_sends(kind: str):
     assert line.endswith(b"\n") == (kind != "anthropic")
 
 
-def test_the_first_line_of_an_id_counts(tmp_path: Path):
-    """Another one later is noted and changes nothing; one of a request of no such job is unknown."""
+def test_an_id_with_two_answers_has_none(tmp_path: Path):
+    """An equal line changes nothing, another one takes the answer back; one of a request of no such job is unknown."""
     store = BatchStore(tmp_path).open(make=True)
     number = store.plan(
         label="l", model="m", account="a", size=1, tokens=1, digest="d", now=1.0, requests=[("one", "p", "k", 0.5)]
     )
     first = ResultLine(id="one", kind="reply", body=b"1")
-    assert store.keep_lines(number, [first]) == (["one"], 0, 0)
-    assert store.keep_lines(number, [first]) == ([], 0, 0)
+    assert store.keep_lines(number, [first]) == LineCounts(fresh=1)
+    assert store.keep_lines(number, [first]) == LineCounts()
     other, strange = ResultLine(id="one", kind="reply", body=b"2"), ResultLine(id="two", kind="reply")
-    assert store.keep_lines(number, [other, strange]) == ([], 1, 1)
+    assert store.keep_lines(number, [other, strange]) == LineCounts(differing=1, unknown=1)
+    assert store.keep_lines(number, [first, other]) == LineCounts()
 
     kept = store.find_request("p")
     assert kept is not None
-    assert (kept.body, store.find_batch(number).differing) == (b"1", 1)
+    assert (kept.state, kept.body, store.find_batch(number).differing) == ("contradiction", None, 1)
+    store.close()
+
+
+def test_a_judged_answer_stays(tmp_path: Path):
+    """What was judged in an earlier look at the results is in the run; that another answer came is counted."""
+    store = BatchStore(tmp_path).open(make=True)
+    number = store.plan(
+        label="l", model="m", account="a", size=1, tokens=1, digest="d", now=1.0, requests=[("one", "p", "k", 0.5)]
+    )
+    store.keep_lines(number, [ResultLine(id="one", kind="reply", body=b"1")])
+    store.note_used(["one"])
+    assert store.keep_lines(number, [ResultLine(id="one", kind="reply", body=b"2")]) == LineCounts(differing=1)
+
+    kept = store.find_request("p")
+    assert kept is not None
+    assert (kept.state, kept.body) == ("reply", b"1")
     store.close()
 
 

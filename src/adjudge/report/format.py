@@ -111,7 +111,19 @@ def format_shown(report: Report) -> str:
 
 
 def format_cost(report: Report) -> str:
-    """What the run cost, and for how many judgements nobody knows."""
+    """What the run cost, for how many judgements nobody knows, and what may have been paid twice."""
+    return _format_known(report) + format_paid_again(report.about.paid_again, report.about.paid_again_usd)
+
+
+def format_paid_again(requests: int, usd: float | None) -> str:
+    """What requests may have cost that were sent again; empty where there are none."""
+    if not requests:
+        return ""
+    most = "an unknown amount" if usd is None else f"up to {format_dollars(usd)}"
+    return f", and {most} for {format_count(requests, 'request')} sent again with --pay-again"
+
+
+def _format_known(report: Report) -> str:
     cost = report.cost
     if cost.known_usd is None:
         return "unknown" if cost.unknown or not cost.calls else "nothing was spent"

@@ -41,6 +41,10 @@ class RunDescription:
     sample: int | None = None
     """How many cases were drawn; ``None`` when all are judged."""
     command: tuple[str, ...] = ()
+    paid_again: int = 0
+    """Requests of batches that were sent again with ``pay_again``, so that the provider may charge for each twice."""
+    paid_again_usd: float | None = None
+    """At most so many dollars were charged for them that no other figure has; ``None`` where that is not known."""
 
     @property
     def title(self) -> str:
@@ -75,6 +79,8 @@ def read_about(manifest: Mapping[str, Any], *, status: str = "") -> RunDescripti
         repeat=_whole(options, "repeat") or 1,
         sample=sample,
         command=tuple(map(str, command)) if isinstance(command, list) else (),
+        paid_again=_whole(_mapping(manifest, "paid_again"), "requests") or 0,
+        paid_again_usd=_number(_mapping(manifest, "paid_again"), "at_most_usd"),
     )
 
 

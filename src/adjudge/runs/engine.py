@@ -274,7 +274,6 @@ class Engine:
             self._store.path.parent,
             limit=self.plan.limit,
             prices=self.plan.prices,
-            keeps_budget=layers.budget is not None,
             timeout=find_timeout(asker),
             # What is read and not begun is still to ask; what the budget keeps back asks when something has come back.
             is_all_asked=lambda: pool is None or pool.is_full or (schedule.complete and not pool.left),
@@ -444,6 +443,8 @@ class Engine:
             changes["budget"] = budget
         if schedule is not None and whole:
             changes["dataset"] = {**self.plan.source.describe(), "cases": schedule.cases, "digest": schedule.digest}
+        if self._session is not None and self._session.paid_again is not None:
+            changes["paid_again"] = self._session.paid_again
         if self._retirements:
             changes["retirements"] = [item.to_dict() for item in self._retirements]
         if schedule is not None and schedule.own:

@@ -137,12 +137,18 @@ class RunLayers:
 
     def _format_spent(self, budget: Budget) -> str:
         # With what is held: a process that is killed now has asked, and the provider charges.
-        waiting = 0.0 if self._session is None else self._session.queue.held
-        return repr(max(self._before + budget.spent + budget.held - waiting, 0.0))
+        return repr(max(self._before + budget.spent + budget.held - self._waiting, 0.0))
+
+    @property
+    def _waiting(self) -> float:
+        """Dollars for requests in batches, which a run that is resumed holds again."""
+        return 0.0 if self._session is None else self._session.queue.held
 
     def describe(self) -> dict[str, float] | None:
-        """The budget and what was spent of it."""
-        return None if self.budget is None else {"usd": self.budget.usd, "spent": self.budget.spent}
+        """The budget and what was spent of it, when nothing is under way here."""
+        if self.budget is None:
+            return None
+        return {"usd": self.budget.usd, "spent": max(self.budget.spent - self._waiting, 0.0)}
 
     def close(self) -> None:
         """Write what the cache has not written yet, and close what was opened here."""

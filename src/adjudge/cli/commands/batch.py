@@ -106,7 +106,10 @@ def show(folder: Path, found: Sequence[KeptBatch], *, as_json: bool) -> None:
         if item.message:
             note(f"batch {item.number}: {item.message}")
     if any(item.state == "doubtful" for item in found):
-        note("a doubtful batch may be at its provider; adjudge batch collect looks for it, and nothing sends it again")
+        note(
+            "a doubtful batch may be at its provider, or has ended without an answer to each request; adjudge batch "
+            "collect looks again, and nothing sends it again but adjudge run --resume --pay-again"
+        )
 
 
 def _make_dict(item: KeptBatch) -> dict[str, Any]:

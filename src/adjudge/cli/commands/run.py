@@ -418,6 +418,8 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
 
 def print_summary(done: Run) -> None:
     """Print the totals of a run: outcomes, reasons, score, labels, tokens and cost, and the next command."""
+    from adjudge.report.format import format_paid_again
+    from adjudge.report.report import read_about
     from adjudge.templates.figures import format_count
 
     found = done.summary
@@ -439,7 +441,8 @@ def print_summary(done: Run) -> None:
         add_row(table, "agree with the label", f"{found['agreed']:,} of {found['labelled']:,}", share)
     if found["input_tokens"] is not None:
         add_row(table, "tokens", f"{found['input_tokens']:,} in", f"{found['output_tokens']:,} out")
-    add_row(table, "cost", _format_cost(found), "")
+    about = read_about(done.manifest)
+    add_row(table, "cost", _format_cost(found) + format_paid_again(about.paid_again, about.paid_again_usd), "")
     _add_estimate(table, done)
     show_drawing(table)
     note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")

@@ -19,7 +19,9 @@ Three rules keep anything from being paid for twice. Keep their order when you c
    keeps no labels, for the ids in the results of jobs that may be it. If the job is found, it is ours. If it is not
    among all jobs, it was not created. Otherwise it is *doubtful*: it is shown, its requests wait, and nothing but
    ``pay_again`` sends them again.
-3. Results are on disk before a judgement sees them, and a job is collected when each of its requests has an outcome.
+3. Results are on disk, and read to their end, before a judgement sees them: of two different answers to one request
+   neither counts. A job is collected when each of its requests has an outcome. Where one has none and nothing says that
+   it was not run, the job is doubtful as well.
 
 ``store`` is the file. ``queue`` is the task that sends, polls and collects. ``batched_model`` is the model that a judge
 asks. ``session`` is the part of a run's engine that is only for this. ``first_cases`` is the live check before anything

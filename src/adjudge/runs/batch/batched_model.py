@@ -32,7 +32,6 @@ class BatchedTerms:
     """Seconds for a request that is asked live."""
     find_live_price: Callable[[Model], Price | None]
     find_batch_price: Callable[[Model], Price | None]
-    keeps_budget: bool
 
 
 class BatchedModel(WrapperModel):
@@ -54,8 +53,7 @@ class BatchedModel(WrapperModel):
         if terms.then == "live" and request.attempt > 1:
             return await self._ask_live(request)
         place, key = self._find_place(request), make_key(self.name, describe_request(request))
-        price = terms.find_batch_price(model) if terms.keeps_budget else None
-        held = bound_cost(price, self.name, request) if price is not None else 0.0
+        held = self._bound_cost(request)
         after: str | None = None
         left_out: frozenset[str] = frozenset()
         while True:
@@ -63,6 +61,9 @@ class BatchedModel(WrapperModel):
             if row.state == "reply":
                 terms.queue.note_used(row)
                 return add_cost(model.read_body(row.body or b""), terms.find_batch_price(model))
+            if row.state == "contradiction":
+                terms.queue.note_used(row)
+                raise ReplyError("contradiction", row.message)
             after = row.id
             if row.state == "never":
                 refused = model.find_refused(row.body or b"", request) - left_out
@@ -76,16 +77,18 @@ class BatchedModel(WrapperModel):
                 terms.queue.note_place_used(place)
                 return await self._ask_live(request)
             else:
-                await self._go_on(row, place, key, request)
+                self._go_on(row, place, key)
 
-    async def _go_on(self, row: KeptRequest, place: str, key: str, request: Request) -> None:
+    def _go_on(self, row: KeptRequest, place: str, key: str) -> None:
         """Let a request go into the next batch, unless it was in enough of them."""
         if self._terms.queue.count_tries(place, key) >= TRIES:
             self._terms.queue.note_place_used(place)
             raise _make_error(self.name, row)
-        if row.name == "lost" and request.call.pay_again is not None:
-            # Nothing says that it was not run, and what was run is on the bill.
-            await request.call.pay_again()
+
+    def _bound_cost(self, request: Request) -> float:
+        """The most dollars that a request can cost by batch; 0 where that is not known."""
+        price = self._terms.find_batch_price(self._http)
+        return 0.0 if price is None or request.max_output_tokens is None else bound_cost(price, self.name, request)
 
     async def _ask_live(self, request: Request) -> Reply:
         async with self._terms.live:

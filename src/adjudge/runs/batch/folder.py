@@ -81,7 +81,7 @@ async def cancel_batches(folder: Path, numbers: Sequence[int] = ()) -> list[Kept
 
 async def _cancel(queue: BatchQueue, store: BatchStore, number: int) -> None:
     batch = store.find_batch(number)
-    if batch.state == "doubtful":
+    if batch.state == "doubtful" and not batch.job:
         raise UsageError(
             f"batch {number} is doubtful: the provider has not said what it is called, so it cannot be cancelled; "
             "adjudge batch collect looks for it"

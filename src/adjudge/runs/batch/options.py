@@ -31,7 +31,8 @@ class BatchOptions:
     """Seconds until a batch is first looked at; the time grows to ten times that."""
     pay_again: bool = False
     """With ``resume``: send the requests again of batches that are doubtful, or have not ended in the time that the
-    provider gives itself. If the provider has such a batch after all, you pay for both."""
+    provider gives itself. If the provider has run them after all, you pay for both. It is about the batches of earlier
+    processes: a batch that becomes doubtful after that is not sent a third time."""
 
     def __post_init__(self) -> None:
         check_whole_number("check of a batch", self.check, least=0)

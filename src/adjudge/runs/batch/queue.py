@@ -5,7 +5,8 @@ Where the code for each step of a job is:
 * ``_send_part`` keeps the intent (``planned``), uploads (``uploading``) and sends the creation once (``creating``, then
   ``waiting``).
 * ``_poll_jobs`` asks the provider about each job that is due. ``_collect`` keeps every line of the results of one that
-  has ended, and gives each other request the job's reason (``collected``).
+  has ended, and gives each other request the job's reason (``collected``). Where there is no reason, the request may
+  have been run: the job is ``doubtful``.
 * ``_mark_doubtful`` is for a creation without an answer: the job may exist, and may cost money (``doubtful``).
   ``_search_doubtful`` looks for it among the provider's jobs: if it is found, it is waited for.
 * ``_requeue`` puts the requests of a job that never ran back among those to be sent (``refused``).
@@ -24,19 +25,19 @@ import random
 import secrets
 import time
 from base64 import b32encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adjudge.errors import AdjudgeError, ModelError, UsageError
+from adjudge.errors import AdjudgeError, ModelError, ReplyError, UsageError
 from adjudge.formats.text import clean
-from adjudge.models.batch.job import BatchApi, CreateError, Job, ResultLine
+from adjudge.models.batch.job import BatchApi, CreateError, Job, Kind, ResultLine, State
 from adjudge.models.batch.lines import count_tokens, split_by_limits
 from adjudge.models.batch.open import open_batch_api
 from adjudge.models.model import Request
 from adjudge.models.providers.base import HttpModel
 from adjudge.runs.batch.options import BatchOptions
-from adjudge.runs.batch.store import OPEN, BatchStore, KeptBatch, KeptRequest
+from adjudge.runs.batch.store import OPEN, BatchStore, KeptBatch, KeptRequest, LineCounts
 
 _log = logging.getLogger("adjudge")
 
@@ -74,6 +75,9 @@ _STOPPING = frozenset({401, 402, 403})
 
 _CANNOT_LIST = frozenset({404, 405, 501})
 """Statuses of a provider that has no list of its jobs."""
+
+_UNREAD = ("waiting", "cancelling", "ended")
+"""The states of a job whose results are not read to their end."""
 
 _MAY_PASS = frozenset({408, 409, 425, 429})
 """Statuses from 400 to 499 of a request that may be answered later."""
@@ -125,6 +129,10 @@ class BatchQueue:
         self._is_all_asked, self._on_change, self._on_paid_twice = is_all_asked, on_change, on_paid_twice
         self._apis: dict[str, BatchApi] = {}
         """By the model's name."""
+        self._models: dict[str, HttpModel] = {}
+        """By their names."""
+        self._earlier: frozenset[int] = frozenset()
+        """The batches of earlier processes, which ``pay_again`` is about."""
         self._unsent: dict[str, list[_Waiting]] = {}
         """By the model's name: requests that are in no job yet."""
         self._sent: dict[str, _Waiting] = {}
@@ -159,6 +167,7 @@ class BatchQueue:
         """Make a model known, so that its jobs can be polled; raises ``UsageError`` where it has no batches."""
         if model.name not in self._apis:
             self._apis[model.name] = open_batch_api(model)
+            self._models[model.name] = model
             said = self._store.find_fact(_name_refused(model.name))
             model.refuse_parameters(said.split() if said else ())
 
@@ -182,12 +191,14 @@ class BatchQueue:
         """
         row = self._store.find_request(place)
         if row is not None and row.key == key and row.id != after:
-            if row.state == "sent":
+            # Until all its results are read, the same request may have another answer in them.
+            if row.state == "sent" or self._store.find_batch(row.batch).state in _UNREAD:
                 self.register(model)
                 waiting = self._sent[row.id] = self._make_waiting(model, request, place, key, held)
                 self._touch()
                 return await waiting.outcome
-            if not row.used or (row.state == "reply" and row.body and not request.call.anew):
+            is_answer = (row.state == "reply" and row.body) or row.state == "contradiction"
+            if not row.used or (is_answer and not request.call.anew):
                 return row
         self.register(model)
         waiting = self._make_waiting(model, request, place, key, held)
@@ -199,8 +210,9 @@ class BatchQueue:
         outcome = asyncio.get_running_loop().create_future()
         self._held += held
 
-        def let_go(_: object) -> None:
-            self._held -= held
+        def let_go(outcome: asyncio.Future[KeptRequest]) -> None:
+            # What nobody waits for any more is still under way: a run that is resumed holds it again.
+            self._held -= 0.0 if outcome.cancelled() else held
 
         outcome.add_done_callback(let_go)
         return _Waiting(place=place, key=key, model=model, request=request, held=held, outcome=outcome)
@@ -239,7 +251,7 @@ class BatchQueue:
             self.write_used()
             await self.poll()
             await self._send_what_is_ready()
-            self._check_whether_stuck()
+            await self._check_whether_stuck()
             await self._pause(self.find_wait())
         self.write_used()
 
@@ -292,6 +304,7 @@ class BatchQueue:
     def recover(self) -> None:
         """Put right what a process that ended left half done: sent or not is known by the state that it wrote first."""
         now = time.monotonic()
+        self._earlier = frozenset(item.number for item in self._store.list_batches(OPEN))
         for batch in self._store.list_batches(OPEN):
             if batch.state in ("planned", "uploading"):
                 said = "the process ended before it was created; its requests are sent in another"
@@ -343,8 +356,11 @@ class BatchQueue:
         """Search the provider's jobs for a doubtful batch.
 
         If it is there, it is waited for. If the provider certainly has no such job, and had time to list it, its
-        requests are requeued. Otherwise it stays doubtful.
+        requests are requeued. Otherwise it stays doubtful. The results of one that has ended are read once more.
         """
+        if batch.job:
+            await self._read_again(batch, api)
+            return
         try:
             jobs = await api.list_jobs(batch.created_at - SKEW)
             found, open_ends = await self._find_job(batch, api, jobs)
@@ -363,6 +379,18 @@ class BatchQueue:
             self._requeue_if_allowed(batch)
         elif time.monotonic() >= self._doubtful_since.get(batch.number, 0.0) + self._grace:
             self._requeue(batch.number, "the provider has no such batch; its requests are sent in another")
+
+    async def _read_again(self, batch: KeptBatch, api: BatchApi) -> None:
+        """Look whether the results of a job have the lines that they lacked."""
+        try:
+            await self._poll_job(batch, api)
+        except ModelError as error:
+            if error.status in _STOPPING:
+                raise
+            self._store.change(batch.number, state="doubtful")
+            self._unsearchable.add(batch.number)
+            self._keep_message(batch, f"its results cannot be read again: {error}")
+            self._requeue_if_allowed(batch)
 
     async def _find_job(self, batch: KeptBatch, api: BatchApi, jobs: Sequence[Job]) -> tuple[Job | None, bool]:
         """The job with the label, or with our ids in its results; and whether some cannot be told yet."""
@@ -384,11 +412,19 @@ class BatchQueue:
         return None, open_ends
 
     def _requeue_if_allowed(self, batch: KeptBatch) -> None:
-        """With ``pay_again``, requeue a job that may be at the provider all the same; otherwise change nothing."""
-        if not self._options.pay_again:
+        """With ``pay_again``, requeue what a job left open that may have been run; otherwise change nothing.
+
+        Only for the jobs of earlier processes: what this one sends again is not sent a third time.
+        """
+        if not self._options.pay_again or batch.number not in self._earlier:
             return
         self._on_paid_twice(self._store.add_held(batch.number))
-        why = "it could not be told whether it was created" if batch.state == "doubtful" else "it was overdue"
+        self._store.note_paid_again(batch.number)
+        if self._store.list_settled(batch.number):
+            said = "its requests without an answer were sent again"
+            self._requeue(batch.number, f"{batch.message}; {said}".removeprefix("; "), state="collected")
+            return
+        why = "it could not be told whether it was created" if not batch.job else "it was overdue, or lacked answers"
         self._requeue(batch.number, f"{why}; its requests were sent again")
 
     def _adopt(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
@@ -401,13 +437,13 @@ class BatchQueue:
         self._unsearchable.discard(batch.number)
         self._on_change()
 
-    def _requeue(self, number: int, why: str) -> None:
+    def _requeue(self, number: int, why: str, *, state: State = "refused") -> None:
         """Put the requests of a job that have no outcome back among those that are sent in another one.
 
         Only for a job that certainly never ran, or with ``pay_again``: whatever else it is called for is paid twice.
         """
         names = [name for name, _ in self._store.list_sent(number)]
-        self._store.forget_requests(number, "refused", why)
+        self._store.forget_requests(number, state, why)
         self._next_polls.pop(number, None)
         self._doubtful_since.pop(number, None)
         self._unsearchable.discard(number)
@@ -470,12 +506,11 @@ class BatchQueue:
 
     async def _collect(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
         """Keep every line there is, whatever the end is called, and give each other request the job's reason."""
-        notes: list[str] = []
-        got = _Gathered(self._store, batch.number, self._deliver)
+        got = _Gathered(self._store, batch.number, self._is_same_reply(batch.model))
         unreadable = await api.read_results(job, got.take)
         got.flush()
         missing = self._store.list_sent(batch.number)
-        if job.fatal and not got.fresh:
+        if job.fatal and not got.counts.fresh:
             self._requeue(batch.number, job.message or f"the provider ended it as {job.word}")
             raise AdjudgeError(
                 f"{batch.model}: the provider refused batch {batch.number}, and would refuse the next: {job.message}; "
@@ -491,29 +526,43 @@ class BatchQueue:
             self._requeue(batch.number, "the queue of tokens was full; its requests are sent later")
             self._not_before[batch.model] = time.monotonic() + self._options.poll
             return
-        kind = "never" if job.reason == "cancelled" else "again"
-        said = job.message or f"the batch ended as {job.word} without an answer to this request"
-        rest = [ResultLine(id=name, kind=kind, name=job.reason, message=said) for name, _ in missing]
-        self._keep(batch.number, rest)
-        if unreadable:
-            notes.append(f"{unreadable:,} lines of its results could not be read")
-        if got.unknown:
-            notes.append(f"{got.unknown:,} lines of its results have ids of no request")
-        if got.differing:
-            notes.append(f"{got.differing:,} requests were answered twice, differently; the first answer counts")
-        if rest:
-            notes.append(f"{len(rest):,} requests were not answered: {job.reason}")
-        if notes:
-            _log.warning("batch %s of %s: %s", batch.number, batch.model, "; ".join(notes))
+        settled = self._store.list_settled(batch.number)
+        # Some were run, and nothing says that these were not. What was run is on the bill.
+        is_doubtful = bool(missing) and (job.reason == "lost" or (job.reason == "failed" and bool(settled)))
+        if not is_doubtful:
+            self._keep(batch.number, _give_reason(missing, job))
+        self._deliver(self._store.list_settled(batch.number))
+        notes = [*got.list_notes(unreadable), *_describe_missing(len(missing), job, is_doubtful=is_doubtful)]
         message = clean("; ".join((job.message, *notes))[:500], keep_lines=False).removeprefix("; ")
-        self._store.change(batch.number, state="collected", message=message, done=got.fresh + len(rest))
-        self._next_polls.pop(batch.number, None)
+        if notes and message != batch.message:
+            _log.warning("batch %s of %s: %s", batch.number, batch.model, "; ".join(notes))
+        state: State = "doubtful" if is_doubtful else "collected"
+        done = len(settled) if is_doubtful else len(settled) + len(missing)
+        self._store.change(batch.number, state=state, message=message, done=done)
+        if is_doubtful:
+            self._unsearchable.add(batch.number)
+            self._requeue_if_allowed(self._store.find_batch(batch.number))
+        else:
+            self._next_polls.pop(batch.number, None)
         self._on_change()
+
+    def _is_same_reply(self, model: str) -> Callable[[bytes, bytes], bool]:
+        """Whether two bodies hold the same answer; their ids and times differ where a provider ran a request twice."""
+        read = self._models[model].read_body
+
+        def find_answer(body: bytes) -> object:
+            try:
+                reply = read(body)
+            except (ModelError, ReplyError):
+                return body
+            return reply.text, reply.finish_reason
+
+        return lambda first, second: first == second or find_answer(first) == find_answer(second)
 
     def _keep(self, number: int, lines: Sequence[ResultLine]) -> None:
         for begin in range(0, len(lines), CHUNK):
-            fresh, _, _ = self._store.keep_lines(number, lines[begin : begin + CHUNK])
-            self._deliver(fresh)
+            self._store.keep_lines(number, lines[begin : begin + CHUNK])
+        self._deliver(self._store.list_settled(number))
 
     def _deliver(self, names: Sequence[str]) -> None:
         """Tell those who wait; what is on disk is told, and nothing else."""
@@ -522,9 +571,10 @@ class BatchQueue:
             waiting = self._sent.pop(row.id)
             if not waiting.outcome.done():
                 told.append((waiting, row))
-        self._store.note_used([row.id for _, row in told if row.state == "reply"])
+        answers = [row.id for _, row in told if row.state in ("reply", "contradiction")]
+        self._store.note_used(answers)
         for waiting, row in told:
-            waiting.outcome.set_result(replace(row, used=True) if row.state == "reply" else row)
+            waiting.outcome.set_result(replace(row, used=row.used or row.id in answers))
         if told:
             self._touch()
 
@@ -710,9 +760,9 @@ class BatchQueue:
     def _is_overdue(self, batch: KeptBatch) -> bool:
         return batch.deadline is not None and time.time() > batch.deadline
 
-    def _check_whether_stuck(self) -> None:
+    async def _check_whether_stuck(self) -> None:
         """Raise where everything that is waited for may never come, and only a person can say what is to be done."""
-        if not self._sent or self.unsent or not self._is_quiet():
+        if not self._sent or self.unsent or not await self._stays_quiet() or self.unsent:
             return
         left = [item for item in self._store.list_batches(OPEN) if item.model in self._apis]
         doubtful = [item for item in left if item.number in self._unsearchable]
@@ -721,6 +771,9 @@ class BatchQueue:
             return
         numbers = ", ".join(str(item.number) for item in (*doubtful, *overdue))
         what = "doubtful: it cannot be told whether the provider has it" if doubtful else "overdue"
+        if any(item.job for item in doubtful):
+            lost = sum(len(self._store.list_sent(item.number)) for item in doubtful)
+            what = f"doubtful: the provider may have run {lost:,} of its requests, and gave no answer to them"
         raise AdjudgeError(
             f"batch {numbers} is {what}, and nothing else is left to wait for; see adjudge batch list, and go on "
             "later with resume (--resume), or send its requests again with pay_again (--pay-again)"
@@ -728,12 +781,12 @@ class BatchQueue:
 
 
 class _Gathered:
-    """Lines as they come, kept by the chunk."""
+    """Lines as they come, kept by the chunk. Nobody is told before the last: a later line may contradict an earlier."""
 
-    def __init__(self, store: BatchStore, number: int, deliver: Callable[[Sequence[str]], None]) -> None:
-        self._store, self._number, self._deliver = store, number, deliver
+    def __init__(self, store: BatchStore, number: int, is_same: Callable[[bytes, bytes], bool]) -> None:
+        self._store, self._number, self._is_same = store, number, is_same
         self._lines: list[ResultLine] = []
-        self.fresh = self.differing = self.unknown = 0
+        self.counts = LineCounts()
 
     def take(self, line: ResultLine) -> None:
         """Take a line."""
@@ -742,13 +795,35 @@ class _Gathered:
             self.flush()
 
     def flush(self) -> None:
-        """Keep what was taken, and tell those who wait."""
+        """Keep what was taken."""
         lines, self._lines = self._lines, []
-        fresh, differing, unknown = self._store.keep_lines(self._number, lines)
-        self.fresh += len(fresh)
-        self.differing += differing
-        self.unknown += unknown
-        self._deliver(fresh)
+        self.counts += self._store.keep_lines(self._number, lines, is_same=self._is_same)
+
+    def list_notes(self, unreadable: int) -> Iterator[str]:
+        """What was odd about the lines."""
+        if unreadable:
+            yield f"{unreadable:,} lines of its results could not be read"
+        if self.counts.unknown:
+            yield f"{self.counts.unknown:,} lines of its results have ids of no request"
+        if self.counts.differing:
+            yield f"{self.counts.differing:,} requests were answered twice, differently, so neither answer counts"
+
+
+def _give_reason(missing: Sequence[tuple[str, int]], job: Job) -> list[ResultLine]:
+    """The lines that a provider leaves out for requests that it did not run."""
+    kind: Kind = "never" if job.reason == "cancelled" else "again"
+    said = job.message or f"the batch ended as {job.word} without an answer to this request"
+    return [ResultLine(id=name, kind=kind, name=job.reason, message=said) for name, _ in missing]
+
+
+def _describe_missing(number: int, job: Job, *, is_doubtful: bool) -> Iterator[str]:
+    if is_doubtful:
+        yield (
+            f"it ended as {job.word} without an answer to {number:,} of its requests, which may have been run and "
+            "charged; only --pay-again sends them again"
+        )
+    elif number:
+        yield f"{number:,} requests were not answered: {job.reason}"
 
 
 async def _holds_any(api: BatchApi, job: Job, names: set[str]) -> bool:

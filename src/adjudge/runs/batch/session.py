@@ -111,7 +111,6 @@ class BatchSession:
         *,
         limit: Concurrency,
         prices: Prices | None,
-        keeps_budget: bool,
         timeout: float | None,
         is_all_asked: Callable[[], bool],
         on_paid_twice: Callable[[float], None],
@@ -133,6 +132,8 @@ class BatchSession:
             on_paid_twice=on_paid_twice,
         )
         self._counts: Mapping[str, int] | None = None
+        self.paid_again: Mapping[str, Any] | None = None
+        """What may be paid for twice, because it was sent again; known when the file is closed."""
         self._terms = BatchedTerms(
             queue=self.queue,
             live=asyncio.Semaphore(max(int(limit.current), 1)),
@@ -140,7 +141,6 @@ class BatchSession:
             timeout=timeout,
             find_live_price=make_finder(prices),
             find_batch_price=make_finder(prices, processing="batch"),
-            keeps_budget=keeps_budget,
         )
         self._work: asyncio.Task[None] | None = None
         self._last: BatchProgress | None = None
@@ -184,6 +184,8 @@ class BatchSession:
 
     def close(self, *, complete: bool) -> None:
         """Close the file; with ``complete``, let go of what the run has kept as its own by now."""
+        requests, usd, unknown = self.store.read_paid_again()
+        self.paid_again = {"requests": requests, "at_most_usd": None if unknown else usd} if requests else None
         self._counts = None
         self._last = self._count(checking=False)
         if complete:

@@ -6,9 +6,10 @@ for twice.
 
 from __future__ import annotations
 
+import operator
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +24,17 @@ FILE = "batches.sqlite"
 
 SCHEMA = "adjudge/batches/1"
 
+PAID_AGAIN = "paid again"
+"""The fact that says what may be paid for twice, because somebody had it sent again."""
+
 OPEN: tuple[State, ...] = ("planned", "uploading", "creating", "doubtful", "waiting", "cancelling", "ended")
 """The states of a job from which something may still come."""
 
-RequestState = Literal["sent", "reply", "again", "never"]
-"""``sent``: in a job, and without an outcome so far. The others are outcomes, as ``models.batch.job.Kind`` has them."""
+RequestState = Literal["sent", "reply", "again", "never", "contradiction"]
+"""``sent``: in a job, and without an outcome so far. ``contradiction``: it was answered twice, differently. The others
+are outcomes, as ``models.batch.job.Kind`` has them."""
+
+CONTRADICTION = "the batch has two different answers to this request"
 
 _DDL = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT",
@@ -44,6 +51,8 @@ _DDL = (
     "CREATE INDEX requests_place ON requests (place)",
     "CREATE INDEX requests_batch ON requests (batch, state)",
 )
+
+_OUTCOME = "UPDATE requests SET state = ?, body = ?, name = ?, message = ? WHERE id = ?"
 
 _COLUMNS = ("number, label, model, account, state, requests, size, tokens, digest, file, job, word, message, done, "
             "differing, created_at, deadline, ended_at")  # fmt: skip
@@ -80,7 +89,7 @@ class KeptBatch:
     done: int
     """Requests the provider says it has answered."""
     differing: int
-    """Ids that were answered twice, differently; the first answer counts."""
+    """Ids that were answered twice, differently."""
     created_at: float
     """When the intent was kept, in seconds since 1970."""
     deadline: float | None
@@ -112,6 +121,25 @@ class KeptRequest:
     """The error in the provider's words; empty for a reply."""
     body: bytes | None
     """The reply or the error body; ``None`` until there is an outcome, and again when the run is complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCounts:
+    """What lines of results came to."""
+
+    fresh: int = 0
+    """Requests that had no outcome before."""
+    differing: int = 0
+    """Lines that say something else than an earlier one about the same request."""
+    unknown: int = 0
+    """Lines about no request of the job."""
+
+    def __add__(self, other: LineCounts) -> LineCounts:
+        return LineCounts(
+            fresh=self.fresh + other.fresh,
+            differing=self.differing + other.differing,
+            unknown=self.unknown + other.unknown,
+        )
 
 
 class BatchStore:
@@ -223,7 +251,7 @@ class BatchStore:
             connection.execute(f"UPDATE batches SET {said} WHERE number = ?", (*changes.values(), number))  # noqa: S608
 
     def forget_requests(self, number: int, state: State, message: str = "") -> None:
-        """Take back the requests of a job that never was, so that they are sent in another."""
+        """Take back the requests of a job that have no outcome, so that they are sent in another."""
         with self._writing() as connection:
             connection.execute("DELETE FROM requests WHERE batch = ? AND state = 'sent'", (number,))
             connection.execute("UPDATE batches SET state = ?, message = ? WHERE number = ?", (state, message, number))
@@ -248,31 +276,39 @@ class BatchStore:
         """The ids of a job that have no outcome yet, with their lines."""
         return self._ask("SELECT id, line FROM requests WHERE batch = ? AND state = 'sent' ORDER BY line", (number,))
 
-    def keep_lines(self, number: int, lines: Iterable[ResultLine]) -> tuple[list[str], int, int]:
-        """Keep what came back; returns the ids that are new, how many were known otherwise, and how many unknown.
+    def keep_lines(
+        self, number: int, lines: Iterable[ResultLine], *, is_same: Callable[[bytes, bytes], bool] = operator.eq
+    ) -> LineCounts:
+        """Keep what came back; ``is_same`` says whether two replies say the same.
 
-        The first line of an id counts: what it said may have been judged already.
+        An id with two different answers has neither: nobody knows which one holds. Where one of them was judged
+        already, in an earlier look at the results, that judgement stays.
         """
-        fresh: list[str] = []
-        differing = unknown = 0
+        fresh = differing = unknown = 0
         with self._writing() as connection:
             for line in lines:
                 row = connection.execute(
-                    "SELECT state, body, name FROM requests WHERE id = ? AND batch = ?", (line.id, number)
+                    "SELECT state, body, name, used FROM requests WHERE id = ? AND batch = ?", (line.id, number)
                 ).fetchone()
                 if row is None:
                     unknown += 1
                 elif row[0] == "sent":
-                    connection.execute(
-                        "UPDATE requests SET state = ?, body = ?, name = ?, message = ? WHERE id = ?",
-                        (line.kind, line.body, line.name[:200], line.message[:2000], line.id),
-                    )
-                    fresh.append(line.id)
-                elif (row[0], row[2]) != (line.kind, line.name) or (row[1] is not None and row[1] != line.body):
+                    outcome = (line.kind, line.body, line.name[:200], line.message[:2000], line.id)
+                    connection.execute(_OUTCOME, outcome)
+                    fresh += 1
+                elif _differs(row, line, is_same):
                     differing += 1
+                    if not row[3]:
+                        outcome = ("contradiction", None, "contradiction", CONTRADICTION, line.id)
+                        connection.execute(_OUTCOME, outcome)
             if differing:
                 connection.execute("UPDATE batches SET differing = differing + ? WHERE number = ?", (differing, number))
-        return fresh, differing, unknown
+        return LineCounts(fresh=fresh, differing=differing, unknown=unknown)
+
+    def list_settled(self, number: int) -> list[str]:
+        """The ids of a job that have an outcome."""
+        rows = self._ask("SELECT id FROM requests WHERE batch = ? AND state <> 'sent' ORDER BY line", (number,))
+        return [row[0] for row in rows]
 
     def note_used(self, names: Iterable[str]) -> None:
         """Take note that a judgement was given what came of these."""
@@ -310,10 +346,22 @@ class BatchStore:
         where, given = ("", ()) if number is None else (" AND batch = ?", (number,))
         return self._ask(f"SELECT coalesce(sum(held_usd), 0.0) FROM requests WHERE state = 'sent'{where}", given)[0][0]  # noqa: S608
 
+    def note_paid_again(self, number: int) -> None:
+        """Count the requests of a job that have no outcome among those that may be paid for twice."""
+        query = "SELECT count(*), coalesce(sum(held_usd), 0.0), coalesce(sum(held_usd = 0), 0) FROM requests "
+        [found] = self._ask(f"{query} WHERE batch = ? AND state = 'sent'", (number,))
+        before = self.read_paid_again()
+        self.keep_fact(PAID_AGAIN, " ".join(repr(old + new) for old, new in zip(before, found, strict=True)))
+
+    def read_paid_again(self) -> tuple[int, float, int]:
+        """How many requests may be paid for twice, at most for how many dollars, and of how many that is not known."""
+        number, usd, unknown = (self.find_fact(PAID_AGAIN) or "0 0.0 0").split()
+        return int(number), float(usd), int(unknown)
+
     def count_tokens(self, model: str) -> int:
         """The tokens that a model's jobs have queued at the provider."""
         query = """SELECT coalesce(sum(tokens), 0) FROM batches
-            WHERE model = ? AND state IN ('waiting', 'cancelling', 'creating', 'doubtful')"""
+            WHERE model = ? AND (state IN ('waiting', 'cancelling', 'creating') OR (state = 'doubtful' AND job = ''))"""
         return self._ask(query, (model,))[0][0]
 
     def drop_bodies(self) -> None:
@@ -344,6 +392,16 @@ class BatchStore:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+
+def _differs(row: Sequence[Any], line: ResultLine, is_same: Callable[[bytes, bytes], bool]) -> bool:
+    """Whether a line says something else than the one that is kept; of two errors, the first counts."""
+    state, body, name, _ = row
+    if "reply" not in (state, line.kind):
+        return False
+    if state != line.kind:
+        return state != "contradiction" or name != "contradiction"
+    return body is not None and not is_same(body, line.body)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
