@@ -8,6 +8,7 @@ from typing import Any
 
 from adjudge.client.connection import Connection
 from adjudge.client.payload import read_answer
+from adjudge.errors import ServerError
 from adjudge.guards.approval.approval import Approval, Status
 from adjudge.sync import run_sync
 
@@ -25,8 +26,7 @@ class RemoteApprovals:
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in Approvals
         """One request. Raises ``UsageError`` for an id that is unknown to the key."""
-        said = await self.connection.get("v1", "approvals", id)
-        return read_answer(Approval.from_dict, said, self.connection.url, "approval")
+        return self._read(await self.connection.get("v1", "approvals", id), id)
 
     async def decide(self, id: str, approved: bool, reason: str = "", *, complete: bool = True) -> Approval:  # noqa: A002, FBT001 - as in Approvals
         """Decide about a request. Raises ``UsageError`` where that does not count: decided before, or too late.
@@ -36,7 +36,14 @@ class RemoteApprovals:
         """
         body = {"approved": approved, "reason": reason, "complete": complete}
         said = await self.connection.post("v1", "approvals", id, "votes", body=body, once=False)
-        return read_answer(Approval.from_dict, said, self.connection.url, "approval")
+        return self._read(said, id)
+
+    def _read(self, said: object, ident: str) -> Approval:
+        approval = read_answer(Approval.from_dict, said, self.connection.url, "approval")
+        if approval.id != ident:
+            url = self.connection.url
+            raise ServerError(f"{url} answered about another approval than was asked about, so the answer is not used")
+        return approval
 
     def list_sync(self, *, status: Status | None = "open", limit: int = 1_000) -> tuple[Approval, ...]:
         """``list`` without an event loop. It also works inside a running loop, and blocks it."""

@@ -87,5 +87,6 @@ def _check_rules(verdict: FirewallVerdict, given: list[str], url: str) -> None:
     """Raise ``ServerError`` unless every rule that was sent, and no other, is kept or rejected."""
     gone = {item.index for item in verdict.rejected}
     kept = [rule for index, rule in enumerate(given, 1) if index not in gone]
-    if list(verdict.allowed) != kept or not gone <= set(range(1, len(given) + 1)):
+    other = any(given[item.index - 1 : item.index] != [item.rule] for item in verdict.rejected)
+    if list(verdict.allowed) != kept or other or not gone <= set(range(1, len(given) + 1)):
         raise ServerError(f"{url} answered about other rules than were sent, so the answer does not count")

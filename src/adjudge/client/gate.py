@@ -17,8 +17,10 @@ from adjudge.client.payload import (
     write_metadata,
     write_value,
 )
+from adjudge.content import content_text, digest_text
 from adjudge.errors import ServerError, UsageError
-from adjudge.guards.decision import Decision
+from adjudge.guards.approval_digest import DATA, find_other
+from adjudge.guards.decision import Decision, block
 from adjudge.guards.decorator import Checks, make_guard
 from adjudge.judges.evaluate import since
 from adjudge.sync import run_sync
@@ -68,6 +70,7 @@ class RemoteGate:
         try:
             decision = self._read(await self.connection.post("v1", "gates", self.name, "check", body=body))
             check_about(decision.subject, subject, self.connection.url)
+            self._check_data(decision, {name: body.get(name) for name in DATA})
         except ServerError as error:
             return self._block(error, subject, metadata, started)
         return decision
@@ -99,14 +102,15 @@ class RemoteGate:
         have not decided until then, it returns the pending decision, which can be resumed again.
 
         As with ``Gate.resume``, pass what you are about to use: if it is not what was held back, the decision is
-        blocked. Raises ``UsageError`` for a decision that does not wait at this gate, and ``ServerError`` when the
-        server cannot be reached; what waits can be resumed later.
+        blocked. An answer that is about another approval, gate or request than was asked about blocks as well. With an
+        id alone, only what you pass can be compared. Raises ``UsageError`` for a decision that does not wait at this
+        gate, and ``ServerError`` when the server cannot be reached; what waits can be resumed later.
         """
         ident = decision if isinstance(decision, str) else decision.approval_id
         if not isinstance(decision, str) and (not decision.pending or decision.gate != self.name):
             raise UsageError(f"only a pending decision of gate {self.name!r} can be resumed by it")
         given = {"content": content, "task": task, "context": context, "reference": reference}
-        body: dict[str, Any] = {
+        sent: dict[str, Any] = {
             name: None if value is None else write_value(value, what=name)[0]
             for name, value in given.items()
             if value is not ...
@@ -116,12 +120,13 @@ class RemoteGate:
         while True:
             left = until - time.monotonic()
             # Half of what is left: an answer that came after the end would be lost, though the server has recorded it.
-            body |= {"approval": ident, "wait": min(_PAUSE, left / 2)}
-            said = self._read(
+            body = {**sent, "approval": ident, "wait": min(_PAUSE, left / 2)}
+            said = self._read_decision(
                 await self.connection.post("v1", "gates", self.name, "resume", body=body, once=False, seconds=left)
             )
-            if isinstance(decision, Decision) and said.subject != decision.subject:
-                check_about(said.subject, decision.subject or "", self.connection.url)
+            doubt = self._find_doubt(said, decision, sent)
+            if doubt is not None:
+                return self._refuse(decision, doubt, sent)
             if not said.pending or until - time.monotonic() < timeout * _RESERVE:
                 return said
             await asyncio.sleep(min(0.05, timeout * _RESERVE / 2))  # a server that stops answers at once
@@ -142,7 +147,10 @@ class RemoteGate:
         """The gate's pending decisions that have not been resumed, the oldest first."""
         said = await self.connection.get("v1", "gates", self.name, "pending")
         listed = read_answer(lambda data: list(data["decisions"]), said, self.connection.url, "list of decisions")
-        return tuple(self._read(item) for item in listed)
+        found = tuple([self._read(item) for item in listed])
+        if not all(item.pending for item in found):
+            raise ServerError(f"{self.connection.url} listed a decision as pending that is not")
+        return found
 
     def pending_sync(self) -> tuple[Decision, ...]:
         """``pending`` without an event loop. It also works inside a running loop, and blocks it."""
@@ -159,11 +167,45 @@ class RemoteGate:
         """Close the connections to the server."""
         await self.connection.aclose()
 
+    def _read_decision(self, said: object) -> Decision:
+        return read_answer(Decision.from_dict, said, self.connection.url, "decision")
+
     def _read(self, said: object) -> Decision:
-        decision = read_answer(Decision.from_dict, said, self.connection.url, "decision")
+        decision = self._read_decision(said)
         if decision.gate != self.name:
             raise ServerError(f"{self.connection.url} answered for another gate, so the answer does not count")
+        if decision.pending and not decision.approval_id:
+            raise ServerError(f"{self.connection.url} gave a pending decision without an approval to wait for")
         return decision
+
+    def _check_data(self, decision: Decision, data: Mapping[str, object]) -> None:
+        """Raise ``ServerError`` for a decision that waits for people who are asked under other data than was sent."""
+        other = find_other(decision, data) if decision.pending else None
+        if other is not None:
+            url = self.connection.url
+            raise ServerError(f"{url} answered about another {other} than was sent, so the answer does not count")
+
+    def _find_doubt(self, said: Decision, asked: Decision | str, sent: Mapping[str, object]) -> str | None:
+        """What an answer to ``resume`` is about, where that is not what was asked about; ``None`` where it is."""
+        if said.gate != self.name:
+            return "another gate"
+        if said.approval_id != (asked if isinstance(asked, str) else asked.approval_id):
+            return "another approval"
+        if isinstance(asked, Decision) and _name_request(said) != _name_request(asked):
+            return "another request"
+        # What is blocked may be about anything: the server compares as well, and blocks what is not what was held back.
+        other = find_other(said, sent) if said.allowed or said.pending else None
+        return None if other is None else f"another {other}"
+
+    def _refuse(self, asked: Decision | str, doubt: str, sent: Mapping[str, object]) -> Decision:
+        """The decision in place of an answer about something else: blocked, by policy; no ledger holds it."""
+        why = f"{self.connection.url} answered about {doubt} than was asked about, so the answer does not count"
+        if isinstance(asked, Decision):
+            return replace(block(asked, why), ledger_seq=None)
+        subject = digest_text(content_text(sent["content"])) if "content" in sent else None
+        return Decision(
+            gate=self.name, allowed=False, decided_by="policy", detail=why, approval_id=asked, subject=subject
+        )
 
     def _block(
         self, error: Exception, subject: str | None, metadata: Mapping[str, Any] | None, started: float
@@ -179,6 +221,11 @@ class RemoteGate:
             metadata=about,
             duration_ms=since(started),
         )
+
+
+def _name_request(decision: Decision) -> tuple[object, ...]:
+    """What a decision that waits for people stays about, whatever they decide."""
+    return decision.subject, decision.request, None if decision.result is None else decision.result.id
 
 
 async def _withdraw(decision: Decision, why: str) -> Decision:

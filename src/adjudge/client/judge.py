@@ -17,7 +17,8 @@ from adjudge.client.payload import (
 )
 from adjudge.errors import ServerError, UsageError
 from adjudge.result import JudgeResult, read_result
-from adjudge.rubric.rubric import Rubric
+from adjudge.rubric.file import load_rubric
+from adjudge.rubric.rubric import Rubric, make_rubric
 from adjudge.sync import run_sync
 
 
@@ -71,6 +72,7 @@ class RemoteJudge:
             said = await self.connection.post("v1", "evaluate", body=body)
             result = read_answer(read_result, said, self.connection.url, "result")
             check_about(result.subject, subject, self.connection.url)
+            _check_criteria(result, rubric, criteria, threshold, self.connection.url)
         except ServerError as error:
             result = make_unreached(error, judge=self.name or "server", subject=subject, metadata=metadata or {})
         return result.raise_if_failed() if throw_on_fail else result
@@ -109,6 +111,30 @@ class RemoteJudge:
     async def aclose(self) -> None:
         """Close the connections to the server."""
         await self.connection.aclose()
+
+
+def _check_criteria(
+    result: JudgeResult,
+    rubric: Rubric | Mapping[str, Any] | str | None,
+    criteria: str | Sequence[str] | Mapping[str, str] | None,
+    threshold: float | None,
+    url: str,
+) -> None:
+    """Raise ``ServerError`` for a pass by other criteria, or under another threshold, than were sent.
+
+    What a rubric that is named holds is known to the server alone.
+    """
+    if criteria is not None:
+        asked: Rubric | None = make_rubric(criteria, threshold)
+    else:
+        asked = None if rubric is None or isinstance(rubric, str) else load_rubric(rubric)
+    limit = threshold if threshold is not None or asked is None else asked.passing_threshold
+    names = None if asked is None else {item.name for item in asked.criteria}
+    if not result.passed:
+        return  # rules may have decided before all criteria were looked at
+    other = names is not None and bool(result.criteria) and {item.name for item in result.criteria} != names
+    if other or (limit is not None and result.threshold not in (None, limit)):
+        raise ServerError(f"{url} answered about other criteria than were sent, so the answer does not count")
 
 
 def _to_plain(criteria: str | Sequence[str] | Mapping[str, str] | None) -> Any:

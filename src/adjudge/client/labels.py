@@ -11,6 +11,7 @@ from adjudge.client.connection import Connection
 from adjudge.client.payload import read_answer
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label import Label
+from adjudge.errors import ServerError
 from adjudge.formats.typed import read_typed
 from adjudge.labels.task import LabelProgress, LabelTask
 from adjudge.rubric.file import load_rubric
@@ -35,7 +36,7 @@ class RemoteLabelQueue:
     ) -> Label:
         """Keep an answer, and return it as a label; it replaces what was answered before."""
         said = await self._post("labels", {"case": case, "value": value, "criterion": criterion, "comment": comment})
-        return self._read(Label.from_dict, said, "label")
+        return self._read_label(said, case, criterion)
 
     async def skip(self, case: str) -> None:
         """Put a case off."""
@@ -50,7 +51,7 @@ class RemoteLabelQueue:
     ) -> Label:
         """Keep how a difference was settled; the key needs the scope ``adjudicate``."""
         said = await self._post("settle", {"case": case, "value": value, "criterion": criterion, "comment": comment})
-        return self._read(Label.from_dict, said, "label")
+        return self._read_label(said, case, criterion)
 
     async def progress(self) -> LabelProgress:
         """How far labelling is, for everybody and for the key's rater."""
@@ -93,6 +94,12 @@ class RemoteLabelQueue:
     def labels_sync(self) -> tuple[Label, ...]:
         """``labels`` without an event loop. It also works inside a running loop, and blocks it."""
         return run_sync(self.labels())
+
+    def _read_label(self, said: object, case: str, criterion: str | None) -> Label:
+        label = self._read(Label.from_dict, said, "label")
+        if (label.case, label.criterion) != (case, criterion):
+            raise ServerError(f"{self.connection.url} answered about another case than was labelled")
+        return label
 
     async def _post(self, name: str, body: dict[str, Any]) -> Any:
         return await self.connection.post("v1", "labels", self.run, name, body=body, once=False)

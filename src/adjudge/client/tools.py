@@ -11,7 +11,7 @@ from adjudge.client.payload import read_answer
 from adjudge.errors import ServerError, UsageError
 from adjudge.formats.json import is_json
 from adjudge.sync import run_sync
-from adjudge.tools.reuse import ToolHistory
+from adjudge.tools.reuse import ToolHistory, digest_reuse
 from adjudge.tools.tool import EmergentTool, ToolCandidate, tool_digest
 from adjudge.tools.verdict import DIMENSIONS, CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict
 
@@ -77,7 +77,7 @@ class RemoteEmergentJudge:
         body: dict[str, Any] = {"tool_id": tool_id, "output": output, "output_schema": schema}
         body |= {"history": None if history is None else history.to_dict(), "strict_properties": strict_properties}
         try:
-            return await self._post("reuse", body, ReuseVerdict.from_dict)
+            return await self._post("reuse", body, lambda said: _read_reuse(said, body))
         except ServerError as error:
             return ReuseVerdict(valid=False, schema_errors=(f"the output: cannot be checked ({error})",))
 
@@ -101,3 +101,12 @@ class RemoteEmergentJudge:
     def _check_about(self, said: str, digest: str) -> None:
         if said != digest:
             raise ServerError(f"{self.connection.url} answered about another tool, so the answer does not count")
+
+
+def _read_reuse(said: Any, body: Mapping[str, Any]) -> ReuseVerdict:
+    rest = dict(said)
+    about = rest.pop("request", None)
+    verdict = ReuseVerdict.from_dict(rest)
+    if about != digest_reuse(body):
+        raise UsageError("it is about another output or schema than were sent")
+    return verdict

@@ -12,13 +12,18 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from hashlib import sha256
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from adjudge.content import content_text, digest_text
+from adjudge.errors import AdjudgeError
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.plain import to_plain
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
 from adjudge.rules.shipped import _Evaluate as Shipped
+
+if TYPE_CHECKING:
+    from adjudge.guards.decision import Decision
 
 SCHEMA = "adjudge/request/1"
 
@@ -46,6 +51,19 @@ def make_basis(
     basis: dict[str, Any] = {name: data.get(name) for name in DATA}
     basis["rubric"] = None if rubric is None else _digest_rubric(rubric)
     return basis | {"rules": _digest([_describe_rule(rule) for rule in rules]), "policy": dict(policy)}
+
+
+def find_other(pending: Decision, given: Mapping[str, object]) -> str | None:
+    """Which of the content, task, context or reference in ``given`` is not the one that a decision holds back."""
+    for name, value in given.items():
+        known = pending.subject if name == "content" else pending.basis.get(name)
+        try:
+            digest = None if value is None and name != "content" else digest_text(content_text(value, what=name))
+        except AdjudgeError:
+            digest = ""
+        if digest != known:
+            return name
+    return None
 
 
 def describe_terms(ask: Mapping[str, Any]) -> dict[str, Any]:

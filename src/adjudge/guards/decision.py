@@ -193,6 +193,16 @@ class Decision:
         return f"<Decision {self.gate!r} {self.explain()}>"
 
 
+def renew() -> dict[str, Any]:
+    """The members of a decision that takes the place of a pending one: a new id and time, and pending no more."""
+    return {"pending": False, "id": make_id(), "created_at": _now()}
+
+
+def block(decision: Decision, why: str) -> Decision:
+    """The decision that takes the place of one, and blocks by policy."""
+    return replace(decision, **renew(), allowed=False, decided_by="policy", detail=why)
+
+
 _NAMES = tuple([item.name for item in fields(Decision) if item.name != "result"])
 
 

@@ -12,7 +12,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar, get_args
 
@@ -22,7 +21,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_functions, check_share
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import show
-from adjudge.guards.approval_digest import DATA, describe_terms, digest_request, make_basis
+from adjudge.guards.approval_digest import DATA, describe_terms, digest_request, find_other, make_basis
 from adjudge.guards.decision import (
     ApprovalAnswer,
     Asker,
@@ -34,6 +33,8 @@ from adjudge.guards.decision import (
     OnTampering,
     OnUndecided,
     Recorder,
+    block,
+    renew,
 )
 from adjudge.guards.decorator import Checks, make_guard
 from adjudge.guards.gate_policy import Policy, choose_step, was_failed_by_rule
@@ -43,7 +44,7 @@ from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_broken, since
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
-from adjudge.result import JudgeResult, RuleResult, make_id
+from adjudge.result import JudgeResult, RuleResult
 from adjudge.rubric.file import load_rubric
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
@@ -115,13 +116,14 @@ class Check:
         """The decision in place of a pending one, once the person has answered; ``given`` is to be what was held."""
         self.subject = pending.subject
         # Before anybody is waited for: what they say could open nothing.
-        doubt = _find_other(pending, given) or self._find_doubt(pending)
-        return await self._record(_block(pending, doubt) if doubt else await self._apply_answer(pending))
+        other = find_other(pending, given)
+        doubt = f"the {other} is not what was held back; {_AGAIN}" if other else self._find_doubt(pending)
+        return await self._record(block(pending, doubt) if doubt else await self._apply_answer(pending))
 
     async def withdraw(self, decision: Decision, why: str) -> Decision:
         """The decision in place of one that allowed what is not the same any more."""
         self.subject = decision.subject
-        blocked = replace(_block(decision, why), would_allow=False, ledger_seq=None)
+        blocked = replace(block(decision, why), would_allow=False, ledger_seq=None)
         if self.gate.mode == "observe":
             blocked = replace(blocked, allowed=True, detail=f"observed: {why}")
         return await self._record(blocked)
@@ -270,16 +272,16 @@ class Check:
         said, error = await call_safely(self.gate.approvals.wait, pending.approval_id)
         answer = _read_answer(said) if error is None else None
         if answer is None:
-            return _block(pending, self._report(error, "the approval could not be read"))
+            return block(pending, self._report(error, "the approval could not be read"))
         # Once more, since people take hours: who is asked may have been changed in the meantime.
         doubt = _doubt_answer(answer, pending, self.gate.name) or self._find_doubt(pending)
         if doubt is not None:
-            return _block(pending, doubt)
+            return block(pending, doubt)
         word = "approved" if answer.approved else "denied"
         await self._notify("answered", detail=word)
         detail = f"{word} by {answer.by}" if answer.by else f"{word} by policy"
         by = "policy" if not answer.by else "judge" if answer.judged is not None else "human"
-        new = _renew() | {"allowed": answer.approved, "decided_by": by, "answer": answer.judged}
+        new = renew() | {"allowed": answer.approved, "decided_by": by, "answer": answer.judged}
         return replace(pending, **new, detail=f"{detail}: {answer.reason}" if answer.reason else detail)
 
     # ------------------------------------------------------------ what an approval is bound to
@@ -347,7 +349,7 @@ class Check:
             return await self._lose(decision, self._report(error, "not recorded"))
         if not _is_place(seq):
             logger.warning("gate %r: approval %s was to be used again", self.gate.name, decision.approval_id)
-            return await self._append(_block(decision, _USED))
+            return await self._append(block(decision, _USED))
         decision = replace(decision, ledger_seq=seq)
         own = getattr(self.gate.ledger, "ledger", self.gate.ledger)  # one that records for a command holds a ledger
         # It is recorded already, unless the gate has another ledger than its approvals.
@@ -426,28 +428,6 @@ _MOST_MEMBERS = 8
 def _is_place(seq: object) -> TypeGuard[int]:
     """Whether a ledger has said where it keeps something."""
     return isinstance(seq, int) and not isinstance(seq, bool) and seq >= 1
-
-
-def _find_other(pending: Decision, given: Mapping[str, object]) -> str | None:
-    """Why the content, task, context or reference given to ``resume`` is not the one that was held back."""
-    for name, value in given.items():
-        known = pending.subject if name == "content" else pending.basis.get(name)
-        try:
-            said = None if value is None and name != "content" else digest_text(content_text(value, what=name))
-        except AdjudgeError:
-            said = ""
-        if said != known:
-            return f"the {name} is not what was held back; {_AGAIN}"
-    return None
-
-
-def _renew() -> dict[str, Any]:
-    return {"pending": False, "id": make_id(), "created_at": datetime.now(UTC)}
-
-
-def _block(decision: Decision, why: str) -> Decision:
-    """The decision that takes the place of one, and blocks by policy."""
-    return replace(decision, **_renew(), allowed=False, decided_by="policy", detail=why)
 
 
 def _doubt_answer(answer: ApprovalAnswer, pending: Decision, gate: str) -> str | None:
@@ -677,6 +657,9 @@ class Gate:
         if found is None:
             shown = show(ident[:80])
             raise UsageError(f"no pending decision is stored for approval {shown}; {_AGAIN}")
+        if found.decision.approval_id != ident:
+            shown, other = show(ident[:80]), show(str(found.decision.approval_id)[:80])
+            raise UsageError(f"the decision stored for approval {shown} waits for approval {other}; {_AGAIN}")
         return found.decision
 
     def _start(

@@ -168,6 +168,13 @@ _MASK = "the value"
 """What stands for the output in a message, which may be secret, hostile, or megabytes long."""
 
 
+def digest_reuse(asked: Mapping[str, Any]) -> str:
+    """SHA-256 of what is asked about an output, as JSON: tool, output, schema, history and whether it is strict."""
+    import json
+
+    return hashlib.sha256(json.dumps(dict(asked), sort_keys=True).encode()).hexdigest()
+
+
 def validate_reuse(
     tool_id: str,
     output: object,

@@ -16,7 +16,7 @@ from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, m
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.state import CurrentState, ServerState
-from adjudge.tools.reuse import ToolHistory, validate_reuse
+from adjudge.tools.reuse import ToolHistory, digest_reuse, validate_reuse
 from adjudge.tools.review import EmergentJudge
 from adjudge.tools.tool import EmergentTool, ToolCandidate
 from adjudge.tools.verdict import ToolVerdict
@@ -72,7 +72,7 @@ async def review_promotion(request: Request, body: PromotionBody, state: Current
 
 @router.post("/tools/reuse")
 async def check_reuse(body: ReuseBody, state: CurrentState, _caller: Judging) -> Response:
-    """Whether an output fits its schema; computed, without asking anybody."""
+    """Whether an output fits its schema; computed, without asking anybody. ``request`` is the digest of the body."""
     with explaining_usage():
         history = None if body.history is None else ToolHistory.from_dict(body.history)
     work = partial(
@@ -85,7 +85,7 @@ async def check_reuse(body: ReuseBody, state: CurrentState, _caller: Judging) ->
     )
     async with state.queue.enter():  # in a thread: a hostile schema may take its time
         verdict = await asyncio.to_thread(work)
-    return answer(verdict.to_dict())
+    return answer({**verdict.to_dict(), "request": digest_reuse(body.model_dump())})
 
 
 def _make_work(state: ServerState, review: Callable[[], Awaitable[ToolVerdict]]) -> Callable[[], Awaitable[Response]]:
