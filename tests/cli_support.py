@@ -82,6 +82,18 @@ class Line:
         out, err = self._capsys.readouterr()
         return Ran(left.value.code, out, err)
 
+    def vote(self, ident: str, *options: str, command: str = "approve") -> Ran:
+        """Look at a request, in the ledger that the options name, and decide it as it was shown."""
+        where = [item for name in ("--ledger", "--config", "--key") if name in options for item in _take(options, name)]
+        looked = self("approvals", "show", ident, "--json", *where)
+        seen = ("--seen", looked.document["shown"]) if looked.status == 0 else ()
+        return self("approvals", command, ident, *options, *seen)
+
+
+def _take(options: tuple[str, ...], name: str) -> tuple[str, ...]:
+    place = options.index(name)
+    return options[place : place + 2]
+
 
 def isolate(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
     """An empty working directory, and no key, no configuration, no proxy and no local server from outside."""

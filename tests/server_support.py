@@ -109,6 +109,13 @@ def find_token(client: httpx.Client, path: str = "/signin") -> str:
     return found[1]
 
 
+def approve(client: httpx.Client, ident: str, **changes: Any) -> httpx.Response:
+    """Look at a request over HTTP, and approve it as it was shown."""
+    shown = client.get(f"/v1/approvals/{ident}").json()["shown"]
+    body = {"approved": True, "reason": "fine", "seen": shown, **changes}
+    return client.post(f"/v1/approvals/{ident}/votes", json=body)
+
+
 @contextmanager
 def run_server(
     folder: Path, config: str = CONFIG, *, allow_anonymous: bool = False, ledger: str | None = None

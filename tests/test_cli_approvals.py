@@ -14,7 +14,7 @@ import pytest
 import asgi_support
 import cli_support
 from adjudge import open_dataset
-from adjudge.guards import Approval
+from adjudge.guards import Approval, digest_shown
 from adjudge.ledger import create_signing_key
 from approval_support import make_result, tell, use
 from cli_support import ESCAPES, HIDDEN, ME, Line
@@ -54,7 +54,7 @@ def get(ident: str) -> Approval:
 def test_a_decision_is_recorded_as_this_systems_user(line: Line, command: str, status: str):
     """With the reason, and what became of the request is printed."""
     ident = request(ME, "bob")
-    done = line("approvals", command, ident, "--reason", "I read it", *HERE)
+    done = line.vote(ident, "--reason", "I read it", *HERE, command=command)
     vote = find(URL, kind="approval.voted")[0]
 
     assert done.status == 0
@@ -70,7 +70,7 @@ def test_a_decision_is_recorded_as_this_systems_user(line: Line, command: str, s
 def test_more_approvals_may_be_needed(line: Line):
     """It says how many and whose."""
     ident = request(ME, "bob", "cy", required=2)
-    done = line("approvals", "approve", ident, "--reason", "fine", *HERE)
+    done = line.vote(ident, "--reason", "fine", *HERE)
 
     assert done.status == 0
     assert names(done.out.splitlines()[1], ident, "open", "1 of 2", "bob, cy")
@@ -84,13 +84,13 @@ def test_nobody_can_decide_as_somebody_else(line: Line, monkeypatch: pytest.Monk
         monkeypatch.setenv(name, "bob")
 
     assert line("approvals", "approve", ident, "--reason", "x", "--by", "bob", *HERE).status == 2
-    assert line("approvals", "approve", ident, "--reason", "x", *HERE).status == 2
+    assert line.vote(ident, "--reason", "x", *HERE).status == 2
 
     def forget_names(_: int) -> Any:
         raise KeyError
 
     monkeypatch.setattr(pwd, "getpwuid", forget_names)
-    done = line("approvals", "approve", ident, "--reason", "x", *HERE)
+    done = line.vote(ident, "--reason", "x", *HERE)
 
     assert done.status == 2
     assert "'uid " in done.sentence
@@ -109,7 +109,7 @@ def test_what_does_not_count_is_status_2_and_recorded(line: Line, approvers: tup
     """Whoever may not decide, or has decided, is told so."""
     ident = request(*approvers, required=len(approvers))
     for _ in range(before):
-        line("approvals", "approve", ident, "--reason", "first", *HERE)
+        line.vote(ident, "--reason", "first", *HERE)
     done = line("approvals", "deny", ident, "--reason", "second", *HERE)
 
     assert done.status == 2
@@ -120,7 +120,7 @@ def test_what_does_not_count_is_status_2_and_recorded(line: Line, approvers: tup
 
 def test_somebody_who_may_not_decide_is_told_who_may(line: Line):
     """The account is what counts, so approvers have to be named by their accounts."""
-    done = line("approvals", "approve", request("bob", "cy"), "--reason", "x", *HERE)
+    done = line.vote(request("bob", "cy"), "--reason", "x", *HERE)
 
     assert done.status == 2
     assert "bob, cy may decide this, and the command decides as the account it runs under" in done.sentence
@@ -139,7 +139,7 @@ def test_what_follows_names_the_ledger_that_was_named(line: Line):
 def test_a_request_over_http_goes_on_by_its_client(line: Line, command: str):
     """`gate resume` would use the approval up, and the client be refused."""
     ident = asgi_support.run(URL, asgi_support.Shop.hold, ask={"approvers": [ME]})
-    done = line("approvals", "approve", ident, "--reason", "fine", *HERE)
+    done = line.vote(ident, "--reason", "fine", *HERE)
     if command == "wait":
         done = line("approvals", "wait", ident, *HERE)
 
@@ -151,11 +151,11 @@ def test_a_request_over_http_goes_on_by_its_client(line: Line, command: str):
 def test_an_id_may_be_cut_short(line: Line):
     """Its end will do, and what is not unique decides nothing."""
     one, other = request(), request()
-    done = line("approvals", "approve", one[:6], "--reason", "x", *HERE)
+    done = line.vote(one[:6], "--reason", "x", *HERE)
 
     assert done.status == 2
     assert "and perhaps more have" in done.sentence
-    assert line("approvals", "approve", other[-8:], "--reason", "x", *HERE).status == 0
+    assert line.vote(other[-8:], "--reason", "x", *HERE).status == 0
     assert [get(item).status for item in (one, other)] == ["open", "approved"]
 
 
@@ -201,8 +201,10 @@ def test_a_signed_ledger_is_signed_by_who_decides(line: Line):
 
     ident = use_signed(go)
     Path("other").mkdir()
-    refused = line("approvals", "approve", ident, "--reason", "x", *HERE, "--config", write_empty("other/adjudge.toml"))
-    done = line("approvals", "approve", ident, "--reason", "x")
+    seen = line("approvals", "show", ident, "--json").document["shown"]
+    without = ("--config", write_empty("other/adjudge.toml"))
+    refused = line("approvals", "approve", ident, "--reason", "x", "--seen", seen, *HERE, *without)
+    done = line.vote(ident, "--reason", "x")
 
     assert refused.status == 2
     assert "key" in refused.sentence
@@ -268,7 +270,7 @@ def test_show_has_everything_a_person_needs(line: Line):
     """What is asked and why, criterion by criterion and seat by seat, the content, and each step with its entry."""
     result = make_chain_result(make_quoting_result(detail="so it says"))
     ident = request(ME, "bob", result=result, required=2, content="The content.", expires_in=3_600)
-    line("approvals", "approve", ident, "--reason", "I read it", *HERE)
+    line.vote(ident, "--reason", "I read it", *HERE)
     shown = line("approvals", "show", ident[-6:], *HERE)
 
     assert shown.status == 0
@@ -283,7 +285,8 @@ def test_show_has_everything_a_person_needs(line: Line):
     ):
         assert text in shown.out, text
     assert [row.split()[1] for row in shown.out.splitlines() if row.startswith("entry")] == ["2", "3"]
-    assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db   (or deny)" in shown.err
+    digest = digest_shown(get(ident))[:12]
+    assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db --seen {digest}   (or deny)" in shown.err
     assert line("approvals", "show", request(result=make_quoting_result()), *HERE).out.count(SECRET) > 5
 
 
@@ -329,7 +332,7 @@ def test_hostile_texts_make_no_lines_and_no_escapes(line: Line):
     forged = forged.replace("\0", "")
     result = make_quoting_result(detail=forged, reasoning=forged, judge="j", suggestions=(forged,))
     ident = request(ME, result=result, message=forged, content=forged)
-    line("approvals", "approve", ident, "--reason", forged, *HERE)
+    line.vote(ident, "--reason", forged, *HERE)
     every = [line("approvals", *rest, *HERE) for rest in (("show", ident), ("list", "--status", "all"))]
     every.append(line("approvals", "wait", ident, *HERE))
     every.append(line("ledger", "list", *HERE))
@@ -352,7 +355,7 @@ def test_wait_says_how_it_ended(line: Line, command: str | None, rest: tuple[str
     """0 approved, 1 denied, 3 not decided in time."""
     ident = request()
     if command:
-        line("approvals", command, ident, "--reason", "so", *HERE)
+        line.vote(ident, "--reason", "so", *HERE, command=command)
     done = line("approvals", "wait", ident, *rest, *HERE)
 
     assert done.status == status
@@ -387,7 +390,7 @@ def test_wait_believes_the_ledger_and_not_the_table(line: Line):
 def test_overrides_are_exported_as_labelled_cases(line: Line):
     """Those in which people and judge disagreed, with what they said."""
     over, agreed = request(content="The content."), request(content="Another.")
-    line("approvals", "approve", over, "--reason", "it is fine", *HERE)
+    line.vote(over, "--reason", "it is fine", *HERE)
     line("approvals", "deny", agreed, "--reason", "it is not", *HERE)
     done = line("approvals", "export", "cases.jsonl", *HERE)
     (row,) = open_dataset("cases.jsonl")
@@ -400,7 +403,7 @@ def test_forget_deletes_the_texts_of_a_closed_request(line: Line):
     """Not of an open one, which people have to read."""
     ident = request(result=make_quoting_result(), content=SECRET)
     early = line("approvals", "forget", ident, *HERE)
-    line("approvals", "approve", ident, "--reason", "x", *HERE)
+    line.vote(ident, "--reason", "x", *HERE)
     done = line("approvals", "forget", ident, *HERE)
 
     assert (early.status, done.status) == (2, 0)

@@ -59,7 +59,7 @@ def hold(line: Line, file: str = "bad.txt") -> str:
 
 
 def decide(line: Line, ident: str, command: str = "approve") -> None:
-    assert line("approvals", command, ident, "--reason", "we agreed").status == 0
+    assert line.vote(ident, "--reason", "we agreed", command=command).status == 0
 
 
 def drop_kept(seq: int) -> None:
@@ -110,7 +110,7 @@ def test_a_decision_says_what_follows_from_it(line: Line):
     """What was approved goes on; of what was denied nothing does, and the command only records it."""
     one, other = hold(line), hold(line)
 
-    approved = line("approvals", "approve", one, "--reason", "we agreed")
+    approved = line.vote(one, "--reason", "we agreed")
     denied = line("approvals", "deny", other, "--reason", "we did not")
 
     assert names(approved.err, f"adjudge gate resume {one} FILE", "held back")
@@ -185,7 +185,8 @@ def test_rows_of_a_data_set_are_asked_about_one_by_one(line: Line):
     assert line("gate", "resume", asked[0], "rows.jsonl").status == 3
     assert line("gate", "resume", asked[2], "rows.jsonl").status == 0
     assert (
-        "approve ID --reason WHY   (or deny)\nto resume: adjudge gate resume ID FILE\n" in check(line, "rows.jsonl").err
+        "approve ID --reason WHY --seen DIGEST   (or deny)\nto resume: adjudge gate resume ID FILE\n"
+        in check(line, "rows.jsonl").err
     )
 
 

@@ -581,7 +581,7 @@ def write_config(**more: Any) -> None:
 def test_the_command_goes_on_with_the_task_that_was_approved(line: Line, given: tuple[str, ...], status: int):
     """What it is told about what it goes on with has to be what was held back; a case is compared whole."""
     ident = line("gate", "check", "publish", "yes.txt", "--task", "a.txt", "--json").document["approval_id"]
-    assert line("approvals", "approve", ident, "--reason", "fine").status == 0
+    assert line.vote(ident, "--reason", "fine").status == 0
     done = line("gate", "resume", ident, *given)
 
     assert done.status == status
@@ -594,7 +594,7 @@ def test_the_command_goes_on_with_the_task_that_was_approved(line: Line, given: 
 def test_a_gate_of_the_file_that_was_made_stricter_is_not_opened(line: Line, more: dict[str, Any]):
     """The file was changed after people were asked."""
     ident = line("gate", "check", "publish", "yes.txt", "--json").document["approval_id"]
-    assert line("approvals", "approve", ident, "--reason", "fine").status == 0
+    assert line.vote(ident, "--reason", "fine").status == 0
     write_config(**more)
     done = line("gate", "resume", ident, "yes.txt")
 

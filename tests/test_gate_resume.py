@@ -359,7 +359,7 @@ def test_every_command_takes_the_id_that_the_client_got(
     shown = line("approvals", "show", ident)
     assert "POST /orders" in shown.out
     assert line("gate", "resume", ident).status == 3
-    assert line("approvals", "approve", ident, "--reason", "we need it").status == 0
+    assert line.vote(ident, "--reason", "we need it").status == 0
     assert line("approvals", "deny", denied, "--reason", "no").status == 0
     assert (line("approvals", "wait", ident).status, line("approvals", "wait", denied).status) == (0, 1)
     assert line("gate", "resume", ident).status == 0

@@ -1490,10 +1490,15 @@ DENIED = ("approvals", "deny", "{id}", "--reason", "no")
 IDENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-[0-9a-f]{32}")
 HELD: Mapping[str, tuple[str, ...]] = {
     "to look:   adjudge approvals show ID": ("gate", "check", "publish", "bad.txt"),
-    "to decide: adjudge approvals approve ID --reason WHY   (or deny)": ("gate", "check", "publish", "bad.txt"),
+    "to decide: adjudge approvals approve ID --reason WHY --seen DIGEST   (or deny)": (
+        "gate",
+        "check",
+        "publish",
+        "bad.txt",
+    ),
     "to resume: adjudge gate resume ID bad.txt": ("gate", "check", "publish", "bad.txt"),
     "to resume: adjudge gate resume ID FILE   (what the gate held back)": (
-        *("approvals", "approve", "{id}", "--reason", "yes"),
+        *("approvals", "approve", "{id}", "--reason", "yes", "--seen", "{shown}"),
     ),
     "what the gate held back stays blocked; adjudge gate resume ID records that": DENIED,
     f"approval ID: denied by {cli_support.ME}: no": DENIED,
@@ -1665,7 +1670,8 @@ def test_a_line_is_what_it_was(line: Line, text: str):
     """Word for word, whole, on one of the two streams; the id of an approval is ID."""
     prepare, arguments = WRITTEN[text]
     ident = prepare() or ""
-    ran = line(*[item.replace("{id}", ident) for item in arguments])
+    shown = line("approvals", "show", ident, "--json").document["shown"] if "{shown}" in arguments else ""
+    ran = line(*[item.replace("{id}", ident).replace("{shown}", shown) for item in arguments])
     written = IDENT.sub("ID", f"{ran.out}{ran.err}").splitlines()
 
     assert text in [item.removeprefix("adjudge: ") for item in written]

@@ -32,7 +32,7 @@ from approval_page_support import (
 )
 from approval_support import make_result
 from cli_support import Line
-from server_support import RunningServer, find_token, run_server
+from server_support import RunningServer, approve, find_token, run_server
 
 
 @pytest.fixture(scope="module", name="server")
@@ -621,11 +621,11 @@ def test_the_api_refuses_to_approve_what_is_not_kept_unless_told(server: Running
     client = server.open_client(key=server.make_key("approve", approver="Ana"))
     path = f"/v1/approvals/{ident}/votes"
 
-    refused = client.post(path, json={"approved": True, "reason": "yes"})
+    refused = approve(client, ident)
     assert (refused.status_code, refused.json()["code"]) == (409, "incomplete")
     changed = client.post(path, json={"approved": True, "reason": "yes", "complete": False, "seen": "0" * 64})
     assert (changed.status_code, changed.json()["code"]) == (409, "changed")
-    assert client.post(path, json={"approved": True, "reason": "yes", "complete": False}).status_code == 200
+    assert approve(client, ident, complete=False).status_code == 200
 
 
 def test_a_link_that_is_opened_again_after_the_decision_shows_it_and_takes_no_vote(

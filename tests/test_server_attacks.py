@@ -430,7 +430,7 @@ def test_a_session_approves_nothing_that_its_page_does_not_show(server: RunningS
     ident = make_request(server, show_content=False)
     client = server.sign_in("Ana")
     headers = {"X-CSRF-Token": find_token(client, "/approvals")}
-    body = {"approved": True, "reason": "yes"}
+    body = {"approved": True, "reason": "yes", "seen": client.get(f"/v1/approvals/{ident}").json()["shown"]}
     votes = f"/v1/approvals/{ident}/votes"
 
     assert send(client, ident, "approve", "yes", seen="0" * 64).status_code == 422
@@ -456,7 +456,7 @@ def test_one_person_decides_once_by_page_and_key_at_the_same_time(server: Runnin
     ident = make_request(server, required=2)
     key = server.open_client(key=server.make_key("approve", approver="Ana"))
     page = server.sign_in("Ana")
-    body = {"approved": True, "reason": "yes"}
+    body = {"approved": True, "reason": "yes", "seen": key.get(f"/v1/approvals/{ident}").json()["shown"]}
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(send, page, ident, "approve", "yes")
         second = pool.submit(key.post, f"/v1/approvals/{ident}/votes", json=body)

@@ -15,6 +15,7 @@ import pytest
 
 import tools_support
 from adjudge import Blocked, Client, Gate, JudgeResult, ServerError, UsageError
+from adjudge.guards import digest_shown
 from adjudge.ledger import verify_export
 from adjudge.tools import tool_digest, validate_reuse
 from answering_support import HEAD, answering
@@ -133,7 +134,7 @@ def test_what_people_approve_at_the_server_goes_on_here(client, server):
     async def approve() -> Any:
         async with ana:
             (asked,) = [item for item in await ana.approvals().list() if item.id == waits.approval_id]
-            return await ana.approvals().decide(asked.id, True, "it is fine")
+            return await ana.approvals().decide(asked.id, True, "it is fine", seen=digest_shown(asked))
 
     assert asyncio.run(approve()).status == "approved"
     assert gate.resume_sync(waits, content=LONG).allowed is True

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from adjudge import Decision, JudgeResult, Ledger
-from server_support import CONFIG, run_server
+from server_support import CONFIG, approve, run_server
 
 LONG = "x" * 41
 
@@ -122,7 +122,7 @@ def test_what_people_approve_goes_on(program, server):
     assert waits["id"] in [item["id"] for item in listed]
 
     ana = server.open_client(key=server.make_key("approve", approver="Ana"))
-    voted = ana.post(f"/v1/approvals/{waits['approval_id']}/votes", json={"approved": True, "reason": "fine"})
+    voted = approve(ana, waits["approval_id"])
     assert (voted.status_code, voted.json()["status"]) == (200, "approved")
 
     done = program.post("/v1/gates/held/resume", json=ident | {"content": LONG}).json()
@@ -133,7 +133,7 @@ def test_what_was_approved_is_what_was_held_back(program, server):
     """An approval of one content opens the gate for no other."""
     waits = check(program, LONG + "a", gate="held").json()
     ana = server.open_client(key=server.make_key("approve", approver="Ana"))
-    ana.post(f"/v1/approvals/{waits['approval_id']}/votes", json={"approved": True, "reason": "fine"})
+    approve(ana, waits["approval_id"])
 
     done = program.post("/v1/gates/held/resume", json={"approval": waits["approval_id"], "content": LONG + "b"}).json()
 
@@ -153,7 +153,7 @@ def test_a_held_decision_is_resumed_with_any_key_for_its_gate_and_with_no_other(
     waits = check(program, LONG + "r", gate="held").json()
     ident = {"approval": waits["approval_id"], "content": LONG + "r"}
     ana = server.open_client(key=server.make_key("approve", approver="Ana"))
-    ana.post(f"/v1/approvals/{waits['approval_id']}/votes", json={"approved": True, "reason": "fine"})
+    approve(ana, waits["approval_id"])
 
     for key in (server.make_key("judge", gates=["publish"]), server.make_key("approve", "read", approver="Ana")):
         refused = server.open_client(key=key).post("/v1/gates/held/resume", json=ident)

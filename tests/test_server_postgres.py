@@ -32,7 +32,8 @@ def test_people_and_programs_share_a_server_on_postgresql(tmp_path, postgres):
         waits = gate.check_sync(LONG)
         assert (waits.pending, waits.allowed) == (True, False)
 
-        vote = {"approved": True, "reason": "It is fine."}
+        shown = browser.get(f"/v1/approvals/{waits.approval_id}").json()["shown"]
+        vote = {"approved": True, "reason": "It is fine.", "seen": shown}
         token = {"x-csrf-token": find_token(browser, "/keys")}
         voted = browser.post(f"/v1/approvals/{waits.approval_id}/votes", json=vote, headers=token)
         assert (voted.status_code, voted.json()["status"]) == (200, "approved")

@@ -28,18 +28,29 @@ class RemoteApprovals:
         """One request. Raises ``UsageError`` for an id that is unknown to the key."""
         return self._read(await self.connection.get("v1", "approvals", id), id)
 
-    async def decide(self, id: str, approved: bool, reason: str = "", *, complete: bool = True) -> Approval:  # noqa: A002, FBT001 - as in Approvals
+    async def decide(
+        self,
+        id: str,  # noqa: A002 - as in Approvals
+        approved: bool,  # noqa: FBT001
+        reason: str = "",
+        *,
+        seen: str | None = None,
+        complete: bool = True,
+    ) -> Approval:
         """Decide about a request. Raises ``UsageError`` where that does not count: decided before, or too late.
+
+        To approve, give ``seen=digest_shown(approval)`` for the request that your person was shown, and a reason if the
+        judge did not pass it.
 
         With ``complete``, a request that does not keep all that would be approved can be denied only. Give false where
         your program shows its people all of it by itself.
         """
-        body = {"approved": approved, "reason": reason, "complete": complete}
+        body = {"approved": approved, "reason": reason, "seen": seen, "complete": complete}
         said = await self.connection.post("v1", "approvals", id, "votes", body=body, once=False)
         return self._read(said, id)
 
     def _read(self, said: object, ident: str) -> Approval:
-        approval = read_answer(Approval.from_dict, said, self.connection.url, "approval")
+        approval = read_answer(_read_one, said, self.connection.url, "approval")
         if approval.id != ident:
             url = self.connection.url
             raise ServerError(f"{url} answered about another approval than was asked about, so the answer is not used")
@@ -53,10 +64,23 @@ class RemoteApprovals:
         """``get`` without an event loop. It also works inside a running loop, and blocks it."""
         return run_sync(self.get(id))
 
-    def decide_sync(self, id: str, approved: bool, reason: str = "", *, complete: bool = True) -> Approval:  # noqa: A002, FBT001 - as in Approvals
+    def decide_sync(
+        self,
+        id: str,  # noqa: A002 - as in Approvals
+        approved: bool,  # noqa: FBT001
+        reason: str = "",
+        *,
+        seen: str | None = None,
+        complete: bool = True,
+    ) -> Approval:
         """``decide`` without an event loop. It also works inside a running loop, and blocks it."""
-        return run_sync(self.decide(id, approved, reason, complete=complete))
+        return run_sync(self.decide(id, approved, reason, seen=seen, complete=complete))
 
 
 def _read_list(said: Mapping[str, Any]) -> tuple[Approval, ...]:
     return tuple([Approval.from_dict(item) for item in said["approvals"]])
+
+
+def _read_one(said: Mapping[str, Any]) -> Approval:
+    # Not the server's word for what it shows: whoever votes computes the digest of what they have got.
+    return Approval.from_dict({name: value for name, value in said.items() if name != "shown"})

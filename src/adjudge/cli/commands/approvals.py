@@ -25,6 +25,8 @@ from adjudge.formats.blanks import TextPart, describe_blanks, list_blanks, split
 from adjudge.formats.display import describe_models, describe_outcome, name_mark
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
+from adjudge.guards.approval.completeness import digest_shown
+from adjudge.guards.approval.voting import cast_vote
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval
@@ -78,7 +80,8 @@ def print_approval(
     for entry in history:
         _print_change(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
     if approval.status == "open":
-        note(f"adjudge approvals approve {approval.id} --reason WHY{_repeat_ledger(ledger)}   (or deny)")
+        seen = digest_shown(approval)[:_SEEN]
+        note(f"adjudge approvals approve {approval.id} --reason WHY{_repeat_ledger(ledger)} --seen {seen}   (or deny)")
 
 
 _MOST_PLACES = 12
@@ -214,10 +217,15 @@ T = TypeVar("T")
 
 _MOST_HOURS = 8_760
 
+_SEEN = 12
+"""Characters of a digest that `show` prints, and that --seen needs at least."""
+
 _STATUSES = ("open", "approved", "denied", "all")
 
 
 Ident = Annotated[str, typer.Argument(metavar="ID", hidden=True)]
+
+Seen = Annotated[str, name_option("seen", "What you have read: the digest that `adjudge approvals show` prints.")]
 
 Reason = Annotated[str, name_option("reason", "Why; it explains the decision later.")]
 
@@ -269,7 +277,8 @@ def show_approval(
     approval, history, pending = _use(ledger, config, key, find)
     if as_json:
         entries = [entry.to_dict() for entry in history]
-        write_json({"schema": "adjudge/approval-history/1", "approval": approval.to_dict(), "history": entries})
+        about = {"approval": approval.to_dict(), "shown": digest_shown(approval), "history": entries}
+        write_json({"schema": "adjudge/approval-history/1", **about})
     else:
         print_approval(approval, history, pending, ledger=ledger)
 
@@ -278,6 +287,7 @@ def show_approval(
 def approve(
     ident: Ident,
     reason: Reason,
+    seen: Seen = "",
     ledger: Place = None,
     key: Key = None,
     config: option.ConfigFile = None,
@@ -285,18 +295,20 @@ def approve(
 ) -> None:
     """Approve a request, as this system's user.
 
-    ID is the approval's id, or at least 4 characters of its beginning or end. Only its approvers may decide, each
-    once. Refused attempts are recorded too.
+    ID is the approval's id, or at least 4 characters of its beginning or end. Look at the request with `adjudge
+    approvals show ID` first: it prints the --seen to give here, and another one is refused. Only its approvers may
+    decide, each once. Refused attempts are recorded too.
 
     Exit status: 0 recorded, 2 refused, or there is no such request.
     """
-    _decide(ident, reason, ledger, key, config, approved=True, as_json=as_json)
+    _decide(ident, reason, ledger, key, config, approved=True, seen=seen, as_json=as_json)
 
 
 @approvals_app.command("deny")
 def deny(
     ident: Ident,
     reason: Reason,
+    seen: Seen = "",
     ledger: Place = None,
     key: Key = None,
     config: option.ConfigFile = None,
@@ -309,7 +321,7 @@ def deny(
 
     Exit status: 0 recorded, 2 refused, or there is no such request.
     """
-    _decide(ident, reason, ledger, key, config, approved=False, as_json=as_json)
+    _decide(ident, reason, ledger, key, config, approved=False, seen=seen, as_json=as_json)
 
 
 @approvals_app.command("wait")
@@ -422,7 +434,15 @@ def forget(
 
 
 def _decide(
-    ident: str, reason: str, ledger: str | None, key: str | None, config: Path | None, *, approved: bool, as_json: bool
+    ident: str,
+    reason: str,
+    ledger: str | None,
+    key: str | None,
+    config: Path | None,
+    *,
+    approved: bool,
+    seen: str,
+    as_json: bool,
 ) -> None:
     if not reason.strip():
         raise UsageError("--reason is empty; say why, so that an auditor can read it in a year")
@@ -431,7 +451,15 @@ def _decide(
     async def work(approvals: Approvals) -> tuple[Approval, PendingDecision | None]:
         found = await approvals.find(ident)
         try:
-            decided = await approvals.decide(found, by, approved, reason)
+            decided = await cast_vote(
+                approvals,
+                found,
+                by,
+                approved=approved,
+                reason=reason,
+                seen=_complete_digest(seen, await approvals.get(found), by, approved=approved),
+                require_complete=False,  # whoever runs the command has the file, which `gate resume` compares
+            )
         except DecisionRefused as error:
             if error.because != "unauthorised":
                 raise
@@ -445,6 +473,16 @@ def _decide(
         word = "approves" if approved else "denies"
         print_line(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
     _print_approval(approval, pending, ledger=ledger, as_json=as_json)
+
+
+def _complete_digest(seen: str, approval: Approval, by: str, *, approved: bool) -> str:
+    """The whole digest of what a request shows where ``seen`` is its beginning; else ``seen``, which is refused."""
+    digest = digest_shown(approval)
+    if seen and len(seen) < _SEEN:
+        raise UsageError(f"--seen has at least {_SEEN} characters, got {quote(seen)}; copy what `show` prints")
+    if approved and not seen and approval.status == "open" and by in approval.approvers:
+        raise UsageError(f"--seen is missing; read the request first: adjudge approvals show {approval.id} prints it")
+    return digest if seen and digest.startswith(seen) else seen
 
 
 async def _find_pending(approvals: Approvals, approval: Approval) -> PendingDecision | None:

@@ -222,10 +222,10 @@ def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
 
 
 def _print_how_to_resume(name: str, ident: str | None) -> None:
-    """The commands that follow, each on a line that can be typed as it is but for WHY."""
+    """The commands that follow, to be typed as they are but for WHY, and DIGEST, which `show` prints."""
     file = "FILE" if name == "-" else shlex.quote(name)
     note(f"to look:   adjudge approvals show {ident}")
-    note(f"to decide: adjudge approvals approve {ident} --reason WHY   (or deny)")
+    note(f"to decide: adjudge approvals approve {ident} --reason WHY --seen DIGEST   (or deny)")
     note(f"to resume: adjudge gate resume {ident} {file}")
 
 

@@ -11,8 +11,10 @@ from starlette.responses import Response
 from adjudge.errors import DecisionRefused, UsageError
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
 from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.voting import cast_vote
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
@@ -34,14 +36,21 @@ class VoteBody(StrictModel):
     """A decision, in the name that the key or the account has as an approver."""
 
     approved: bool
-    reason: str = Field(default="", max_length=LONGEST_REASON)
+    reason: str = Field(
+        default="",
+        max_length=LONGEST_REASON,
+        description="Why. Needed to approve what the judge did not pass.",
+    )
     complete: bool = Field(
         default=True,
         description="Refuse to approve a request that does not keep all that would be approved. False is for a program "
         "that shows its people all of it by itself.",
     )
     seen: str | None = Field(
-        default=None, max_length=100, description="digest_shown of what the person was shown; another one is refused."
+        default=None,
+        max_length=100,
+        description="The member shown of the request that the person was shown. An approval needs it; another one is "
+        "refused.",
     )
 
 
@@ -68,8 +77,9 @@ async def list_approvals(
 
 @router.get("/approvals/{approval}")
 async def get_approval(approval: str, state: CurrentState, caller: Looking) -> Response:
-    """One request, with the votes that counted."""
-    return answer((await find_approval(approval, state, caller)).to_dict())
+    """One request, with the votes that counted; ``shown`` is the digest that a vote sends back as ``seen``."""
+    found = await find_approval(approval, state, caller)
+    return answer({**found.to_dict(), "shown": digest_shown(found)})
 
 
 @router.post("/approvals/{approval}/votes")
@@ -86,11 +96,12 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
             code="forbidden",
         )
     try:
-        found = await state.approvals.decide(
+        found = await cast_vote(
+            state.approvals,
             approval,
             caller.approver,
-            body.approved,
-            body.reason,
+            approved=body.approved,
+            reason=body.reason,
             seen=body.seen,
             require_complete=body.complete,
         )

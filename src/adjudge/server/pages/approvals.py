@@ -22,6 +22,7 @@ from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.queue import QueuedRequest
 from adjudge.guards.approval.request import LONGEST_REASON
+from adjudge.guards.approval.voting import cast_vote
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require
 from adjudge.server.database import get_now
@@ -215,7 +216,7 @@ async def deny_several(state: CurrentState, caller: Approver, form: Annotated[De
     for ident in dict.fromkeys(form.ids):
         await _load(state, caller, ident)
         try:
-            await state.approvals.decide(ident, name, False, form.reason, undo_seconds=state.settings.undo_seconds)
+            await _vote(state, ident, name, DecideForm(vote="deny", reason=form.reason))
             denied += 1
         except DecisionRefused as error:
             if error.because == "unauthorised":
@@ -244,26 +245,20 @@ async def decide(
                 return await _show_again(request, state, caller, form, ident=approval.id, error=said)
             await state.approvals.comment(approval.id, name, form.reason)
             return redirect(f"/approvals/{approval.id}")
-        if form.vote == "approve":
-            doubt = await _doubt(state, approval, form)
-            if doubt:
-                return await _show_again(request, state, caller, form, ident=approval.id, error=doubt)
-        await state.approvals.decide(
-            approval.id,
-            name,
-            form.vote == "approve",
-            form.reason.strip(),
-            seen=form.seen or None,
-            require_complete=True,
-            undo_seconds=state.settings.undo_seconds,
-        )
+        if form.vote == "approve" and approval.status == "open":  # else the refusal says who was first
+            gaps = await _list_gaps(state, approval)
+            if gaps or not form.seen:
+                said = "It cannot be approved while the page does not show all of it. You can deny it."
+                return await _show_again(request, state, caller, form, ident=approval.id, error=said)
+        await _vote(state, approval.id, name, form)
     except DecisionRefused as error:
         if error.because == "unauthorised":
             raise Problem(403, str(error), code=error.because) from None
         said = _CONFLICTS.get(error.because, str(error))
         return await _show_again(request, state, caller, form, ident=approval.id, late=said)
-    except UsageError as error:  # a reason that no store can hold
-        return await _show_again(request, state, caller, form, ident=approval.id, error=f"{error}.")
+    except UsageError as error:  # a reason that is missing, or that no store can hold
+        said = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return await _show_again(request, state, caller, form, ident=approval.id, error=said)
     reader = read_reader(request, state, caller)
     queue = await _list_open(state, caller)
     # Compared with None: a request that is not approved is false.
@@ -285,16 +280,17 @@ async def undo(id: str, request: Request, state: CurrentState, caller: Approver)
     return redirect(f"/approvals/{approval.id}")
 
 
-async def _doubt(state: ServerState, approval: Approval, form: DecideForm) -> str:
-    """Why an approval is not taken as it was sent; empty where nothing is wrong with it."""
-    if approval.status != "open":
-        return ""  # the refusal says who was first
-    if approval.outcome != "passed" and not form.reason.strip():
-        return f"Approving overrides the judge, which did not pass it ({approval.outcome}). Write your reason."
-    gaps = await _list_gaps(state, approval)
-    if gaps or not form.seen:
-        return "It cannot be approved while the page does not show all of it. You can deny it."
-    return ""
+async def _vote(state: ServerState, ident: str, name: str, form: DecideForm) -> None:
+    await cast_vote(
+        state.approvals,
+        ident,
+        name,
+        approved=form.vote == "approve",
+        reason=form.reason,
+        seen=form.seen or None,
+        require_complete=True,
+        undo_seconds=state.settings.undo_seconds,
+    )
 
 
 _CONFLICTS = {
